@@ -1,0 +1,117 @@
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// An error that crosses the wire.
+///
+/// ```
+/// use pintle_types::{ErrorCode, RpcError};
+///
+/// let error = RpcError::invalid_params("no such tool: `ad`").with_data(&["add"]);
+/// assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+/// assert_eq!(error.data.unwrap().get(), r#"["add"]"#);
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RpcError {
+    /// What kind of error it is.
+    pub code: ErrorCode,
+    /// One sentence for a person.
+    pub message: Cow<'static, str>,
+    /// More, in a shape that depends on `code`. Raw until somebody who knows the shape decodes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl RpcError {
+    /// An error without `data`.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The bytes were not JSON.
+    pub fn parse_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::PARSE_ERROR, message)
+    }
+
+    /// The JSON was not a JSON-RPC message, or came at the wrong time.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, message)
+    }
+
+    /// Nobody here answers `method`.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(ErrorCode::METHOD_NOT_FOUND, format!("no such method: `{method}`"))
+    }
+
+    /// The parameters do not fit the method, or name something that does not exist.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_PARAMS, message)
+    }
+
+    /// It is this side's fault.
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INTERNAL_ERROR, message)
+    }
+
+    /// Adds `data`. What cannot be printed as JSON is left out.
+    #[must_use]
+    pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
+        self.data = to_raw_value(data).ok();
+        self
+    }
+
+    /// Reads `data` as a `T`, if it is there and fits.
+    pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_str(self.data.as_deref()?.get()).ok()
+    }
+}
+
+impl PartialEq for RpcError {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |error: &'_ Self| error.data.as_deref().map(|raw| raw.get().to_owned());
+        self.code == other.code && self.message == other.message && text(self) == text(other)
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code.0)
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+/// The number that says what kind of error it is.
+///
+/// A number that has no name here is a code too: applications choose theirs outside -32768 to -32000.
+#[expect(clippy::exhaustive_structs, reason = "a number with names")]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct ErrorCode(pub i32);
+
+impl ErrorCode {
+    /// The bytes were not JSON.
+    pub const PARSE_ERROR: Self = Self(-32700);
+    /// Not a JSON-RPC message, or not at this time.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// No such method, or the capability that it belongs to is not offered.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// Parameters that do not fit, or that name something unknown.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// This side's fault.
+    pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// No such resource, in the session era. Later revisions say [`INVALID_PARAMS`](Self::INVALID_PARAMS).
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// HTTP headers and body disagree. Stateless era.
+    pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// The client lacks a capability that this request needs; `data.requiredCapabilities` says which. Stateless era.
+    pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
+    /// The request names a revision that the server does not speak; `data.supported` lists those it does. Stateless era.
+    pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
+    /// The user must open a URL first; `data.elicitations` says which. One session-era revision only.
+    pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
+    /// The user refused a sampling request. An example value of the specification that became a custom.
+    pub const USER_REJECTED: Self = Self(-1);
+}
