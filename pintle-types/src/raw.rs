@@ -1,0 +1,338 @@
+use std::{borrow::Cow, fmt, sync::OnceLock};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, DeserializeSeed, MapAccess},
+    ser,
+};
+use serde_json::value::RawValue;
+
+/// A JSON object whose members are still text.
+///
+/// Params and results are held like this: a member is found without building a tree, and decoded once, by whoever
+/// knows its type. A name that occurs twice is refused when an object is read, because two readers could otherwise
+/// see two different values.
+///
+/// ```
+/// use pintle_types::RawObject;
+///
+/// let params: RawObject = r#"{"name": "add", "arguments": {"a": 1}}"#.parse()?;
+/// assert_eq!(params.get("arguments"), Some(r#"{"a": 1}"#));
+/// assert_eq!(params.decode_member::<String>("name")?.as_deref(), Some("add"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct RawObject {
+    /// The whole object. Only the white space between its members differs from what came in.
+    text: Box<str>,
+    /// Where the members are. Filled while reading; what this side printed is indexed when somebody asks.
+    index: OnceLock<Box<[Member]>>,
+}
+
+/// Where one member stands in the text: its name without quotes, and its value.
+///
+/// Names are stored as serde_json prints them, so a name without quotes, backslashes and control characters (all of
+/// the protocol's) equals its stored form.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    name: (u32, u32),
+    value: (u32, u32),
+}
+
+impl RawObject {
+    /// The object without members.
+    pub fn empty() -> Self {
+        Self { text: "{}".into(), index: OnceLock::new() }
+    }
+
+    /// Prints `value`, which must be a struct or a map.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        let text = serde_json::to_string(value)?;
+        if !text.starts_with('{') {
+            return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
+        }
+        Ok(Self { text: text.into(), index: OnceLock::new() })
+    }
+
+    /// The object as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The members as text, without the braces around them.
+    pub fn inner(&self) -> &str {
+        self.text.get(1..self.text.len() - 1).unwrap_or_default()
+    }
+
+    /// Whether it has no members.
+    pub fn is_empty(&self) -> bool {
+        self.inner().trim_ascii().is_empty()
+    }
+
+    /// The value of a member, as text.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let member = self.index().iter().find(|member| self.slice(member.name) == name)?;
+        Some(self.slice(member.value))
+    }
+
+    /// The members in the order they came: name (as printed, without quotes) and value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.index().iter().map(|member| (self.slice(member.name), self.slice(member.value)))
+    }
+
+    /// Reads the whole object as a `T`.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.text)
+    }
+
+    /// Reads one member as a `T`; an absent member is `None`, and so is `null` if `T` cannot be null.
+    pub fn decode_member<'a, T: Deserialize<'a>>(
+        &'a self,
+        name: &str,
+    ) -> Result<Option<T>, serde_json::Error> {
+        self.get(name).map_or(Ok(None), serde_json::from_str)
+    }
+
+    /// The same object with some members left out.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Self {
+        let mut builder = Builder::with_capacity(self.text.len());
+        for (name, value) in self.iter().filter(|(name, _)| !names.contains(name)) {
+            builder.push_printed(name, value);
+        }
+        builder.finish()
+    }
+
+    /// The same object with one more member; one of the same name is replaced.
+    ///
+    /// `value` must be JSON; it is not looked at again.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &RawValue) -> Self {
+        let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 4);
+        for (name, value) in self.iter().filter(|(other, _)| *other != name) {
+            builder.push_printed(name, value);
+        }
+        builder.push(name, value.get());
+        builder.finish()
+    }
+
+    fn index(&self) -> &[Member] {
+        self.index.get_or_init(|| {
+            let read: Result<Self, _> = serde_json::from_str(&self.text);
+            // The text is ours and was printed compactly, so reading it again gives the same text and its places.
+            read.ok().and_then(|read| read.index.into_inner()).unwrap_or_default()
+        })
+    }
+
+    fn slice(&self, (start, end): (u32, u32)) -> &str {
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+impl Default for RawObject {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Equal to the letter, member order included.
+impl PartialEq for RawObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl std::str::FromStr for RawObject {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(text)
+    }
+}
+
+impl Serialize for RawObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.text).map_err(ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+struct Visitor;
+
+impl<'de> de::Visitor<'de> for Visitor {
+    type Value = RawObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
+        let mut builder = Builder::with_capacity(240);
+        while let Some(name) = map.next_key_seed(Name)? {
+            let value: &RawValue = map.next_value()?;
+            builder.push(&name, value.get());
+        }
+        if let Some(name) = builder.repeated() {
+            return Err(de::Error::custom(format_args!("the member `{name}` occurs twice: send it once")));
+        }
+        if builder.text.len() > u32::MAX as usize {
+            return Err(de::Error::custom("an object of more than 4 GiB"));
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// A member's name, borrowed if it has no escapes.
+pub(crate) struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+/// An object being printed, member by member.
+struct Builder {
+    text: String,
+    members: Vec<Member>,
+}
+
+impl Builder {
+    fn with_capacity(bytes: usize) -> Self {
+        let mut text = String::with_capacity(bytes);
+        text.push('{');
+        Self { text, members: Vec::with_capacity(4) }
+    }
+
+    fn push(&mut self, name: &str, value: &str) {
+        if name.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+            return self.push_printed(name, value);
+        }
+        let quoted = serde_json::Value::from(name).to_string();
+        self.push_printed(quoted.get(1..quoted.len() - 1).unwrap_or_default(), value);
+    }
+
+    fn push_printed(&mut self, name: &str, value: &str) {
+        // Separator, two quotes, colon; the brace that closes the object.
+        self.text.reserve(name.len() + value.len() + 5);
+        self.text.push_str(if self.members.is_empty() { "\"" } else { ",\"" });
+        let name = self.append(name);
+        self.text.push_str("\":");
+        let value = self.append(value);
+        self.members.push(Member { name, value });
+    }
+
+    fn append(&mut self, part: &str) -> (u32, u32) {
+        let start = self.text.len();
+        self.text.push_str(part);
+        // Past 4 GiB these wrap; the reader refuses such an object before anyone looks.
+        (start as u32, self.text.len() as u32)
+    }
+
+    /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.
+    fn repeated(&self) -> Option<&str> {
+        let name = |member: &Member| {
+            self.text.get(member.name.0 as usize..member.name.1 as usize).unwrap_or_default()
+        };
+        if self.members.len() <= 12 {
+            return self.members.iter().enumerate().find_map(|(at, member)| {
+                let earlier = self.members.get(..at).unwrap_or_default();
+                earlier.iter().any(|other| name(other) == name(member)).then(|| name(member))
+            });
+        }
+        let mut names: Vec<&str> = self.members.iter().map(name).collect();
+        names.sort_unstable();
+        names
+            .windows(2)
+            .find_map(|pair| (pair.first() == pair.last()).then(|| pair.first().copied()).flatten())
+    }
+
+    fn finish(mut self) -> RawObject {
+        self.text.push('}');
+        RawObject { text: self.text.into(), index: OnceLock::from(self.members.into_boxed_slice()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> RawObject {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn members_are_found_and_stay_as_they_were() {
+        let object = read(" { \"a\" : [1, 2] , \"b\":{\"c\": 1e999} , \"d\":null } ");
+        assert_eq!(object.as_str(), r#"{"a":[1, 2],"b":{"c": 1e999},"d":null}"#);
+        assert_eq!(object.get("a"), Some("[1, 2]"));
+        assert_eq!(object.get("d"), Some("null"));
+        assert_eq!(object.get("e"), None);
+        assert_eq!(object.decode_member::<Vec<u8>>("a").unwrap(), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn an_escaped_name_is_the_name_it_spells() {
+        let object = read(r#"{"n\u0061me":"x","\"\n":1}"#);
+        assert_eq!(object.get("name"), Some("\"x\""));
+        assert_eq!(object.as_str(), r#"{"name":"x","\"\n":1}"#);
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_refused() {
+        for text in [r#"{"name":"a","name":"b"}"#.to_owned(), r#"{"name":1,"n\u0061me":2}"#.to_owned(), {
+            let many: Vec<_> = (0..100).map(|n| format!("\"k{}\":0", n % 99)).collect();
+            format!("{{{}}}", many.join(","))
+        }] {
+            let error = text.parse::<RawObject>().unwrap_err().to_string();
+            assert!(error.contains("occurs twice"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_we_print_can_be_searched() {
+        let object = RawObject::from_serialize(&serde_json::json!({ "x": 1, "y": { "z": [] } })).unwrap();
+        assert_eq!(object.get("y"), Some(r#"{"z":[]}"#));
+        assert!(RawObject::from_serialize(&[1]).is_err());
+        assert!(RawObject::empty().is_empty());
+    }
+
+    #[test]
+    fn members_are_left_out_and_replaced() {
+        let object = read(r#"{"a":1,"b":2,"c":3}"#);
+        assert_eq!(object.without(&["a", "c"]).as_str(), r#"{"b":2}"#);
+        let four = serde_json::value::to_raw_value(&4).unwrap();
+        assert_eq!(object.with("a", &four).as_str(), r#"{"b":2,"c":3,"a":4}"#);
+        assert_eq!(object.with("a", &four).get("a"), Some("4"));
+    }
+}
