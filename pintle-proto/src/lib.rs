@@ -1,1 +1,16 @@
 //! The Model Context Protocol as state machines. No I/O, no clock, no randomness: messages in, decisions out.
+//!
+//! This is the only crate that knows that more than one protocol revision exists.
+
+pub mod inputs;
+mod limits;
+mod peer;
+mod print;
+mod revision;
+pub mod server;
+mod stamp;
+
+pub use limits::Limits;
+pub use peer::Peer;
+pub use revision::{Part, Revision, UnknownRevision, Unsayable};
+pub use stamp::Stamp;

@@ -3,12 +3,18 @@
 mod error;
 mod frame;
 mod id;
+mod json;
 mod message;
+mod meta;
+pub mod method;
 mod raw;
+pub mod schema;
 
 pub use error::{ErrorCode, RpcError};
 pub use frame::Frame;
 pub use id::RequestId;
+pub use json::JsonObject;
 pub use message::{Kind as MalformedKind, Malformed, Message, Notification, Request, Response};
+pub use meta::{Meta, MetaError, MetaKeyError, TraceContext, TraceParent, TraceParentError, keys};
 pub use raw::RawObject;
 pub use serde_json::value::RawValue;

@@ -1,2 +1,95 @@
-//! The project's own commands: `cargo xtask test`.
-fn main() {}
+//! The project's own commands. `cargo xtask` alone lists them.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to its terminal")]
+
+mod budget;
+mod cargo;
+mod features;
+mod fuzz;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use cargo::Failure;
+
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<(), Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "test", usage: "", about: "everything CI runs, in CI's order", run: test::command },
+    Command { name: "tidy", usage: "", about: "the layering and house rules", run: tidy::command },
+    Command {
+        name: "features",
+        usage: "",
+        about: "each crate with no feature, and with each feature alone",
+        run: features::command,
+    },
+    Command {
+        name: "budget",
+        usage: "",
+        about: "how many crates each published crate pulls in, against its budget",
+        run: budget::command,
+    },
+    Command {
+        name: "fuzz",
+        usage: "[target…] [--seconds N]",
+        about: "every fuzz target for N seconds (20)",
+        run: fuzz::command,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let Some(name) = args.next() else {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
+    };
+    let rest: Vec<String> = args.collect();
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        eprint!("no such command: `{name}`\n\n{}", help());
+        return ExitCode::from(2);
+    };
+    if command.usage.is_empty() && !rest.is_empty() {
+        eprintln!("`cargo xtask {name}` takes no arguments, got `{}`", rest.join(" "));
+        return ExitCode::from(2);
+    }
+    match (command.run)(&rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nfailed: {}", failure.what);
+            eprintln!("repeat: {}", failure.repeat);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("usage: cargo xtask <command>\n\n");
+    for command in COMMANDS {
+        let call = format!("{} {}", command.name, command.usage);
+        text.push_str(&format!("  {:<32}{}\n", call.trim_end(), command.about));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_command() {
+        let text = help();
+        for command in COMMANDS {
+            assert!(text.contains(&format!("  {}", command.name)), "{text}");
+        }
+    }
+}

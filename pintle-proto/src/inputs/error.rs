@@ -1,0 +1,83 @@
+use std::fmt;
+
+use pintle_types::{
+    ErrorCode, RpcError,
+    schema::{ClientCapabilities, MissingCapabilityData},
+};
+
+use crate::revision::Unsayable;
+
+/// Why a question cannot be asked, or its answer not be had.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum AskError {
+    /// The client did not say that it can answer such a question.
+    CannotAnswer {
+        /// What it would have to declare.
+        required: Box<ClientCapabilities>,
+    },
+    /// The client's revision has no words for it.
+    Unsayable(Unsayable),
+    /// The question cannot be printed as JSON.
+    Unprintable {
+        /// Why.
+        said: String,
+    },
+    /// Two different questions under one key.
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// The answer is not of the question's kind.
+    BadAnswer {
+        /// The question's key.
+        key: String,
+        /// What is wrong with it.
+        said: String,
+    },
+    /// The call has gone through as many rounds, or asked as many questions, as it may.
+    TooMany {
+        /// How many that is.
+        most: usize,
+    },
+    /// The call has ended; nobody is left to be asked.
+    CallOver,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CannotAnswer { required } => {
+                let required = serde_json::to_string(required).unwrap_or_default();
+                write!(f, "the client did not declare `{required}`: check with `can_*` before asking")
+            }
+            Self::Unsayable(unsayable) => unsayable.fmt(f),
+            Self::Unprintable { said } => write!(f, "the question cannot be printed: {said}"),
+            Self::KeyReused { key } => {
+                write!(
+                    f,
+                    "the key `{key}` stands for another question already: give each question a key of its own"
+                )
+            }
+            Self::BadAnswer { key, said } => write!(f, "the answer to `{key}` does not fit: {said}"),
+            Self::TooMany { most } => {
+                write!(f, "the call asked {most} times already: raise the limit or ask less")
+            }
+            Self::CallOver => f.write_str("the call is over: ask before it ends"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+impl From<AskError> for RpcError {
+    fn from(error: AskError) -> Self {
+        let said = error.to_string();
+        match error {
+            AskError::CannotAnswer { required } => Self::new(ErrorCode::MISSING_CLIENT_CAPABILITY, said)
+                .with_data(&MissingCapabilityData::new(*required)),
+            AskError::BadAnswer { .. } => Self::invalid_params(said),
+            _ => Self::internal(said),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+use pintle_types::{
+    JsonObject,
+    schema::{
+        ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
+        ElicitationCapability, EmptyParams, InputRequest, ListRootsResult, RootsCapability,
+        SamplingCapability,
+    },
+};
+use serde::{Deserialize, Serialize};
+
+/// Something a server wants to know from its client, or from the user behind it.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// Have the user fill in a form, or open a URL.
+    Elicit(Box<ElicitParams>),
+    /// Have the client's model write something.
+    Sample(Box<CreateMessageParams>),
+    /// Have the client name the directories it works in.
+    Roots,
+}
+
+/// What kind of question it is. An answer is read by this, never by what it looks like.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Kind {
+    /// [`Question::Elicit`].
+    #[serde(rename = "e")]
+    Elicit,
+    /// [`Question::Sample`].
+    #[serde(rename = "s")]
+    Sample,
+    /// [`Question::Roots`].
+    #[serde(rename = "r")]
+    Roots,
+}
+
+/// The answer to a [`Question`].
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// What the user did.
+    Elicit(ElicitResult),
+    /// What the model wrote.
+    Sample(Box<CreateMessageResult>),
+    /// Where the client works.
+    Roots(ListRootsResult),
+}
+
+impl Question {
+    /// What kind of question it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Elicit(_) => Kind::Elicit,
+            Self::Sample(_) => Kind::Sample,
+            Self::Roots => Kind::Roots,
+        }
+    }
+
+    /// The question in canonical words.
+    pub(super) fn request(&self) -> Result<InputRequest, serde_json::Error> {
+        let method = self.kind().method();
+        match self {
+            Self::Elicit(params) => InputRequest::new(method, params),
+            Self::Sample(params) => InputRequest::new(method, params),
+            Self::Roots => InputRequest::new(method, &EmptyParams::default()),
+        }
+    }
+
+    /// Whether a client that declared `capabilities` can answer it. A bare `elicitation` means forms.
+    pub(crate) fn fits(&self, capabilities: &ClientCapabilities) -> bool {
+        match self {
+            Self::Roots => capabilities.roots.is_some(),
+            Self::Sample(params) => capabilities.sampling.as_ref().is_some_and(|sampling| {
+                sampling.tools.is_some() || (params.tools.is_none() && params.tool_choice.is_none())
+            }),
+            Self::Elicit(params) => capabilities.elicitation.as_ref().is_some_and(|modes| match &**params {
+                ElicitParams::Url(_) => modes.url.is_some(),
+                _ => modes.form.is_some() || modes.url.is_none(),
+            }),
+        }
+    }
+
+    /// What a client must have declared to be asked this.
+    pub(crate) fn required(&self) -> ClientCapabilities {
+        let mut required = ClientCapabilities::default();
+        match self {
+            Self::Roots => required.roots = Some(RootsCapability::default()),
+            Self::Sample(params) => {
+                let mut sampling = SamplingCapability::default();
+                if params.tools.is_some() || params.tool_choice.is_some() {
+                    sampling.tools = Some(JsonObject::new());
+                }
+                required.sampling = Some(sampling);
+            }
+            Self::Elicit(params) => {
+                let mut elicitation = ElicitationCapability::default();
+                if matches!(**params, ElicitParams::Url(_)) {
+                    elicitation.url = Some(JsonObject::new());
+                }
+                required.elicitation = Some(elicitation);
+            }
+        }
+        required
+    }
+}
+
+impl Kind {
+    /// The method that asks it.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Elicit => "elicitation/create",
+            Self::Sample => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    pub(super) fn read(self, text: &str) -> Result<Answer, serde_json::Error> {
+        match self {
+            Self::Elicit => serde_json::from_str(text).map(Answer::Elicit),
+            Self::Sample => serde_json::from_str(text).map(|result| Answer::Sample(Box::new(result))),
+            Self::Roots => serde_json::from_str(text).map(Answer::Roots),
+        }
+    }
+}

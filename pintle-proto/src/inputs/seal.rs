@@ -1,0 +1,198 @@
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle_types::{RawObject, RpcError};
+
+/// Encrypts and authenticates what a client carries for the server between two rounds of one call.
+///
+/// The protocol side decides what is bound to a state and when it has expired; an implementation brings a cipher (an
+/// AEAD), its keys and its nonces. Keys form a ring: the first seals, all of them open.
+pub trait Seal: fmt::Debug + Send + Sync {
+    /// The key that [`seal`](Self::seal) will use.
+    fn key(&self) -> KeyId;
+
+    /// Encrypts `plain` under `key`, and authenticates `bound` with it.
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8>;
+
+    /// Decrypts what [`seal`](Self::seal) made. `None` if the key is unknown, or a byte of it or of `bound` has changed.
+    fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// Which key of the ring sealed a state. Stands in clear text in the state, and is authenticated.
+#[expect(clippy::exhaustive_structs, reason = "eight bytes with a name")]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct KeyId(pub [u8; 8]);
+
+/// What a state is good for: this call, by this principal, at this service, until then.
+#[derive(Debug)]
+pub(crate) struct Binding<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a RawObject,
+    pub(crate) principal: Option<&'a str>,
+}
+
+impl Binding<'_> {
+    /// Seals `plain` into a `requestState` that can be opened until `expires` (milliseconds of the Unix epoch).
+    pub(crate) fn seal(&self, seal: &dyn Seal, plain: &[u8], expires: u64) -> String {
+        let mut token = Vec::with_capacity(HEAD + plain.len() + 48);
+        token.push(VERSION);
+        token.extend_from_slice(&seal.key().0);
+        token.extend_from_slice(&expires.to_be_bytes());
+        let sealed = seal.seal(seal.key(), &self.bound(&token), plain);
+        token.extend_from_slice(&sealed);
+        URL_SAFE_NO_PAD.encode(token)
+    }
+
+    /// Opens a `requestState`, or says in one error for all reasons but age that it is not for this call.
+    ///
+    /// Which reason it was is of use only to somebody who forges states.
+    pub(crate) fn open(
+        &self,
+        seal: &dyn Seal,
+        state: &str,
+        most: usize,
+        now: u64,
+    ) -> Result<Vec<u8>, RpcError> {
+        if state.len() > most {
+            return Err(RpcError::invalid_params(format!(
+                "`requestState` has {} bytes and at most {most} are read: send back the one you were given",
+                state.len()
+            )));
+        }
+        let foreign = || {
+            RpcError::invalid_params(
+                "`requestState` is not one of this server's for this call: make the call anew",
+            )
+        };
+        let token = URL_SAFE_NO_PAD.decode(state).map_err(|_| foreign())?;
+        let (head, sealed) = token.split_at_checked(HEAD).ok_or_else(foreign)?;
+        let (Some((&VERSION, rest)), true) = (head.split_first(), sealed.len() >= TAG) else {
+            return Err(foreign());
+        };
+        let (key, expires) = rest.split_at(8);
+        let key = KeyId(key.try_into().map_err(|_| foreign())?);
+        let expires = u64::from_be_bytes(expires.try_into().map_err(|_| foreign())?);
+        let plain = seal.open(key, &self.bound(head), sealed).ok_or_else(foreign)?;
+        if now >= expires {
+            return Err(RpcError::invalid_params("`requestState` has expired: make the call anew"));
+        }
+        Ok(plain)
+    }
+
+    /// The bytes that are authenticated with a state. Each part carries its length, so that no two bindings print alike.
+    fn bound(&self, head: &[u8]) -> Vec<u8> {
+        let mut bound = Vec::with_capacity(128);
+        let mut part = |bytes: &[u8]| {
+            bound.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+            bound.extend_from_slice(bytes);
+        };
+        part(b"pintle state");
+        part(head);
+        part(self.service.as_bytes());
+        part(self.method.as_bytes());
+        part(if self.principal.is_some() { b"principal" } else { b"nobody" });
+        part(self.principal.unwrap_or_default().as_bytes());
+        // The params themselves instead of a digest: the cipher digests them, and this crate has no hash of its own.
+        part(salient(self.params).as_bytes());
+        bound
+    }
+}
+
+/// The params that make this call the call it is, printed in one way whatever way the client printed them.
+fn salient(params: &RawObject) -> String {
+    let params = params.without(&["_meta", "inputResponses", "requestState"]);
+    // A tree sorts members by name. What nests too deep to be one is compared as it came.
+    match params.decode::<serde_json::Value>() {
+        Ok(tree) => tree.to_string(),
+        Err(_) => params.as_str().to_owned(),
+    }
+}
+
+const VERSION: u8 = 1;
+/// Version, key id, expiry.
+const HEAD: usize = 1 + 8 + 8;
+/// No authenticated text is shorter than its tag.
+const TAG: usize = 16;
+
+/// A cipher for tests: it hides nothing and detects every change. It lives here so that other tests can use it.
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    pub(crate) struct Clear(pub(crate) u8);
+
+    fn sum(key: KeyId, bound: &[u8], plain: &[u8]) -> [u8; 16] {
+        let mut sum = 0xcbf2_9ce4_8422_2325_u128;
+        for byte in key.0.iter().chain(bound).chain(&[0]).chain(plain) {
+            sum = (sum ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        }
+        sum.to_be_bytes()
+    }
+
+    impl Seal for Clear {
+        fn key(&self) -> KeyId {
+            KeyId([self.0; 8])
+        }
+        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+            [plain, &sum(key, bound, plain)].concat()
+        }
+        fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+            let (plain, tag) = sealed.split_at_checked(sealed.len().checked_sub(16)?)?;
+            (key == self.key() && tag == sum(key, bound, plain)).then(|| plain.to_vec())
+        }
+    }
+
+    fn params(text: &str) -> RawObject {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_state_opens_for_its_own_call_however_it_is_printed() {
+        let (first, again) = (
+            params(r#"{"name":"book","arguments":{"a":1,"b":2},"_meta":{"x":1}}"#),
+            params(
+                r#"{ "inputResponses":{}, "arguments": { "b": 2, "a": 1 }, "name":"book", "requestState":"…"}"#,
+            ),
+        );
+        let bind = |params| Binding { service: "s", method: "tools/call", params, principal: Some("ann") };
+        let state = bind(&first).seal(&Clear(1), b"secret", 1000);
+        assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_state_is_good_for_nothing_else() {
+        let call = params(r#"{"name":"book","arguments":{"a":1}}"#);
+        let other = params(r#"{"name":"book","arguments":{"a":2}}"#);
+        let binding =
+            || Binding { service: "s", method: "tools/call", params: &call, principal: Some("ann") };
+        let state = binding().seal(&Clear(1), b"secret", 1000);
+        let said = |binding: Binding<'_>, seal: &dyn Seal, state: &str, now| {
+            let error = binding.open(seal, state, 4096, now).unwrap_err();
+            assert_eq!(error.code.0, -32602);
+            error.message.into_owned()
+        };
+        let foreign = "`requestState` is not one of this server's for this call: make the call anew";
+        assert_eq!(said(Binding { service: "t", ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(said(Binding { method: "prompts/get", ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(said(Binding { params: &other, ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(said(Binding { principal: Some("bob"), ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(said(Binding { principal: None, ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(said(binding(), &Clear(2), &state, 0), foreign);
+        assert_eq!(said(binding(), &Clear(1), "", 0), foreign);
+        assert_eq!(said(binding(), &Clear(1), "not base64!", 0), foreign);
+        for at in 0..state.len() {
+            let mut forged: Vec<char> = state.chars().collect();
+            forged[at] = if forged[at] == 'A' { 'B' } else { 'A' };
+            assert_eq!(said(binding(), &Clear(1), &String::from_iter(forged), 0), foreign, "byte {at}");
+        }
+        let expired = "`requestState` has expired: make the call anew";
+        assert_eq!(said(binding(), &Clear(1), &state, 1000), expired);
+        let long = "x".repeat(5000);
+        assert!(
+            said(binding(), &Clear(1), &long, 0)
+                .starts_with("`requestState` has 5000 bytes and at most 4096")
+        );
+    }
+}

@@ -1,0 +1,46 @@
+/// How much of anything a peer may make this side hold.
+///
+/// ```
+/// use pintle_proto::Limits;
+///
+/// let mut limits = Limits::default();
+/// limits.rounds = 4;
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of one message. 16 MiB.
+    pub message_bytes: usize,
+    /// Messages in one batch. 100.
+    pub batch: usize,
+    /// Requests of one connection that are not answered yet. 16,384.
+    pub in_flight: usize,
+    /// Subscriptions that one connection may hold open. 1,024.
+    pub subscriptions: usize,
+    /// Resources that one subscription, or one session, may watch. 1,024.
+    pub watched: usize,
+    /// Rounds of questions in one call. 16.
+    pub rounds: u32,
+    /// Questions in one round. 64.
+    pub questions: usize,
+    /// Bytes of a sealed state. 256 KiB.
+    pub state_bytes: usize,
+    /// How long a sealed state is good for, in milliseconds. One hour.
+    pub state_ttl_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 16 << 20,
+            batch: 100,
+            in_flight: 16_384,
+            subscriptions: 1024,
+            watched: 1024,
+            rounds: 16,
+            questions: 64,
+            state_bytes: 256 << 10,
+            state_ttl_ms: 3_600_000,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Writing messages without building them first.
+
+use std::io::Write as _;
+
+use pintle_types::{RawObject, RequestId, RpcError};
+use serde::Serialize;
+
+/// `{"jsonrpc":"2.0","id":…,"result":`; the caller adds an object and a brace.
+pub(crate) fn open_result(out: &mut Vec<u8>, id: &RequestId) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    self::id(out, id);
+    out.extend_from_slice(br#","result":"#);
+}
+
+/// A whole error response.
+pub(crate) fn error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    self::id(out, id);
+    out.extend_from_slice(br#","error":"#);
+    json(out, error);
+    out.push(b'}');
+}
+
+/// A whole notification.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(160);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
+    json(&mut out, method);
+    out.extend_from_slice(br#","params":"#);
+    json(&mut out, params);
+    out.push(b'}');
+    out
+}
+
+/// An object with members added behind its own: `{` is never moved, so nothing is copied twice.
+pub(crate) fn extended(out: &mut Vec<u8>, object: &RawObject, more: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'{');
+    let inner = object.inner();
+    out.extend_from_slice(inner.as_bytes());
+    if !object.is_empty() {
+        out.push(b',');
+    }
+    more(out);
+    out.push(b'}');
+}
+
+/// An id, as it came.
+pub(crate) fn id(out: &mut Vec<u8>, id: &RequestId) {
+    json(out, id);
+}
+
+/// Anything of ours.
+pub(crate) fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Our own types print. A value of the user's that does not was refused when it became a `RawObject`.
+    let _ = serde_json::to_writer(&mut *out, value);
+    let _ = out.flush();
+}

@@ -1,0 +1,339 @@
+//! Down from the revision that brought icons, tasks, URL elicitation and tools in sampling.
+
+use std::mem;
+
+use serde_json::{Value, json};
+
+use super::{
+    Part, Unsayable,
+    step::{ANYTHING, NOTHING, RESERVED, Step},
+    walk::{self, Object},
+};
+
+pub(super) const STEP: Step = Step { lower, raise, lowers, raises };
+
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
+    let Value::Object(payload) = value else { return Ok(()) };
+    walk::remove_within(payload, "_meta", &[RELATED_TASK]);
+    if let Some(program) = walk::implementation(part, payload) {
+        walk::remove(program, &["icons", "description", "websiteUrl"]);
+    }
+    match part {
+        Part::Params("sampling/createMessage") => sampling(payload)?,
+        Part::Result("sampling/createMessage") => sampled(payload)?,
+        Part::Params("elicitation/create") => elicitation(payload)?,
+        Part::Params("tools/call") => walk::remove(payload, &["task"]),
+        Part::Params("initialize") | Part::Result("initialize") => capabilities(payload),
+        _ => {}
+    }
+    walk::listed(part, payload).for_each(|entity| walk::remove(entity, &["icons", "execution"]));
+    walk::blocks(part, payload, |block| {
+        // Only a link has icons; what else a block holds under that name is not ours.
+        if walk::is(block, "resource_link") {
+            block.remove("icons");
+        }
+    });
+    Ok(())
+}
+
+fn lowers(part: Part<'_>) -> &'static [&'static str] {
+    match part {
+        Part::Result("tools/call" | "prompts/get") => &["icons", RESERVED],
+        Part::Result("tools/list") => &["icons", "execution", RESERVED],
+        Part::Result("prompts/list" | "resources/list" | "resources/templates/list") => &["icons", RESERVED],
+        Part::Params("initialize" | "sampling/createMessage") => ANYTHING,
+        Part::Result("initialize" | "sampling/createMessage") => ANYTHING,
+        Part::Params("elicitation/create") => {
+            &["mode", "task", "$schema", "oneOf", "array", "items", "default", RESERVED]
+        }
+        Part::Params("tools/call") => &["task", RESERVED],
+        _ => &[RESERVED],
+    }
+}
+
+/// Capabilities mean what they meant: a peer may have written them before it knew that this revision was agreed on.
+fn raise(part: Part<'_>, value: &mut Value) {
+    let Value::Object(payload) = value else { return };
+    if let Part::Params("initialize") | Part::Result("initialize") = part {
+        capabilities(payload);
+    }
+}
+
+fn raises(part: Part<'_>) -> &'static [&'static str] {
+    match part {
+        Part::Params("initialize") => &["tasks", "elicitation", "sampling"],
+        Part::Result("initialize") => &["tasks"],
+        _ => NOTHING,
+    }
+}
+
+/// No tasks; sampling and elicitation are there or not, and elicitation is by form.
+fn capabilities(payload: &mut Object) {
+    let Some(capabilities) = walk::object(payload, "capabilities") else { return };
+    capabilities.remove("tasks");
+    if let Some(sampling) = walk::object(capabilities, "sampling") {
+        walk::remove(sampling, &["tools", "context"]);
+    }
+    if let Some(elicitation) = walk::object(capabilities, "elicitation") {
+        let url_only = elicitation.contains_key("url") && !elicitation.contains_key("form");
+        if url_only {
+            capabilities.remove("elicitation");
+        } else {
+            walk::remove(elicitation, &["form", "url"]);
+        }
+    }
+}
+
+/// A message holds one block: one that holds several becomes several of the same role, which loses nothing.
+///
+/// A request that offers tools is refused rather than stripped of them: without them it asks for something else.
+fn sampling(params: &mut Object) -> Result<(), Unsayable> {
+    params.remove("task");
+    let choice = params.remove("toolChoice");
+    let tools = params.remove("tools");
+    let offers = tools.is_some_and(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
+    let declines = choice.is_some_and(|choice| choice.get("mode") == Some(&json!("none")));
+    if offers && !declines {
+        return Err(Unsayable::SamplingTools);
+    }
+    let Some(messages) = params.get_mut("messages").and_then(Value::as_array_mut) else { return Ok(()) };
+    let mut single = Vec::with_capacity(messages.len());
+    for mut message in mem::take(messages) {
+        if let Value::Object(message) = &mut message {
+            message.remove("_meta");
+        }
+        match message.get_mut("content") {
+            Some(Value::Array(blocks)) => {
+                for block in mem::take(blocks) {
+                    no_tools(&block)?;
+                    let mut one = message.clone();
+                    one["content"] = block;
+                    single.push(one);
+                }
+            }
+            Some(block) => {
+                no_tools(block)?;
+                single.push(message);
+            }
+            None => single.push(message),
+        }
+    }
+    *messages = single;
+    Ok(())
+}
+
+/// The answer is one block. Several texts are joined by an empty line.
+fn sampled(result: &mut Object) -> Result<(), Unsayable> {
+    let Some(content) = result.get_mut("content") else { return Ok(()) };
+    let Value::Array(blocks) = content else { return no_tools(content) };
+    blocks.iter().try_for_each(no_tools)?;
+    if blocks.len() > 1 {
+        let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
+        let text = texts.ok_or(Unsayable::SeveralBlocks)?.join("\n\n");
+        *blocks = vec![json!({"type": "text", "text": text})];
+    }
+    *content = blocks.pop().unwrap_or_else(|| json!({"type": "text", "text": ""}));
+    Ok(())
+}
+
+fn no_tools(block: &Value) -> Result<(), Unsayable> {
+    match block.get("type").and_then(Value::as_str) {
+        Some("tool_use" | "tool_result") => Err(Unsayable::SamplingTools),
+        _ => Ok(()),
+    }
+}
+
+/// A form whose fields are a string, a number, a boolean, or one choice of a list.
+///
+/// A choice of several is refused: this revision's answers hold no lists, and a line of text that the user is asked to
+/// separate by commas would reach the handler as something else than it asked for.
+fn elicitation(params: &mut Object) -> Result<(), Unsayable> {
+    params.remove("task");
+    if params.remove("mode").is_some_and(|mode| mode == "url") {
+        return Err(Unsayable::UrlElicitation);
+    }
+    let Some(schema) = walk::object(params, "requestedSchema") else { return Ok(()) };
+    schema.remove("$schema");
+    let fields = walk::object(schema, "properties").into_iter().flat_map(|fields| fields.values_mut());
+    for field in fields.filter_map(Value::as_object_mut) {
+        if walk::is(field, "array") || field.contains_key("items") {
+            return Err(Unsayable::MultipleChoice);
+        }
+        if !walk::is(field, "boolean") {
+            field.remove("default");
+        }
+        if let Some(Value::Array(choices)) = field.remove("oneOf") {
+            let (values, names): (Vec<Value>, Vec<Value>) = choices.into_iter().filter_map(choice).unzip();
+            field.insert("enum".to_owned(), Value::Array(values));
+            field.insert("enumNames".to_owned(), Value::Array(names));
+        }
+    }
+    Ok(())
+}
+
+fn choice(mut choice: Value) -> Option<(Value, Value)> {
+    let choice = choice.as_object_mut()?;
+    let value = choice.remove("const")?;
+    let name = choice.remove("title").unwrap_or_else(|| value.clone());
+    Some((value, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::step, *};
+
+    fn lowered(part: Part<'_>, mut value: Value) -> Value {
+        assert_eq!(lower(part, &mut value), Ok(()));
+        value
+    }
+
+    fn refused(part: Part<'_>, mut value: Value) -> Unsayable {
+        assert!(step::occurs(lowers(part), &value.to_string()));
+        lower(part, &mut value).unwrap_err()
+    }
+
+    #[test]
+    fn icons_and_execution_go() {
+        assert_eq!(
+            lowered(
+                Part::Result("tools/list"),
+                json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}},
+                    "icons": [], "execution": {"taskSupport": "optional"}}]})
+            ),
+            json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}}}]})
+        );
+        assert_eq!(
+            lowered(
+                Part::Result("tools/call"),
+                json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n", "icons": []}]})
+            ),
+            json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n"}]})
+        );
+    }
+
+    #[test]
+    fn a_handshake_in_fewer_words() {
+        assert_eq!(
+            lowered(
+                Part::Params("initialize"),
+                json!({
+                    "clientInfo": {"name": "c", "version": "1", "title": "C", "description": "d",
+                        "websiteUrl": "https://c.example", "icons": []},
+                    "capabilities": {"roots": {"listChanged": true}, "tasks": {}, "elicitation": {"form": {}, "url": {}},
+                        "sampling": {"tools": {}, "context": {}}, "extensions": {"acme/x": {}}},
+                })
+            ),
+            json!({
+                "clientInfo": {"name": "c", "version": "1", "title": "C"},
+                "capabilities": {"roots": {"listChanged": true}, "elicitation": {}, "sampling": {},
+                    "extensions": {"acme/x": {}}},
+            })
+        );
+        assert_eq!(
+            lowered(Part::Params("initialize"), json!({"capabilities": {"elicitation": {"url": {}}}})),
+            json!({"capabilities": {}}),
+            "a client that shows no forms cannot be asked"
+        );
+    }
+
+    #[test]
+    fn a_form_in_fewer_words() {
+        let form = |properties: Value| json!({"type": "object", "properties": properties});
+        assert_eq!(
+            lowered(
+                Part::Params("elicitation/create"),
+                json!({"mode": "form", "message": "?", "requestedSchema": form(json!({
+                    "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "m"}],
+                        "default": "m"},
+                    "color": {"type": "string", "enum": ["red"], "title": "Color"},
+                    "count": {"type": "integer", "default": 3, "minimum": 1},
+                    "fast": {"type": "boolean", "default": true},
+                }))})
+            ),
+            json!({"message": "?", "requestedSchema": form(json!({
+                "size": {"type": "string", "enum": ["s", "m"], "enumNames": ["Small", "m"]},
+                "color": {"type": "string", "enum": ["red"], "title": "Color"},
+                "count": {"type": "integer", "minimum": 1},
+                "fast": {"type": "boolean", "default": true},
+            }))})
+        );
+    }
+
+    #[test]
+    fn what_a_form_cannot_ask_is_refused() {
+        let part = Part::Params("elicitation/create");
+        let url = json!({"mode": "url", "message": "?", "url": "https://a.example"});
+        assert_eq!(refused(part, url), Unsayable::UrlElicitation);
+        let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
+        let form =
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"a": several}}});
+        assert_eq!(refused(part, form), Unsayable::MultipleChoice);
+    }
+
+    #[test]
+    fn several_blocks_become_several_messages() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        assert_eq!(
+            lowered(
+                Part::Params("sampling/createMessage"),
+                json!({"maxTokens": 9, "tools": [], "toolChoice": {"mode": "auto"}, "messages": [
+                    {"role": "user", "content": [text("a"), text("b")], "_meta": {"k": 1}},
+                    {"role": "assistant", "content": [text("c")]},
+                    {"role": "user", "content": text("d")},
+                ]})
+            ),
+            json!({"maxTokens": 9, "messages": [
+                {"role": "user", "content": text("a")},
+                {"role": "user", "content": text("b")},
+                {"role": "assistant", "content": text("c")},
+                {"role": "user", "content": text("d")},
+            ]})
+        );
+    }
+
+    #[test]
+    fn sampling_with_tools_is_refused() {
+        let part = Part::Params("sampling/createMessage");
+        let tools = json!({"messages": [], "tools": [{"name": "a"}]});
+        assert_eq!(refused(part, tools), Unsayable::SamplingTools);
+        let not_now = json!({"messages": [], "tools": [{"name": "a"}], "toolChoice": {"mode": "none"}});
+        assert_eq!(lowered(part, not_now), json!({"messages": []}));
+        let used = json!({"messages": [{"role": "assistant", "content": {"type": "tool_use"}}]});
+        assert_eq!(refused(part, used), Unsayable::SamplingTools);
+    }
+
+    #[test]
+    fn an_answer_is_one_block() {
+        let part = Part::Result("sampling/createMessage");
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        assert_eq!(lowered(part, json!({"content": [image]})), json!({"content": image}));
+        assert_eq!(
+            lowered(part, json!({"content": [text("a"), text("b")]})),
+            json!({"content": text("a\n\nb")})
+        );
+        assert_eq!(lowered(part, json!({"content": text("a")})), json!({"content": text("a")}));
+        assert_eq!(refused(part, json!({"content": [text("a"), image]})), Unsayable::SeveralBlocks);
+        assert_eq!(refused(part, json!({"content": {"type": "tool_use"}})), Unsayable::SamplingTools);
+    }
+
+    #[test]
+    fn no_task_is_asked_for() {
+        assert_eq!(
+            lowered(
+                Part::Params("tools/call"),
+                json!({"name": "a", "task": {"ttl": 1}, "_meta": {"io.modelcontextprotocol/related-task": {}}})
+            ),
+            json!({"name": "a"})
+        );
+    }
+
+    #[test]
+    fn capabilities_of_later_revisions_are_not_believed() {
+        let mut value = json!({"capabilities": {"tasks": {}, "elicitation": {"form": {}, "url": {}}}});
+        raise(Part::Params("initialize"), &mut value);
+        assert_eq!(value, json!({"capabilities": {"elicitation": {}}}));
+    }
+}

@@ -1,0 +1,215 @@
+use std::collections::{BTreeSet, HashSet};
+
+use pintle_types::{RawObject, RequestId, RpcError, schema::SubscriptionFilter};
+
+/// Something about the server that a client may want to hear of.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// The list of tools is another.
+    Tools,
+    /// The list of prompts is another.
+    Prompts,
+    /// The list of resources, or of their templates, is another.
+    Resources,
+    /// What this resource holds is another.
+    Resource(Box<str>),
+}
+
+/// One who hears of changes: a session, or one subscription.
+///
+/// What it has not been told yet is merged, not queued: however slow it is, it holds one mark per list and at most one
+/// per watched resource, and hears of the newest state.
+#[derive(Debug)]
+pub struct Listener {
+    wants: Wants,
+    watched: HashSet<Box<str>>,
+    pending: Wants,
+    updated: BTreeSet<Box<str>>,
+    /// The id of the request that opened the subscription; a session has none.
+    pub(super) tag: Option<RequestId>,
+    /// How this listener's era words a notification.
+    pub(super) say: Say,
+}
+
+/// Prints a notification for a listener. The params come without `_meta`.
+pub(super) type Say = fn(Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8>;
+
+/// Which lists.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wants {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+}
+
+/// Updates below one watched resource that are told apart; from there on it counts as updated itself.
+const APART: usize = 256;
+
+impl Listener {
+    pub(super) fn new(wants: Wants, watched: HashSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
+        Self { wants, watched, pending: Wants::default(), updated: BTreeSet::new(), tag, say }
+    }
+
+    /// The id of the subscription; a session has none.
+    pub fn tag(&self) -> Option<&RequestId> {
+        self.tag.as_ref()
+    }
+
+    /// Marks a change. `true` if there is something to tell that was not there before.
+    pub fn note(&mut self, change: &Change) -> bool {
+        fn mark(wanted: bool, pending: &mut bool) -> bool {
+            wanted && !std::mem::replace(pending, true)
+        }
+        match change {
+            Change::Tools => mark(self.wants.tools, &mut self.pending.tools),
+            Change::Prompts => mark(self.wants.prompts, &mut self.pending.prompts),
+            Change::Resources => mark(self.wants.resources, &mut self.pending.resources),
+            Change::Resource(uri) => match self.watched_as(uri) {
+                None => false,
+                Some(_) if self.updated.contains(uri) => false,
+                Some(watched) => {
+                    let full = self.updated.len() >= self.watched.len() + APART;
+                    let told: Box<str> = if full { watched.into() } else { uri.clone() };
+                    self.updated.insert(told)
+                }
+            },
+        }
+    }
+
+    /// The next notification to send, lists first.
+    pub fn next_notice(&mut self) -> Option<Vec<u8>> {
+        let list = [
+            (&mut self.pending.tools, "notifications/tools/list_changed"),
+            (&mut self.pending.prompts, "notifications/prompts/list_changed"),
+            (&mut self.pending.resources, "notifications/resources/list_changed"),
+        ]
+        .into_iter()
+        .find_map(|(pending, method)| std::mem::take(pending).then_some(method));
+        if let Some(method) = list {
+            return Some(self.tell(method, None));
+        }
+        let uri = self.updated.pop_first()?;
+        let params = RawObject::from_serialize(&serde_json::json!({ "uri": uri })).ok();
+        Some(self.tell("notifications/resources/updated", params.as_ref()))
+    }
+
+    /// A notification of an extension, worded for this listener.
+    pub fn tell(&self, method: &str, params: Option<&RawObject>) -> Vec<u8> {
+        (self.say)(self.tag.as_ref(), method, params)
+    }
+
+    /// Whether it watches this resource, or one that contains it.
+    pub fn watches(&self, uri: &str) -> bool {
+        self.watched_as(uri).is_some()
+    }
+
+    pub(super) fn watch(&mut self, uri: &str, most: usize) -> Result<(), RpcError> {
+        if self.watched.len() >= most && !self.watched.contains(uri) {
+            return Err(RpcError::internal(format!(
+                "{most} resources are watched: unsubscribe from one first"
+            )));
+        }
+        self.watched.insert(uri.into());
+        Ok(())
+    }
+
+    pub(super) fn unwatch(&mut self, uri: &str) {
+        self.watched.remove(uri);
+        let still: BTreeSet<_> = std::mem::take(&mut self.updated);
+        self.updated = still.into_iter().filter(|updated| self.watches(updated)).collect();
+    }
+
+    /// The watched URI that covers this one: itself, or what is left of it up to some `/`.
+    fn watched_as(&self, uri: &str) -> Option<&str> {
+        if self.watched.is_empty() {
+            return None;
+        }
+        let above = uri.rmatch_indices('/').filter_map(|(at, _)| uri.get(..at));
+        // With its `/` as well: a directory is spelled both ways.
+        let spelled = above.flat_map(|above| [Some(above), uri.get(..above.len() + 1)]).flatten();
+        std::iter::once(uri).chain(spelled).find_map(|uri| self.watched.get(uri)).map(|uri| &**uri)
+    }
+}
+
+impl Wants {
+    pub(super) fn of(filter: &SubscriptionFilter) -> Self {
+        let on = |flag: Option<bool>| flag == Some(true);
+        Self {
+            tools: on(filter.tools_list_changed),
+            prompts: on(filter.prompts_list_changed),
+            resources: on(filter.resources_list_changed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener(watched: &[&str]) -> Listener {
+        let wants = Wants { tools: true, ..Wants::default() };
+        let say: Say = |_, method, params| {
+            format!("{method} {}", params.map(RawObject::as_str).unwrap_or_default()).into_bytes()
+        };
+        Listener::new(wants, watched.iter().map(|uri| (*uri).into()).collect(), None, say)
+    }
+
+    fn heard(listener: &mut Listener) -> Vec<String> {
+        std::iter::from_fn(|| listener.next_notice()).map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+    }
+
+    #[test]
+    fn changes_are_merged_and_only_the_wanted_ones_told() {
+        let mut listener = listener(&["note://a"]);
+        assert!(listener.note(&Change::Tools));
+        assert!(!listener.note(&Change::Tools));
+        assert!(!listener.note(&Change::Prompts));
+        for _ in 0..3 {
+            listener.note(&Change::Resource("note://a".into()));
+            listener.note(&Change::Resource("note://b".into()));
+        }
+        assert_eq!(
+            heard(&mut listener),
+            ["notifications/tools/list_changed ", r#"notifications/resources/updated {"uri":"note://a"}"#]
+        );
+        assert!(heard(&mut listener).is_empty());
+    }
+
+    #[test]
+    fn what_lies_below_a_watched_resource_is_told_too() {
+        let mut listener = listener(&["file:///a/", "file:///b"]);
+        for (uri, told) in [
+            ("file:///a/x", true),
+            ("file:///b/x/y", true),
+            ("file:///b", true),
+            ("file:///bb", false),
+            ("file:///", false),
+        ] {
+            assert_eq!(listener.note(&Change::Resource(uri.into())), told, "{uri}");
+        }
+        assert_eq!(heard(&mut listener).len(), 3);
+    }
+
+    #[test]
+    fn a_slow_listener_holds_little() {
+        let mut listener = listener(&["file:///a"]);
+        for n in 0..10_000 {
+            listener.note(&Change::Resource(format!("file:///a/{n}").into()));
+        }
+        let heard = heard(&mut listener);
+        assert_eq!(heard.len(), APART + 2);
+        assert!(heard.contains(&r#"notifications/resources/updated {"uri":"file:///a"}"#.to_owned()));
+    }
+
+    #[test]
+    fn what_is_watched_no_more_is_told_no_more() {
+        let mut listener = listener(&["a"]);
+        listener.note(&Change::Resource("a".into()));
+        listener.unwatch("a");
+        assert!(heard(&mut listener).is_empty());
+        assert!(listener.watch("b", 1).is_ok());
+        assert!(listener.watch("b", 1).is_ok(), "watching twice is watching");
+        assert!(listener.watch("c", 1).is_err());
+    }
+}

@@ -1,0 +1,291 @@
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pintle_types::{
+    ErrorCode, RawObject, RawValue, RequestId, RpcError,
+    schema::{InputRequest, LoggingLevel},
+};
+use serde::Serialize;
+
+use super::{CacheHint, Service, Ticket, batch::BatchId};
+use crate::{
+    Peer,
+    inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Question},
+    print,
+};
+
+/// An admitted request: all that its handler may know of it, and the way to answer it.
+///
+/// Cheap to clone. It knows nothing of the connection it came by.
+#[derive(Clone)]
+pub struct Call(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) id: RequestId,
+    pub(super) method: Cow<'static, str>,
+    pub(super) params: RawObject,
+    pub(super) peer: Arc<Peer>,
+    pub(super) principal: Option<Box<str>>,
+    pub(super) progress: Option<RequestId>,
+    pub(super) inputs: Inputs,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) batch: Option<BatchId>,
+    /// How this call's era says how it ended.
+    pub(super) finish: Finish,
+    pub(super) done: Mutex<Option<f64>>,
+}
+
+/// Writes the result object, or says what error there is instead.
+pub(super) type Finish = fn(&Call, &Service, Outcome, u64, &mut Vec<u8>) -> Result<(), RpcError>;
+
+/// How a call ended, in terms that no era owns.
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum Outcome {
+    /// With a result, in canonical words.
+    Complete(Body),
+    /// With a result that may be kept for a while.
+    Cacheable(Body, CacheHint),
+    /// With questions: those that were asked and could not be answered at once.
+    InputRequired,
+    /// The tool's arguments do not fit. The text is for the model.
+    BadArguments(String),
+    /// There is no such resource.
+    NotFound {
+        /// The one that was asked for.
+        uri: String,
+    },
+    /// The request itself failed.
+    Failed(RpcError),
+}
+
+/// A result's members, this call's own or shared by many.
+#[expect(clippy::exhaustive_enums, reason = "owned or shared, there is no third")]
+#[derive(Debug)]
+pub enum Body {
+    /// Made for this call.
+    Own(RawObject),
+    /// Printed once for many calls.
+    Shared(Arc<RawObject>),
+}
+
+impl Deref for Body {
+    type Target = RawObject;
+
+    fn deref(&self) -> &RawObject {
+        match self {
+            Self::Own(object) => object,
+            Self::Shared(object) => object,
+        }
+    }
+}
+
+impl From<RawObject> for Body {
+    fn from(object: RawObject) -> Self {
+        Self::Own(object)
+    }
+}
+
+impl From<Arc<RawObject>> for Body {
+    fn from(object: Arc<RawObject>) -> Self {
+        Self::Shared(object)
+    }
+}
+
+/// The printed answer to a call.
+#[non_exhaustive]
+#[derive(Debug)]
+pub struct Finished {
+    /// The response, on one line, without the line's end.
+    pub bytes: Vec<u8>,
+    /// The code, if it is an error: HTTP makes a status of it.
+    pub error: Option<ErrorCode>,
+}
+
+impl Call {
+    pub(super) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The request's id.
+    pub fn id(&self) -> &RequestId {
+        &self.0.id
+    }
+
+    /// What is wanted.
+    pub fn method(&self) -> &str {
+        &self.0.method
+    }
+
+    /// With which parameters.
+    pub fn params(&self) -> &RawObject {
+        &self.0.params
+    }
+
+    /// By whom.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.0.peer
+    }
+
+    /// On whose behalf, if the transport knows.
+    pub fn principal(&self) -> Option<&str> {
+        self.0.principal.as_deref()
+    }
+
+    /// Its place among its connection's requests, if it has one.
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.0.ticket
+    }
+
+    /// Whether the client would like to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.0.progress.is_some()
+    }
+
+    /// The notification that tells the client how far the call is.
+    ///
+    /// `None` if the client did not ask, or `progress` is not more than the last time.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Option<Vec<u8>> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            progress_token: &'a RequestId,
+            progress: f64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            total: Option<f64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            message: Option<&'a str>,
+        }
+        let progress_token = self.0.progress.as_ref().filter(|_| !self.0.inputs.is_over())?;
+        if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
+            return None;
+        }
+        {
+            let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+            if done.is_some_and(|done| progress <= done) {
+                return None;
+            }
+            *done = Some(progress);
+        }
+        let message = message.filter(|_| self.0.peer.revision.dialect().progress_message);
+        Some(print::notification(
+            "notifications/progress",
+            &Params { progress_token, progress, total, message },
+        ))
+    }
+
+    /// The notification that carries a log message, if the client wants to read messages as grave as this one.
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Params<'a, T> {
+            level: LoggingLevel,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            logger: Option<&'a str>,
+            data: &'a T,
+        }
+        let wanted = self.0.peer.log_level?;
+        if level < wanted || self.0.inputs.is_over() {
+            return None;
+        }
+        Some(print::notification("notifications/message", &Params { level, logger, data }))
+    }
+
+    /// Whether the client said that it can answer this.
+    pub fn can_ask(&self, question: &Question) -> bool {
+        question.fits(&self.0.peer.capabilities)
+    }
+
+    /// Asks the client something. `key` names the question in every round of the call.
+    pub fn ask(&self, service: &Service, key: &str, question: &Question) -> Result<Ask, AskError> {
+        self.0.inputs.ask(key, question, &self.0.peer, service.bounds())
+    }
+
+    /// Takes the answer to a question that was sent, as the peer worded it.
+    pub fn settle(&self, key: &str, kind: Kind, answer: &RawObject) -> Result<Answer, AskError> {
+        let raised = super::raised(self.0.peer.revision, crate::Part::Result(kind.method()), answer);
+        self.0.inputs.settle(key, kind, raised.as_ref())
+    }
+
+    /// The questions that wait for an answer, by key.
+    pub fn open_questions(&self) -> BTreeMap<String, InputRequest> {
+        self.0.inputs.open()
+    }
+
+    /// The value that [`remember`](Self::remember) was given in an earlier round.
+    pub fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
+        self.0.inputs.done(key)
+    }
+
+    /// Keeps a value for the rounds to come, sealed.
+    pub fn remember(&self, key: &str, value: Box<RawValue>) {
+        self.0.inputs.remember(key, value);
+    }
+
+    /// What [`set_note`](Self::set_note) kept in an earlier round.
+    pub fn note(&self) -> Option<String> {
+        self.0.inputs.note()
+    }
+
+    /// Keeps words of the application's own for the next round, sealed.
+    pub fn set_note(&self, note: Option<String>) {
+        self.0.inputs.set_note(note);
+    }
+
+    /// Ends the call without an answer: it was cancelled. What still runs for it falls silent.
+    pub fn close(&self) {
+        self.0.inputs.close();
+    }
+
+    /// Ends the call and prints the answer in its era's words. `now` is in milliseconds of the Unix epoch.
+    pub fn finish(&self, service: &Service, outcome: Outcome, now: u64) -> Finished {
+        self.close();
+        let mut bytes = Vec::with_capacity(outcome.size() + 256);
+        print::open_result(&mut bytes, &self.0.id);
+        match (self.0.finish)(self, service, outcome, now, &mut bytes) {
+            Ok(()) => {
+                bytes.push(b'}');
+                Finished { bytes, error: None }
+            }
+            Err(mut error) => {
+                self.0.peer.revision.lower_error(&self.0.method, &mut error);
+                bytes.clear();
+                print::error(&mut bytes, &self.0.id, &error);
+                Finished { bytes, error: Some(error.code) }
+            }
+        }
+    }
+
+    /// What a state that this call leaves behind is good for.
+    pub(super) fn binding<'a>(&'a self, service: &'a Service) -> Binding<'a> {
+        Binding {
+            service: &service.info().name,
+            method: &self.0.method,
+            params: &self.0.params,
+            principal: self.0.principal.as_deref(),
+        }
+    }
+}
+
+impl Outcome {
+    fn size(&self) -> usize {
+        match self {
+            Self::Complete(body) | Self::Cacheable(body, _) => body.as_str().len(),
+            _ => 256,
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("id", &self.0.id).field("method", &self.0.method).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,450 @@
+//! The server's side: common ground until a message shows its era, then that era's module.
+
+mod audience;
+mod batch;
+mod call;
+mod in_flight;
+mod service;
+mod session;
+mod stateless;
+
+use std::{borrow::Cow, sync::Arc, sync::Mutex};
+
+use pintle_types::{
+    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
+    schema::{CancelledParams, InputRequest},
+};
+use serde_json::Value;
+
+pub use audience::{Change, Listener};
+pub use call::{Body, Call, Finished, Outcome};
+pub use in_flight::Ticket;
+pub use service::{CacheHint, Service};
+
+use self::{
+    batch::{BatchId, Batches},
+    call::Inner,
+    in_flight::InFlight,
+    session::Session,
+};
+use crate::{Part, Peer, Revision, Stamp, Unsayable};
+
+/// The protocol state of one byte stream, or of one session over HTTP.
+///
+/// Messages go in, decisions come out; whoever drives it moves the bytes and runs the handlers. Requests of both eras
+/// may come interleaved. A stateless request over HTTP needs no engine: see [`Service::admit`].
+///
+/// ```
+/// use pintle_proto::server::{Arrival, Engine, Inbound, Outcome, Service};
+/// use pintle_types::{Frame, RawObject, schema::{Implementation, ServerCapabilities, ToolsCapability}};
+///
+/// let mut capabilities = ServerCapabilities::default();
+/// capabilities.tools = Some(ToolsCapability::default());
+/// let service = Service::new(Implementation::new("adder", "1.0.0"), capabilities);
+/// let mut engine = Engine::new();
+///
+/// let line = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
+///     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+///     "io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+/// let frame = Frame::parse(line, 100).unwrap();
+/// let Inbound::Call(call) = engine.receive(&service, frame, &Arrival::at(0)) else { panic!("admitted") };
+/// assert_eq!(call.method(), "tools/list");
+///
+/// let tools: RawObject = r#"{"tools":[]}"#.parse().unwrap();
+/// let bytes = engine.finish(&service, &call, Outcome::Complete(tools.into()), 0).unwrap();
+/// assert!(String::from_utf8(bytes).unwrap().contains(r#""tools":[],"resultType":"complete""#));
+/// ```
+#[derive(Debug, Default)]
+pub struct Engine {
+    session: Option<Session>,
+    in_flight: InFlight,
+    batches: Batches,
+}
+
+/// What the transport knows of a message, besides its bytes.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival<'a> {
+    /// When it came, in milliseconds of the Unix epoch.
+    pub now: u64,
+    /// On whose behalf, if somebody has checked that.
+    pub principal: Option<&'a str>,
+}
+
+impl<'a> Arrival<'a> {
+    /// A message that came at this time, from nobody in particular.
+    pub fn at(now: u64) -> Self {
+        Self { now, principal: None }
+    }
+
+    /// The same, on somebody's behalf.
+    #[must_use]
+    pub fn by(self, principal: &'a str) -> Self {
+        Self { principal: Some(principal), ..self }
+    }
+}
+
+/// What to do about a message that came in.
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
+#[derive(Debug)]
+pub enum Inbound {
+    /// Run the handler and pass its outcome to [`Engine::finish`].
+    Call(Call),
+    /// Send the acknowledgement, then what the listener has to tell, until the ticket is cancelled.
+    Listen(Listen),
+    /// Send this; no handler is involved.
+    Reply(Response),
+    /// Send this array: the answers to a batch that needed no handler.
+    BatchReply(Vec<u8>),
+    /// The client answered a question of ours.
+    Answer(Response),
+    /// The client gave up on a call or a subscription: drop it, and answer nothing.
+    Cancel(Ticket),
+    /// The client tells something that no decision depends on.
+    Notify(Notification, Option<Arc<Peer>>),
+    /// Nothing, and why. For a log.
+    Ignore(&'static str),
+    /// Several of these: the message was a batch.
+    Many(Vec<Self>),
+}
+
+/// A subscription that was just opened.
+#[non_exhaustive]
+#[derive(Debug)]
+pub struct Listen {
+    /// The request that opened it.
+    pub call: Call,
+    /// Who is to hear of changes.
+    pub listener: Listener,
+    /// Its first message.
+    pub acknowledgement: Vec<u8>,
+    /// What an extension may grant besides: the members of the filter that no revision defines.
+    pub wanted: RawObject,
+}
+
+impl Engine {
+    /// A stream on which nothing has been said.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decides what to do about a message, or a batch of them.
+    pub fn receive(&mut self, service: &Service, frame: Frame, arrival: &Arrival<'_>) -> Inbound {
+        match frame {
+            Frame::One(message) => self.message(service, message, arrival, None),
+            Frame::Batch(items) => self.batch(service, items, arrival),
+        }
+    }
+
+    /// Decides what to do about bytes that are no message.
+    pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
+        malformed.reply().map_or(Inbound::Ignore("an answer that is none"), Inbound::Reply)
+    }
+
+    /// The reply to a message that was too long to be read.
+    pub fn oversized(service: &Service) -> Response {
+        let most = service.bounds().message_bytes;
+        Response::new(
+            None,
+            Err(RpcError::invalid_request(format!("a message of more than {most} bytes: send less"))),
+        )
+    }
+
+    fn batch(
+        &mut self,
+        service: &Service,
+        items: Vec<Result<Message, Box<Malformed>>>,
+        arrival: &Arrival<'_>,
+    ) -> Inbound {
+        if !self.session.as_ref().is_some_and(|session| session.revision().dialect().batches) {
+            let said = "no batches in this protocol revision: send each message on its own";
+            return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(said))));
+        }
+        let id = self.batches.open();
+        let mut decisions = Vec::with_capacity(items.len());
+        for item in items {
+            let decision = match item {
+                Ok(message) => self.message(service, message, arrival, Some(id)),
+                Err(malformed) => self.malformed(&malformed),
+            };
+            match decision {
+                Inbound::Reply(response) => self.batches.reply(id, response),
+                Inbound::Call(call) => {
+                    self.batches.expect(id);
+                    decisions.push(Inbound::Call(call));
+                }
+                Inbound::Many(several) => decisions.extend(several),
+                other => decisions.push(other),
+            }
+        }
+        decisions.extend(self.batches.settle(id, None).map(Inbound::BatchReply));
+        Inbound::Many(decisions)
+    }
+
+    fn message(
+        &mut self,
+        service: &Service,
+        message: Message,
+        arrival: &Arrival<'_>,
+        batch: Option<BatchId>,
+    ) -> Inbound {
+        match message {
+            Message::Request(request) => self.request(service, request, arrival, batch),
+            Message::Notification(notification) => self.notification(notification),
+            Message::Response(response) => {
+                if self.session.as_mut().is_some_and(|session| session.answered(&response)) {
+                    Inbound::Answer(response)
+                } else {
+                    Inbound::Ignore("an answer to nothing that was asked")
+                }
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        service: &Service,
+        request: Request,
+        arrival: &Arrival<'_>,
+        batch: Option<BatchId>,
+    ) -> Inbound {
+        let reply = |id, result| Inbound::Reply(Response::new(Some(id), result));
+        let stamp = match Stamp::read(request.params.as_ref()) {
+            Ok(stamp) => stamp,
+            Err(error) => return reply(request.id, Err(error)),
+        };
+        if stamp.is_stateless() {
+            if batch.is_some() {
+                let said = "a request that stands alone cannot come in a batch: send it on its own";
+                return reply(request.id, Err(RpcError::invalid_request(said)));
+            }
+            return match stateless::admit(service, &request, &stamp, arrival) {
+                Ok(step) => self.start_stateless(service, step, request, arrival),
+                Err(error) => reply(request.id, Err(error)),
+            };
+        }
+        if batch.is_some() && request.method == "initialize" {
+            let said = "`initialize` cannot come in a batch: send it on its own";
+            return reply(request.id, Err(RpcError::invalid_request(said)));
+        }
+        let progress = stamp.progress.clone();
+        match session::admit(&mut self.session, service, &request) {
+            Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
+            Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
+            Ok(session::Step::Run(start)) => {
+                let ticket = match self.in_flight.enter(&request.id, service.bounds().in_flight) {
+                    Ok(ticket) => ticket,
+                    Err(error) => return reply(request.id, Err(error)),
+                };
+                let Request { id, method, .. } = request;
+                Inbound::Call(Call::new(Inner {
+                    id,
+                    method,
+                    params: start.params,
+                    peer: start.peer,
+                    principal: arrival.principal.map(Into::into),
+                    progress,
+                    inputs: start.inputs,
+                    ticket: Some(ticket),
+                    batch,
+                    finish: session::finish,
+                    done: Mutex::default(),
+                }))
+            }
+        }
+    }
+
+    fn start_stateless(
+        &mut self,
+        service: &Service,
+        step: stateless::Step,
+        request: Request,
+        arrival: &Arrival<'_>,
+    ) -> Inbound {
+        let bounds = service.bounds();
+        let entered = match &step {
+            stateless::Step::Reply(..) => Ok(None),
+            stateless::Step::Run(_) => self.in_flight.enter(&request.id, bounds.in_flight).map(Some),
+            stateless::Step::Listen(..) => {
+                self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some)
+            }
+        };
+        match entered {
+            Ok(ticket) => step.start(service, request, arrival, ticket),
+            Err(error) => Inbound::Reply(Response::new(Some(request.id), Err(error))),
+        }
+    }
+
+    fn notification(&mut self, notification: Notification) -> Inbound {
+        if notification.method != "notifications/cancelled" {
+            let peer = self.session.as_ref().map(|session| session.peer().clone());
+            return Inbound::Notify(notification, peer);
+        }
+        let params = notification.params.unwrap_or_default();
+        match params.decode::<CancelledParams>() {
+            Ok(CancelledParams { request_id: Some(id), .. }) => match self.in_flight.cancel(&id) {
+                Some(ticket) => Inbound::Cancel(ticket),
+                None => Inbound::Ignore("a cancellation of what is not in flight"),
+            },
+            _ => Inbound::Ignore("a cancellation that names no request"),
+        }
+    }
+
+    /// An error in the words of the session, if there is one.
+    fn worded(&self, method: &str, mut error: RpcError) -> RpcError {
+        if let Some(session) = &self.session {
+            session.revision().lower_error(method, &mut error);
+        }
+        error
+    }
+
+    /// Ends a call. The bytes to send now, if any: a cancelled call is owed no answer, and one that came in a batch
+    /// waits for the others.
+    pub fn finish(&mut self, service: &Service, call: &Call, outcome: Outcome, now: u64) -> Option<Vec<u8>> {
+        let current = call.ticket().is_none_or(|ticket| self.in_flight.leave(call.id(), ticket));
+        if !current {
+            call.close();
+            return None;
+        }
+        let finished = call.finish(service, outcome, now);
+        match call.inner().batch {
+            Some(batch) => self.batches.settle(batch, Some(&finished.bytes)),
+            None => Some(finished.bytes),
+        }
+    }
+
+    /// Drops a cancelled call. The bytes to send now, if it was the last that a batch waited for.
+    pub fn cancelled(&mut self, call: &Call) -> Option<Vec<u8>> {
+        call.close();
+        self.batches.settle(call.inner().batch?, None)
+    }
+
+    /// Ends a subscription from the server's side, on a stream that goes on.
+    pub fn unlisten(&mut self, service: &Service, call: &Call, now: u64) -> Vec<Vec<u8>> {
+        let notice = stateless::unlisten_notice(call.id());
+        let result = stateless::unlisten(call.id());
+        let end = self.finish(service, call, Outcome::Complete(result.into()), now);
+        end.map_or_else(Vec::new, |end| vec![notice, end])
+    }
+
+    /// The session, as one who hears of changes. `None` before the handshake.
+    pub fn listener(&mut self) -> Option<&mut Listener> {
+        self.session.as_mut().map(|session| &mut session.listener)
+    }
+
+    /// Who opened the session. `None` before the handshake.
+    pub fn peer(&self) -> Option<&Arc<Peer>> {
+        self.session.as_ref().map(Session::peer)
+    }
+
+    /// Words a question of a session's call as a request; its id comes back in [`Inbound::Answer`].
+    pub fn ask(&mut self, request: &InputRequest) -> Option<Result<(RequestId, Vec<u8>), Unsayable>> {
+        self.session.as_mut().map(|session| session.ask(request))
+    }
+
+    /// A request that shows whether the client is still there. `None` where there is no session to ask in.
+    pub fn ping(&mut self) -> Option<(RequestId, Vec<u8>)> {
+        self.session.as_mut().map(Session::ping)
+    }
+
+    /// Takes back a question because the call that asked it is over: the notification to send.
+    pub fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
+        self.session.as_mut()?.abandon(id)
+    }
+
+    /// How many requests wait for an answer.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+}
+
+impl Service {
+    /// Decides what to do about a stateless request that came on its own, as over HTTP: a call, a subscription or a
+    /// reply.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with. Its code decides the status.
+    pub fn admit(&self, request: Request, arrival: &Arrival<'_>) -> Result<Inbound, (RequestId, RpcError)> {
+        let step = Stamp::read(request.params.as_ref())
+            .and_then(|stamp| stateless::admit(self, &request, &stamp, arrival));
+        match step {
+            Ok(step) => Ok(step.start(self, request, arrival, None)),
+            Err(error) => Err((request.id, error)),
+        }
+    }
+
+    /// Ends a subscription that has a stream of its own: its result is the last thing on it.
+    pub fn unlisten(&self, call: &Call, now: u64) -> Vec<u8> {
+        call.finish(self, Outcome::Complete(stateless::unlisten(call.id()).into()), now).bytes
+    }
+}
+
+impl stateless::Step {
+    fn start(
+        self,
+        service: &Service,
+        request: Request,
+        arrival: &Arrival<'_>,
+        ticket: Option<Ticket>,
+    ) -> Inbound {
+        let Request { id, method, params, .. } = request;
+        let params = params.unwrap_or_default();
+        let call = |start: stateless::Start| {
+            Call::new(Inner {
+                id,
+                method,
+                params,
+                peer: start.peer,
+                principal: arrival.principal.map(Into::into),
+                progress: start.progress,
+                inputs: start.inputs,
+                ticket,
+                batch: None,
+                finish: stateless::finish,
+                done: Mutex::default(),
+            })
+        };
+        match self {
+            Self::Run(start) => Inbound::Call(call(start)),
+            Self::Reply(start, body, hint) => {
+                let call = call(start);
+                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now);
+                match Message::parse(&finished.bytes) {
+                    Ok(Message::Response(response)) => Inbound::Reply(response),
+                    _ => Inbound::Ignore("a reply of ours that is none"),
+                }
+            }
+            Self::Listen(start, granted) => {
+                let call = call(start);
+                let wanted = call.params().decode_member("notifications").ok().flatten().unwrap_or_default();
+                let (listener, acknowledgement) = stateless::listen(call.id(), &granted);
+                Inbound::Listen(Listen { call, listener, acknowledgement, wanted })
+            }
+        }
+    }
+}
+
+/// What an older peer sent, in canonical words.
+fn raised<'a>(revision: Revision, part: Part<'_>, object: &'a RawObject) -> Cow<'a, RawObject> {
+    if !revision.raises(part, object.as_str()) {
+        return Cow::Borrowed(object);
+    }
+    // What nests too deep for a tree is read as it is.
+    let Ok(mut value) = object.decode::<Value>() else { return Cow::Borrowed(object) };
+    revision.raise(part, &mut value);
+    RawObject::from_serialize(&value).map_or(Cow::Borrowed(object), Cow::Owned)
+}
+
+/// The result that tells a model what is wrong with its arguments.
+fn bad_arguments(text: &str, out: &mut Vec<u8>) {
+    crate::print::json(
+        out,
+        &serde_json::json!({ "content": [{ "type": "text", "text": text }], "isError": true }),
+    );
+}
+
+fn not_found(uri: &str) -> RpcError {
+    RpcError::invalid_params(format!("no such resource: `{uri}`"))
+        .with_data(&serde_json::json!({ "uri": uri }))
+}

@@ -1,0 +1,261 @@
+//! The session era: a handshake opens a session, and the server may send requests of its own.
+
+use std::{collections::HashSet, sync::Arc};
+
+use pintle_types::{
+    Message, Notification, RawObject, RawValue, Request, RequestId, Response, RpcError,
+    schema::{
+        InitializeParams, InitializeResult, InputRequest, LoggingLevel, SetLevelParams, SubscribeParams,
+    },
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    Call, Outcome, Service,
+    audience::{Listener, Wants},
+    raised,
+};
+use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, revision::BadArguments, stamp::Plain};
+
+/// What a handshake settled, and what has been said since.
+#[derive(Debug)]
+pub(super) struct Session {
+    peer: Arc<Peer>,
+    pub(super) listener: Listener,
+    last_id: i64,
+    /// Questions and pings of ours that the client has not answered.
+    asked: HashSet<i64>,
+}
+
+/// Serves one request. `session` is `None` until the handshake.
+pub(super) fn admit(
+    session: &mut Option<Session>,
+    service: &Service,
+    request: &Request,
+) -> Result<Step, RpcError> {
+    let params = request.params.as_ref();
+    match (&*request.method, session.as_mut()) {
+        // Either side may ask whether the other is there, at any time.
+        ("ping", _) => Ok(Step::Reply(RawObject::empty())),
+        ("initialize", None) => {
+            let (opened, result) = open(service, params)?;
+            *session = Some(opened);
+            Ok(Step::Reply(result))
+        }
+        ("initialize", Some(_)) => {
+            Err(RpcError::invalid_request("the session is open already: use it, or open another connection"))
+        }
+        (_, None) => Err(not_yet(service)),
+        (method, Some(session)) => session.serve(service, method, params),
+    }
+}
+
+/// What to do about an admitted request.
+pub(super) enum Step {
+    /// Answer at once.
+    Reply(RawObject),
+    /// Run a handler.
+    Run(Start),
+}
+
+/// A call that only lacks its place among the requests in flight.
+pub(super) struct Start {
+    pub(super) peer: Arc<Peer>,
+    pub(super) params: RawObject,
+    pub(super) inputs: Inputs,
+}
+
+fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawObject), RpcError> {
+    let offered: InitializeParams = decode("initialize", params)?;
+    let spoken = service.spoken(&offered.protocol_version, false).or_else(|| service.newest_session());
+    // A server that has no session-era revision cannot open a session; the error names those it has.
+    let revision = spoken.ok_or_else(|| service.unsupported(&offered.protocol_version))?;
+    let params = params.cloned().unwrap_or_default();
+    let raised = raised(revision, Part::Params("initialize"), &params);
+    let offered: InitializeParams = decode("initialize", Some(raised.as_ref()))?;
+    let peer = Peer {
+        revision,
+        info: Some(offered.client_info),
+        capabilities: offered.capabilities,
+        log_level: None,
+    };
+    let mut result =
+        InitializeResult::new(revision.as_str(), service.capabilities().clone(), service.info().clone());
+    result.instructions = service.instructions_text().cloned();
+    let result = lowered(
+        revision,
+        Part::Result("initialize"),
+        &RawObject::from_serialize(&result).unwrap_or_default(),
+    )
+    .map_err(|unsayable| RpcError::internal(unsayable.to_string()))?;
+    let can = service.capabilities();
+    let wants = Wants {
+        tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
+        prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
+        resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
+    };
+    let listener = Listener::new(wants, HashSet::new(), None, say);
+    Ok((Session { peer: Arc::new(peer), listener, last_id: 0, asked: HashSet::new() }, result))
+}
+
+/// Works for a client of either era: it names what would be understood.
+fn not_yet(service: &Service) -> RpcError {
+    let names: Vec<_> = service.revisions().iter().map(|revision| revision.as_str()).collect();
+    RpcError::invalid_params(format!(
+        "no session yet and no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`: send `initialize` first, or name \
+         one of `{}` in `_meta`",
+        names.join("`, `")
+    ))
+}
+
+impl Session {
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.peer.revision
+    }
+
+    fn serve(
+        &mut self,
+        service: &Service,
+        method: &str,
+        params: Option<&RawObject>,
+    ) -> Result<Step, RpcError> {
+        let revision = self.revision();
+        if !service.offers(method, revision) {
+            return Err(RpcError::method_not_found(method));
+        }
+        match method {
+            "logging/setLevel" => {
+                let level: SetLevelParams = decode(method, params)?;
+                self.set_level(level.level);
+                Ok(Step::Reply(RawObject::empty()))
+            }
+            "resources/subscribe" => {
+                let wanted: SubscribeParams = decode(method, params)?;
+                self.listener.watch(&wanted.uri, service.bounds().watched)?;
+                Ok(Step::Reply(RawObject::empty()))
+            }
+            "resources/unsubscribe" => {
+                let wanted: SubscribeParams = decode(method, params)?;
+                self.listener.unwatch(&wanted.uri);
+                Ok(Step::Reply(RawObject::empty()))
+            }
+            _ => {
+                let params = params.cloned().unwrap_or_default();
+                let params = raised(revision, Part::Params(method), &params).into_owned();
+                Ok(Step::Run(Start { peer: self.peer.clone(), params, inputs: Inputs::live() }))
+            }
+        }
+    }
+
+    fn set_level(&mut self, level: LoggingLevel) {
+        // Calls that run keep the peer they began with.
+        self.peer = Arc::new(Peer { log_level: Some(level), ..(*self.peer).clone() });
+    }
+
+    /// Words a question as a request of ours. The id is to be found again in the answer.
+    pub(super) fn ask(&mut self, request: &InputRequest) -> Result<(RequestId, Vec<u8>), Unsayable> {
+        let revision = self.revision();
+        let part = Part::Params(&request.method);
+        let text = request.params.as_deref().map_or("{}", RawValue::get);
+        self.last_id += 1;
+        // A form keeps the order of its fields unless the revision has other words for it.
+        if !revision.lowers(part, text) && !text.contains("\"url\"") {
+            return Ok(self.send(&request.method, text.parse().ok()));
+        }
+        let mut params: Value = request.params_as().unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
+        revision.lower(part, &mut params)?;
+        if let Some(object) = params.as_object_mut()
+            && object.get("mode").is_some_and(|mode| mode == "url")
+        {
+            // The one revision with such questions wants them named; the newest does without.
+            let id = format!("elicitation-{}", self.last_id);
+            object.entry("elicitationId").or_insert_with(|| id.into());
+        }
+        Ok(self.send(&request.method, RawObject::from_serialize(&params).ok()))
+    }
+
+    /// Asks whether the client is still there.
+    pub(super) fn ping(&mut self) -> (RequestId, Vec<u8>) {
+        self.last_id += 1;
+        self.send("ping", None)
+    }
+
+    fn send(&mut self, method: &str, params: Option<RawObject>) -> (RequestId, Vec<u8>) {
+        self.asked.insert(self.last_id);
+        let id = RequestId::Number(self.last_id);
+        let request = Request::new(id.clone(), method.to_owned(), params);
+        (id, Message::Request(request).to_vec())
+    }
+
+    /// Whether we wait for this answer. From here on no more.
+    pub(super) fn answered(&mut self, response: &Response) -> bool {
+        matches!(&response.id, Some(RequestId::Number(id)) if self.asked.remove(id))
+    }
+
+    /// Takes back a question: the call that asked it is over.
+    pub(super) fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
+        let RequestId::Number(number) = id else { return None };
+        self.asked.remove(number).then(|| {
+            let params = serde_json::json!({ "requestId": id, "reason": "the call that asked is over" });
+            print::notification("notifications/cancelled", &params)
+        })
+    }
+}
+
+/// Says how a call ended, in the words of the session's revision.
+pub(super) fn finish(
+    call: &Call,
+    _: &Service,
+    outcome: Outcome,
+    _: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let revision = call.peer().revision;
+    match outcome {
+        Outcome::Complete(body) | Outcome::Cacheable(body, _) => {
+            let part = Part::Result(call.method());
+            if revision.lowers(part, body.as_str()) {
+                let result =
+                    lowered(revision, part, &body).map_err(|said| RpcError::internal(said.to_string()))?;
+                out.extend_from_slice(result.as_str().as_bytes());
+            } else {
+                out.extend_from_slice(body.as_str().as_bytes());
+            }
+            Ok(())
+        }
+        Outcome::InputRequired => Err(RpcError::internal(
+            "the call ended with questions on a session: send them and run the handler again",
+        )),
+        Outcome::BadArguments(text) => match revision.dialect().bad_arguments {
+            BadArguments::Error => Err(RpcError::invalid_params(text)),
+            BadArguments::Result => {
+                super::bad_arguments(&text, out);
+                Ok(())
+            }
+        },
+        Outcome::NotFound { uri } => Err(super::not_found(&uri)),
+        Outcome::Failed(error) => Err(error),
+    }
+}
+
+/// Words a notification for a session: nothing is added.
+fn say(_: Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8> {
+    Message::Notification(Notification::new(method.to_owned(), params.cloned())).to_vec()
+}
+
+fn lowered(revision: Revision, part: Part<'_>, object: &RawObject) -> Result<RawObject, Unsayable> {
+    let Ok(mut value) = object.decode::<Value>() else { return Ok(object.clone()) };
+    revision.lower(part, &mut value)?;
+    Ok(RawObject::from_serialize(&value).unwrap_or_default())
+}
+
+fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Result<T, RpcError> {
+    let text = params.map_or("{}", RawObject::as_str);
+    serde_json::from_str(text)
+        .map_err(|error| RpcError::invalid_params(format!("`{method}`: {}", Plain(&error))))
+}

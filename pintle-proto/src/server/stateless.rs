@@ -1,0 +1,338 @@
+//! The stateless era: each request says who asks; the server never sends a request, it answers `input_required`.
+
+use std::{collections::HashSet, sync::Arc};
+
+use pintle_types::{
+    Message, Notification, RawObject, RawValue, Request, RequestId, RpcError,
+    schema::{
+        ClientCapabilities, Implementation, LoggingLevel, ServerCapabilities, SubscriptionFilter,
+        SubscriptionsListenParams,
+    },
+};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use super::{
+    Arrival, Body, CacheHint, Call, Outcome, Service,
+    audience::{Listener, Wants},
+};
+use crate::{
+    Peer, Stamp,
+    inputs::{Binding, Inputs},
+    print,
+    revision::BadArguments,
+    stamp::Plain,
+};
+
+/// What to do about an admitted request.
+pub(super) enum Step {
+    /// Answer at once, with a result that only lacks what every result has.
+    Reply(Start, Body, CacheHint),
+    /// Run a handler.
+    Run(Start),
+    /// Open a subscription with what is granted of what was asked for.
+    Listen(Start, SubscriptionFilter),
+}
+
+/// A call that only lacks its place among the requests in flight.
+pub(super) struct Start {
+    pub(super) peer: Arc<Peer>,
+    pub(super) progress: Option<RequestId>,
+    pub(super) inputs: Inputs,
+}
+
+/// Serves one request, from nothing but itself.
+///
+/// The order of the checks can be observed, and clients observe it: what is missing, the revision, the method, then
+/// the rest.
+pub(super) fn admit(
+    service: &Service,
+    request: &Request,
+    stamp: &Stamp<'_>,
+    arrival: &Arrival<'_>,
+) -> Result<Step, RpcError> {
+    let Some(version) = stamp.version()? else { return Err(missing("protocolVersion")) };
+    let Some(capabilities) = stamp.capabilities else { return Err(missing("clientCapabilities")) };
+    let Some(revision) = service.spoken(&version, true) else { return Err(service.unsupported(&version)) };
+    if !service.offers(&request.method, revision) {
+        return Err(RpcError::method_not_found(&request.method));
+    }
+    let peer = Peer {
+        revision,
+        info: stamp.info.map(|info| member::<Implementation>("clientInfo", info)).transpose()?,
+        capabilities: read_capabilities(capabilities)?,
+        log_level: stamp.log_level.as_deref().map(log_level).transpose()?,
+    };
+    let progress = stamp.progress.clone();
+    let mut start = Start { peer: Arc::new(peer), progress, inputs: Inputs::replayed(None, None)? };
+    let Some(params) = &request.params else { return Ok(Step::Run(start)) };
+    match &*request.method {
+        "server/discover" => {
+            Ok(Step::Reply(start, service.discovered().into(), service.discover_hint_ref().clone()))
+        }
+        "subscriptions/listen" => {
+            let wanted: SubscriptionsListenParams = params.decode().map_err(|error| {
+                RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
+            })?;
+            let granted = grant(service, wanted.notifications)?;
+            Ok(Step::Listen(start, granted))
+        }
+        // Only these three may ask, so only they can be answered.
+        "tools/call" | "prompts/get" | "resources/read" => {
+            start.inputs = replay(service, request, params, arrival)?;
+            Ok(Step::Run(start))
+        }
+        _ => Ok(Step::Run(start)),
+    }
+}
+
+fn missing(name: &str) -> RpcError {
+    RpcError::invalid_params(format!(
+        "`_meta[\"io.modelcontextprotocol/{name}\"]` is missing: send it with every request"
+    ))
+}
+
+fn member<T: serde::de::DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, RpcError> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let said = Plain(&error);
+        RpcError::invalid_params(format!("`_meta[\"io.modelcontextprotocol/{name}\"]` does not fit: {said}"))
+    })
+}
+
+fn read_capabilities(raw: &RawValue) -> Result<ClientCapabilities, RpcError> {
+    // The most frequent value needs no reader.
+    if raw.get() == "{}" { Ok(ClientCapabilities::default()) } else { member("clientCapabilities", raw) }
+}
+
+fn log_level(level: &str) -> Result<LoggingLevel, RpcError> {
+    level.parse().map_err(|error| {
+        RpcError::invalid_params(format!(
+            "`_meta[\"io.modelcontextprotocol/logLevel\"]` does not fit: {error}"
+        ))
+    })
+}
+
+/// What earlier rounds of this call have brought.
+fn replay(
+    service: &Service,
+    request: &Request,
+    params: &RawObject,
+    arrival: &Arrival<'_>,
+) -> Result<Inputs, RpcError> {
+    let (offered, state) = (params.get("inputResponses"), params.get("requestState"));
+    if offered.is_none() && state.is_none() {
+        return Inputs::replayed(None, None);
+    }
+    let refuse = |name: &str, error: &serde_json::Error| {
+        RpcError::invalid_params(format!("`{name}` does not fit: {}", Plain(error)))
+    };
+    let offered: Option<RawObject> =
+        params.decode_member("inputResponses").map_err(|error| refuse("inputResponses", &error))?;
+    let state: Option<String> =
+        params.decode_member("requestState").map_err(|error| refuse("requestState", &error))?;
+    let Some(state) = state else { return Inputs::replayed(None, offered) };
+    let binding = Binding {
+        service: &service.info().name,
+        method: &request.method,
+        params,
+        principal: arrival.principal,
+    };
+    let Some(seal) = service.sealer() else {
+        return Err(RpcError::invalid_params(
+            "`requestState` is not one of this server's: make the call anew",
+        ));
+    };
+    let sealed = binding.open(seal, &state, service.bounds().state_bytes, arrival.now)?;
+    Inputs::replayed(Some(&sealed), offered)
+}
+
+/// As much of what was asked for as the server has to tell.
+fn grant(service: &Service, wanted: SubscriptionFilter) -> Result<SubscriptionFilter, RpcError> {
+    let ServerCapabilities { tools, prompts, resources, .. } = service.capabilities();
+    let most = service.bounds().watched;
+    let tells = |wanted: Option<bool>, offered: Option<bool>| {
+        (wanted == Some(true) && offered == Some(true)).then_some(true)
+    };
+    let mut granted = SubscriptionFilter::new();
+    granted.tools_list_changed =
+        tells(wanted.tools_list_changed, tools.as_ref().and_then(|tools| tools.list_changed));
+    granted.prompts_list_changed =
+        tells(wanted.prompts_list_changed, prompts.as_ref().and_then(|prompts| prompts.list_changed));
+    granted.resources_list_changed =
+        tells(wanted.resources_list_changed, resources.as_ref().and_then(|resources| resources.list_changed));
+    if resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)) {
+        granted.resource_subscriptions = wanted.resource_subscriptions;
+    }
+    if granted.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
+        return Err(RpcError::invalid_params(format!(
+            "`resourceSubscriptions` has more than {most} entries: open several subscriptions"
+        )));
+    }
+    Ok(granted)
+}
+
+/// The listener of a new subscription, and the acknowledgement that must be its first message.
+pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter) -> (Listener, Vec<u8>) {
+    #[derive(Serialize)]
+    struct Acknowledged<'a> {
+        notifications: &'a SubscriptionFilter,
+    }
+    let watched: HashSet<Box<str>> =
+        granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
+    let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say);
+    let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
+    let acknowledgement = listener.tell("notifications/subscriptions/acknowledged", params.as_ref());
+    (listener, acknowledgement)
+}
+
+/// The end of a subscription on the server's side: an empty result, tagged.
+pub(super) fn unlisten(id: &RequestId) -> RawObject {
+    let meta = to_raw_value(&serde_json::json!({ SUBSCRIPTION: id }));
+    meta.map_or_else(|_| RawObject::empty(), |meta| RawObject::empty().with("_meta", &meta))
+}
+
+/// On a stream that goes on, the client is also told in the words of a cancellation; the specification asks for both.
+pub(super) fn unlisten_notice(id: &RequestId) -> Vec<u8> {
+    let params = serde_json::json!({ "requestId": id, "reason": "the server ends the subscription" });
+    print::notification("notifications/cancelled", &params)
+}
+
+/// Words a notification for a subscription: tagged with the id of the request that opened it, in its own JSON type.
+fn say(tag: Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8> {
+    let mut params = params.cloned().unwrap_or_default();
+    if let Some(meta) = tag.and_then(|tag| to_raw_value(&serde_json::json!({ SUBSCRIPTION: tag })).ok()) {
+        params = params.with("_meta", &meta);
+    }
+    Message::Notification(Notification::new(method.to_owned(), Some(params))).to_vec()
+}
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Says how a call ended. The result is copied once; what the era adds is written behind it.
+pub(super) fn finish(
+    call: &Call,
+    service: &Service,
+    outcome: Outcome,
+    now: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    match outcome {
+        Outcome::Complete(body) => complete(call, service, &body, &CacheHint::default(), out),
+        Outcome::Cacheable(body, hint) => complete(call, service, &body, &hint, out),
+        Outcome::InputRequired => return input_required(call, service, now, out),
+        Outcome::BadArguments(text) => match call.peer().revision.dialect().bad_arguments {
+            BadArguments::Error => return Err(RpcError::invalid_params(text)),
+            BadArguments::Result => {
+                let mut result = Vec::new();
+                super::bad_arguments(&text, &mut result);
+                let result = String::from_utf8_lossy(&result).parse().unwrap_or_default();
+                complete(call, service, &result, &CacheHint::default(), out);
+            }
+        },
+        Outcome::NotFound { uri } => return Err(super::not_found(&uri)),
+        Outcome::Failed(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Prints a result with its `resultType`, its cache hints and the server's name.
+fn complete(call: &Call, service: &Service, body: &RawObject, hint: &CacheHint, out: &mut Vec<u8>) {
+    // A handler that speaks for itself (a gateway, an extension) may have said some of it. The word alone may occur
+    // anywhere; only then is the object searched.
+    let text = body.as_str();
+    let has = |name: &str, quoted: &str| text.contains(quoted) && body.get(name).is_some();
+    let typed = has("resultType", "\"resultType\"");
+    let meta = has("_meta", "\"_meta\"").then(|| body.get("_meta")).flatten();
+    let rest = meta.map(|_| body.without(&["_meta"]));
+    print::extended(out, rest.as_ref().unwrap_or(body), |out| {
+        if !typed {
+            out.extend_from_slice(br#""resultType":"complete","#);
+        }
+        if CACHEABLE.contains(&call.method()) {
+            if !has("ttlMs", "\"ttlMs\"") {
+                out.extend_from_slice(br#""ttlMs":"#);
+                print::json(out, &hint.ttl_ms);
+                out.push(b',');
+            }
+            if !has("cacheScope", "\"cacheScope\"") {
+                out.extend_from_slice(br#""cacheScope":"#);
+                print::json(out, &hint.scope);
+                out.push(b',');
+            }
+        }
+        sign(service, meta, out);
+        if out.last() == Some(&b',') {
+            out.pop();
+        }
+    });
+}
+
+/// The `_meta` of a result: the handler's own, and who made it. Leaves a comma behind if there is any.
+fn sign(service: &Service, meta: Option<&str>, out: &mut Vec<u8>) {
+    const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    let own: Option<RawObject> = meta.and_then(|meta| meta.parse().ok());
+    let signature =
+        service.signature().filter(|_| own.as_ref().is_none_or(|own| own.get(SERVER_INFO).is_none()));
+    let own = own.as_ref().map(RawObject::inner).filter(|inner| !inner.is_empty());
+    if own.is_none() && signature.is_none() && meta.is_none() {
+        return;
+    }
+    out.extend_from_slice(br#""_meta":{"#);
+    for part in own.into_iter().chain(signature) {
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(b"},");
+}
+
+/// Ends a round: the questions, and what the next round must know.
+fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let questions = call.open_questions();
+    if questions.is_empty() && call.note().is_none() {
+        return Err(RpcError::internal(
+            "the call ended with a question and asked none: ask through the call",
+        ));
+    }
+    let Some(seal) = service.sealer() else {
+        return Err(RpcError::internal(
+            "the server has no seal: give `Service::seal` one to ask stateless clients",
+        ));
+    };
+    let plain = call.inner().inputs.remembered();
+    let expires = now.saturating_add(service.bounds().state_ttl_ms);
+    let state = call.binding(service).seal(seal, &plain, expires);
+    let most = service.bounds().state_bytes;
+    if state.len() > most {
+        return Err(RpcError::internal(format!(
+            "what the call remembers takes {} bytes and may take {most}: remember less, or raise the limit",
+            state.len()
+        )));
+    }
+    out.extend_from_slice(br#"{"resultType":"input_required","#);
+    if !questions.is_empty() {
+        out.extend_from_slice(br#""inputRequests":"#);
+        print::json(out, &questions);
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""requestState":"#);
+    print::json(out, &state);
+    out.push(b',');
+    sign(service, None, out);
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Results that must say how long they may be kept.
+const CACHEABLE: &[&str] = &[
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "server/discover",
+];

@@ -1,0 +1,126 @@
+use std::borrow::Cow;
+
+use pintle_types::{RawObject, RawValue, RequestId, RpcError};
+use serde::Deserialize;
+
+/// What a request says of itself in `_meta`, read once.
+///
+/// A stateless request carries its revision and its sender's capabilities here; a session's request, at most a
+/// progress token. Which of the two it is decides how it is served, before anything else is looked at.
+#[derive(Debug, Default, Deserialize)]
+pub struct Stamp<'a> {
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/protocolVersion",
+        deserialize_with = "present"
+    )]
+    version: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/clientCapabilities",
+        deserialize_with = "present"
+    )]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
+    pub(crate) info: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
+    pub(crate) log_level: Option<Cow<'a, str>>,
+    #[serde(default, rename = "progressToken")]
+    pub(crate) progress: Option<RequestId>,
+}
+
+impl<'a> Stamp<'a> {
+    /// Reads the stamp of a request, or of a notification.
+    pub fn read(params: Option<&'a RawObject>) -> Result<Self, RpcError> {
+        let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Self::default()) };
+        serde_json::from_str(meta)
+            .map_err(|error| RpcError::invalid_params(format!("`_meta` does not fit: {}", Plain(&error))))
+    }
+
+    /// Whether the request is to be served on its own, without a session.
+    pub fn is_stateless(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// The revision that it names, as it was spelled.
+    pub fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
+        self.version.map(|raw| string(raw, "io.modelcontextprotocol/protocolVersion")).transpose()
+    }
+}
+
+/// A JSON string, borrowed where it has no escapes.
+fn string<'a>(raw: &'a RawValue, name: &str) -> Result<Cow<'a, str>, RpcError> {
+    let text = raw.get();
+    if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
+        && !inner.contains('\\')
+    {
+        return Ok(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(text).map(Cow::Owned).map_err(|error| {
+        RpcError::invalid_params(format!("`_meta[\"{name}\"]` does not fit: {}", Plain(&error)))
+    })
+}
+
+/// `null` is there: it is a wrong value, not an absent one.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// A decoding error without its place, which would be counted from the start of a member.
+pub(crate) struct Plain<'a>(pub(crate) &'a serde_json::Error);
+
+impl std::fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.0.to_string();
+        f.write_str(text.rsplit_once(" at line ").map_or(&*text, |(said, _)| said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> RawObject {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_version_in_the_stamp_makes_a_request_stateless() {
+        let params = read(
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"v\u0031","progressToken":7,"x":[]}}"#,
+        );
+        let stamp = Stamp::read(Some(&params)).unwrap();
+        assert!(stamp.is_stateless());
+        assert_eq!(stamp.version().unwrap().as_deref(), Some("v1"));
+        assert_eq!(stamp.progress, Some(RequestId::Number(7)));
+        for params in [r#"{"_meta":{"progressToken":"a"}}"#, r#"{"_meta":{}}"#, "{}"] {
+            assert!(!Stamp::read(Some(&read(params))).unwrap().is_stateless());
+        }
+    }
+
+    #[test]
+    fn a_stamp_that_cannot_be_read_is_refused() {
+        for (params, said) in [
+            (r#"{"_meta":5}"#, "`_meta` does not fit: invalid type: integer `5`"),
+            (
+                r#"{"_meta":{"progressToken":1.5}}"#,
+                "`_meta` does not fit: invalid type: floating point `1.5`",
+            ),
+        ] {
+            let params = read(params);
+            let error = Stamp::read(Some(&params)).unwrap_err();
+            assert!(error.message.starts_with(said), "{error}");
+        }
+        let params = read(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}"#);
+        let stamp = Stamp::read(Some(&params)).unwrap();
+        assert!(stamp.is_stateless());
+        assert_eq!(
+            stamp.version().unwrap_err().message,
+            "`_meta[\"io.modelcontextprotocol/protocolVersion\"]` does not fit: invalid type: null, expected a string"
+        );
+    }
+}

@@ -1,0 +1,325 @@
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{
+    Annotations, Resource, ResourceContents,
+    wire::{self, Tagged},
+};
+use crate::{JsonObject, Meta};
+
+/// One piece of content, told apart by its `type`.
+///
+/// What a message may hold depends on where it stands: tool use and tool results belong to sampling only.
+///
+/// ```
+/// use pintle_types::schema::ContentBlock;
+///
+/// let block: ContentBlock = serde_json::from_str(r#"{"type":"text","text":"3"}"#)?;
+/// assert_eq!(block, ContentBlock::text("3"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContentBlock {
+    /// `text`.
+    Text(TextContent),
+    /// `image`.
+    Image(ImageContent),
+    /// `audio`.
+    Audio(AudioContent),
+    /// `resource_link`: a resource that can be read elsewhere.
+    ResourceLink(Resource),
+    /// `resource`: a resource with its contents.
+    Resource(EmbeddedResource),
+    /// `tool_use`: the model wants a tool to be called.
+    ToolUse(ToolUseContent),
+    /// `tool_result`: what the tool said.
+    ToolResult(ToolResultContent),
+    /// A `type` that this crate does not know, kept whole (`type` included).
+    Unknown(JsonObject),
+}
+
+impl ContentBlock {
+    /// A piece of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+
+    /// The text, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(content) => Some(&content.text),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for ContentBlock {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for ContentBlock {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl Serialize for ContentBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(body) => Tagged { kind: "text", body }.serialize(serializer),
+            Self::Image(body) => Tagged { kind: "image", body }.serialize(serializer),
+            Self::Audio(body) => Tagged { kind: "audio", body }.serialize(serializer),
+            Self::ResourceLink(body) => Tagged { kind: "resource_link", body }.serialize(serializer),
+            Self::Resource(body) => Tagged { kind: "resource", body }.serialize(serializer),
+            Self::ToolUse(body) => Tagged { kind: "tool_use", body }.serialize(serializer),
+            Self::ToolResult(body) => Tagged { kind: "tool_result", body }.serialize(serializer),
+            Self::Unknown(object) => object.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = JsonObject::deserialize(deserializer)?;
+        match wire::kind(&object)? {
+            "text" => wire::body(object, "text").map(Self::Text),
+            "image" => wire::body(object, "image").map(Self::Image),
+            "audio" => wire::body(object, "audio").map(Self::Audio),
+            "resource_link" => wire::body(object, "resource_link").map(Self::ResourceLink),
+            "resource" => wire::body(object, "resource").map(Self::Resource),
+            "tool_use" => wire::body(object, "tool_use").map(Self::ToolUse),
+            "tool_result" => wire::body(object, "tool_result").map(Self::ToolResult),
+            _ => Ok(Self::Unknown(object)),
+        }
+    }
+}
+
+/// Text.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// Whom it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl TextContent {
+    /// Text without annotations.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// A picture.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageContent {
+    /// The bytes, in base64.
+    pub data: String,
+    /// Their media type.
+    pub mime_type: String,
+    /// Whom it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl ImageContent {
+    /// Base64 and its media type.
+    pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
+    }
+}
+
+/// A sound.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AudioContent {
+    /// The bytes, in base64.
+    pub data: String,
+    /// Their media type.
+    pub mime_type: String,
+    /// Whom it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl AudioContent {
+    /// Base64 and its media type.
+    pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
+    }
+}
+
+/// A resource and what is in it.
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct EmbeddedResource {
+    /// The contents.
+    pub resource: ResourceContents,
+    /// Whom it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl EmbeddedResource {
+    /// The contents, without annotations.
+    pub fn new(resource: ResourceContents) -> Self {
+        Self { resource, annotations: None, meta: None, extra: JsonObject::new() }
+    }
+}
+
+/// The model's wish that a tool be called.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct ToolUseContent {
+    /// What the result will refer to.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub input: JsonObject,
+    /// Metadata, to be kept when the message is sent again.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl ToolUseContent {
+    /// A call of `name` with `input`.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: JsonObject) -> Self {
+        Self { id: id.into(), name: name.into(), input, ..Self::default() }
+    }
+}
+
+/// What a tool said to a [`ToolUseContent`].
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultContent {
+    /// The `id` of the tool use it answers.
+    pub tool_use_id: String,
+    /// What the tool said.
+    pub content: Vec<ContentBlock>,
+    /// The same as data. `Some(Null)` is a value of its own.
+    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// Whether the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Metadata, to be kept when the message is sent again.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl ToolResultContent {
+    /// An answer to the tool use `tool_use_id`.
+    pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
+        Self { tool_use_id: tool_use_id.into(), content, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn back_and_forth(value: Value) -> ContentBlock {
+        let block: ContentBlock = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&block).unwrap(), value);
+        block
+    }
+
+    #[test]
+    fn an_unknown_kind_survives() {
+        let block = back_and_forth(json!({"type": "hologram", "depth": 3, "_meta": {"a/b": null}}));
+        assert!(matches!(block, ContentBlock::Unknown(_)));
+    }
+
+    #[test]
+    fn unknown_fields_survive_at_every_depth() {
+        back_and_forth(json!({
+            "type": "resource", "novel": [1, {"x": null}],
+            "resource": {"uri": "a:b", "text": "hi", "novel": 1},
+            "annotations": {"audience": ["user"], "priority": 1, "novel": {}},
+        }));
+        back_and_forth(json!({"type": "resource_link", "uri": "a:b", "name": "b", "size": 3, "novel": "x"}));
+    }
+
+    #[test]
+    fn a_null_result_is_not_an_absent_one() {
+        for (value, seen) in [
+            (json!({"type": "tool_result", "toolUseId": "1", "content": []}), None),
+            (
+                json!({"type": "tool_result", "toolUseId": "1", "content": [], "structuredContent": null}),
+                Some(Value::Null),
+            ),
+        ] {
+            let ContentBlock::ToolResult(result) = back_and_forth(value) else { panic!() };
+            assert_eq!(result.structured_content, seen);
+        }
+    }
+
+    #[test]
+    fn the_type_is_printed_first() {
+        assert_eq!(serde_json::to_string(&ContentBlock::text("x")).unwrap(), r#"{"type":"text","text":"x"}"#);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (text, said) in [
+            (r#"{"text":"x"}"#, "missing field `type`"),
+            (r#"{"type":1}"#, "invalid `type`: expected a string, got 1"),
+            (r#"{"type":"text"}"#, "in `text`: missing field `text`"),
+            (r#"{"type":"image","data":""}"#, "in `image`: missing field `mimeType`"),
+            (
+                r#"{"type":"resource","resource":{"uri":"a:b"}}"#,
+                "in `resource`: resource contents `a:b` have neither",
+            ),
+            (
+                r#"{"type":"tool_use","id":"1","name":"x","input":[]}"#,
+                "in `tool_use`: invalid type: sequence",
+            ),
+            (r#""hello""#, "invalid type: string \"hello\", expected a map"),
+        ] {
+            let error = serde_json::from_str::<ContentBlock>(text).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

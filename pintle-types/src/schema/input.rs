@@ -1,0 +1,130 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
+
+use super::ResultType;
+use crate::{JsonObject, Meta};
+
+/// The questions of one round, by key.
+pub type InputRequests = BTreeMap<String, InputRequest>;
+
+/// The answers of one round, by the key of the question; what an answer means, its question says.
+pub type InputResponses = BTreeMap<String, Value>;
+
+/// A question to the client: a request without an id.
+///
+/// ```
+/// use pintle_types::schema::{EmptyParams, InputRequest};
+///
+/// let question = InputRequest::new("roots/list", &EmptyParams::new())?;
+/// assert_eq!(serde_json::to_string(&question)?, r#"{"method":"roots/list","params":{}}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct InputRequest {
+    /// What is asked.
+    pub method: String,
+    /// The rest of it. Raw until somebody who knows `method` decodes it, so that a form keeps the order of its fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl InputRequest {
+    /// A question with params. Fails only when `params` cannot be printed as JSON.
+    pub fn new<T: Serialize + ?Sized>(method: impl Into<String>, params: &T) -> serde_json::Result<Self> {
+        Ok(Self { method: method.into(), params: Some(to_raw_value(params)?), extra: JsonObject::new() })
+    }
+
+    /// Reads the params; absent ones read as `{}`.
+    pub fn params_as<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+        serde_json::from_str(self.params.as_deref().map_or("{}", RawValue::get))
+    }
+}
+
+impl PartialEq for InputRequest {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |request: &'_ Self| request.params.as_deref().map(|raw| raw.get().to_owned());
+        self.method == other.method && self.extra == other.extra && text(self) == text(other)
+    }
+}
+
+/// Not yet the answer: the server wants answers first, or wants to be asked again.
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputRequiredResult {
+    /// Always [`ResultType::InputRequired`].
+    pub result_type: ResultType,
+    /// What to answer, by key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_requests: Option<InputRequests>,
+    /// What to send back, exactly as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_state: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl InputRequiredResult {
+    /// Asks for nothing yet. At least one of `input_requests` and `request_state` has to be set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Default for InputRequiredResult {
+    fn default() -> Self {
+        Self {
+            result_type: ResultType::InputRequired,
+            input_requests: None,
+            request_state: None,
+            meta: None,
+            extra: JsonObject::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{ElicitParams, EmptyParams};
+
+    #[test]
+    fn a_round_comes_back_with_its_forms_in_order() {
+        let text = r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}}}},"requestState":"s"}"#;
+        let result: InputRequiredResult = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&result).unwrap(), text);
+        let ElicitParams::Form(form) = result.input_requests.unwrap()["who"].params_as().unwrap() else {
+            panic!()
+        };
+        assert_eq!(
+            form.requested_schema.properties.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            ["z", "a"]
+        );
+    }
+
+    #[test]
+    fn a_round_can_be_made_from_a_tree() {
+        let value = serde_json::json!({"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list", "params": {}, "novel": 1}}});
+        let result: InputRequiredResult = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&result).unwrap(), value);
+    }
+
+    #[test]
+    fn absent_params_read_as_empty() {
+        let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
+        assert_eq!(request.params_as::<EmptyParams>().unwrap(), EmptyParams::new());
+    }
+}

@@ -1,0 +1,70 @@
+use serde::{Deserialize, Serialize};
+
+use super::wire;
+use crate::{JsonObject, Meta, RequestId};
+
+/// What ties progress to the request that asked for it: a string or an integer, and it stays what it was.
+#[expect(clippy::exhaustive_structs, reason = "a request id by another name")]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct ProgressToken(pub RequestId);
+
+impl<T: Into<RequestId>> From<T> for ProgressToken {
+    fn from(token: T) -> Self {
+        Self(token.into())
+    }
+}
+
+/// How far a request has come.
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressParams {
+    /// Which request.
+    pub progress_token: ProgressToken,
+    /// How far; always more than the last time.
+    #[serde(serialize_with = "wire::number")]
+    pub progress: f64,
+    /// How far there is to go, if known.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
+    pub total: Option<f64>,
+    /// What is being done, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    #[serde(flatten)]
+    pub extra: JsonObject,
+}
+
+impl ProgressParams {
+    /// Progress without a known end.
+    pub fn new(progress_token: impl Into<ProgressToken>, progress: f64) -> Self {
+        Self {
+            progress_token: progress_token.into(),
+            progress,
+            total: None,
+            message: None,
+            meta: None,
+            extra: JsonObject::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_and_the_numbers_stay_what_they_were() {
+        for text in [
+            r#"{"progressToken":1,"progress":50,"total":100}"#,
+            r#"{"progressToken":"1","progress":0.5,"message":"half"}"#,
+        ] {
+            let params: ProgressParams = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&params).unwrap(), text);
+        }
+    }
+}

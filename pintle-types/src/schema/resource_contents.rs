@@ -1,0 +1,140 @@
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::{JsonObject, Meta};
+
+/// What is in a resource, or in one part of it.
+///
+/// ```
+/// use pintle_types::schema::{ResourceBody, ResourceContents};
+///
+/// let page: ResourceContents = serde_json::from_str(r#"{"uri":"note:1","text":"milk"}"#)?;
+/// assert_eq!(page.body, ResourceBody::Text("milk".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "Owned")]
+pub struct ResourceContents {
+    /// Where it is from.
+    pub uri: String,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// Text or bytes.
+    pub body: ResourceBody,
+    /// Metadata.
+    pub meta: Option<Meta>,
+    /// Fields that this crate does not know.
+    pub extra: JsonObject,
+}
+
+impl ResourceContents {
+    /// Contents of unknown media type.
+    pub fn new(uri: impl Into<String>, body: ResourceBody) -> Self {
+        Self { uri: uri.into(), mime_type: None, body, meta: None, extra: JsonObject::new() }
+    }
+
+    /// Text of unknown media type.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(uri, ResourceBody::Text(text.into()))
+    }
+
+    /// Base64 of unknown media type.
+    pub fn blob(uri: impl Into<String>, base64: impl Into<String>) -> Self {
+        Self::new(uri, ResourceBody::Blob(base64.into()))
+    }
+}
+
+/// The substance of [`ResourceContents`].
+#[expect(clippy::exhaustive_enums, reason = "every revision has these two")]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ResourceBody {
+    /// Text.
+    Text(String),
+    /// Bytes, in base64.
+    Blob(String),
+}
+
+impl Serialize for ResourceContents {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (text, blob) = match &self.body {
+            ResourceBody::Text(text) => (Some(text.as_str()), None),
+            ResourceBody::Blob(blob) => (None, Some(blob.as_str())),
+        };
+        let Self { uri, mime_type, meta, extra, .. } = self;
+        Borrowed { uri, mime_type: mime_type.as_deref(), text, blob, meta: meta.as_ref(), extra }
+            .serialize(serializer)
+    }
+}
+
+impl TryFrom<Owned> for ResourceContents {
+    type Error = String;
+
+    fn try_from(Owned { uri, mime_type, text, blob, meta, extra }: Owned) -> Result<Self, String> {
+        let body = match (text, blob) {
+            (Some(text), None) => ResourceBody::Text(text),
+            (None, Some(blob)) => ResourceBody::Blob(blob),
+            (Some(_), Some(_)) => {
+                return Err(format!("resource contents `{uri}` have both `text` and `blob`"));
+            }
+            (None, None) => return Err(format!("resource contents `{uri}` have neither `text` nor `blob`")),
+        };
+        Ok(Self { uri, mime_type, body, meta, extra })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owned {
+    uri: String,
+    mime_type: Option<String>,
+    text: Option<String>,
+    blob: Option<String>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+    #[serde(flatten)]
+    extra: JsonObject,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Borrowed<'a> {
+    uri: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blob: Option<&'a str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Meta>,
+    #[serde(flatten)]
+    extra: &'a JsonObject,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_bytes_come_back() {
+        for text in [
+            r#"{"uri":"a:b","text":""}"#,
+            r#"{"uri":"a:b","mimeType":"image/png","blob":"AA==","_meta":{"x":1},"novel":[]}"#,
+        ] {
+            let contents: ResourceContents = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&contents).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn both_or_neither_is_refused() {
+        for (text, said) in [
+            (r#"{"uri":"a:b","text":"","blob":""}"#, "resource contents `a:b` have both `text` and `blob`"),
+            (r#"{"uri":"a:b","text":null}"#, "resource contents `a:b` have neither `text` nor `blob`"),
+            (r#"{"text":""}"#, "missing field `uri`"),
+        ] {
+            let error = serde_json::from_str::<ResourceContents>(text).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

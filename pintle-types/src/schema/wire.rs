@@ -1,0 +1,207 @@
+//! How nouns are read and printed where derive alone would lose something.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+use crate::JsonObject;
+
+/// Reads a field that is there, so that `null` is a value and only a missing field is `None`.
+pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Reads an integer, also one that a peer printed as `12.0`.
+pub(super) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    Integer::deserialize(deserializer).map(|integer| integer.0)
+}
+
+/// Reads an integer or `null`. Without `default` beside it the field has to be there.
+pub(super) fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    Option::<Integer>::deserialize(deserializer).map(|integer| integer.map(|integer| integer.0))
+}
+
+/// Prints a whole number without a fraction, as JavaScript does, so that `50` comes back as `50`.
+pub(super) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    // Above 2^53 neighbouring integers share one float; there the float says what is known.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+/// [`number`] for a field that may be absent (and is then skipped).
+pub(super) fn optional_number<S: Serializer>(field: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match field {
+        Some(value) => number(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// A body and the `type` that says what it is, printed as one object.
+#[derive(Serialize)]
+pub(super) struct Tagged<'a, T> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    #[serde(flatten)]
+    pub(super) body: &'a T,
+}
+
+/// Looks at `type` and leaves it where it is.
+pub(super) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
+    match object.get("type") {
+        Some(Value::String(kind)) => Ok(kind),
+        Some(other) => Err(E::custom(format_args!("invalid `type`: expected a string, got {other}"))),
+        None => Err(E::missing_field("type")),
+    }
+}
+
+/// Decodes an object whose `type` is already known; says in the error what it was meant to be.
+pub(super) fn body<T: de::DeserializeOwned, E: de::Error>(
+    mut object: JsonObject,
+    kind: &str,
+) -> Result<T, E> {
+    object.remove("type");
+    T::deserialize(Value::Object(object)).map_err(|error| E::custom(format_args!("in `{kind}`: {error}")))
+}
+
+struct Integer(i64);
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IntegerVisitor)
+    }
+}
+
+struct IntegerVisitor;
+
+impl de::Visitor<'_> for IntegerVisitor {
+    type Value = Integer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a 64-bit integer")
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Integer, E> {
+        Ok(Integer(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Integer, E> {
+        i64::try_from(number)
+            .map(Integer)
+            .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Integer, E> {
+        // `as` saturates, so a float beyond 64 bits does not come back equal.
+        if (number as i64) as f64 == number && number.abs() < i64::MAX as f64 {
+            Ok(Integer(number as i64))
+        } else {
+            Err(E::invalid_value(de::Unexpected::Float(number), &self))
+        }
+    }
+}
+
+/// A table of the words a string may be, open at the end: an unknown word is kept as it came.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$about])*
+        #[non_exhaustive]
+        #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+            /// A word that this crate does not know, kept as it came.
+            Other(String),
+        }
+
+        impl $name {
+            /// The word as the wire has it.
+            pub fn as_str(&self) -> &str {
+                match self { $(Self::$variant => $text,)+ Self::Other(text) => text }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                match text { $($text => Self::$variant,)+ _ => Self::Other(text.to_owned()) }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text: std::borrow::Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
+                Ok(Self::from(&*text))
+            }
+        }
+    };
+}
+pub(super) use words;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    words! {
+        /// A colour.
+        Colour {
+            /// Red.
+            Red = "red",
+        }
+    }
+
+    #[derive(Debug, Deserialize, Serialize)]
+    struct Numbers {
+        #[serde(default, deserialize_with = "optional_integer")]
+        size: Option<i64>,
+        #[serde(serialize_with = "number")]
+        share: f64,
+    }
+
+    #[test]
+    fn an_unknown_word_comes_back() {
+        for text in ["red", "blue", ""] {
+            let colour: Colour = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(serde_json::to_value(&colour).unwrap(), json!(text));
+        }
+        assert_eq!(Colour::from("red"), Colour::Red);
+        assert_eq!(Colour::from("blue").to_string(), "blue");
+    }
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        for (text, printed) in [
+            (r#"{"size":12.0,"share":50}"#, r#"{"size":12,"share":50}"#),
+            (r#"{"size":null,"share":0.25}"#, r#"{"size":null,"share":0.25}"#),
+            (r#"{"share":1e300}"#, r#"{"size":null,"share":1e+300}"#),
+        ] {
+            let numbers: Numbers = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&numbers).unwrap(), printed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_integer_is_named() {
+        for text in ["1.5", "1e30", "-1e30", "9223372036854775808", "true"] {
+            let error =
+                serde_json::from_str::<Numbers>(&format!(r#"{{"size":{text},"share":1}}"#)).unwrap_err();
+            assert!(error.to_string().contains("expected a 64-bit integer"), "{error}");
+        }
+    }
+}

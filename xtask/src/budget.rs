@@ -1,0 +1,48 @@
+//! `cargo xtask budget`: how many crates a user compiles for each of ours.
+
+use crate::cargo::{Cargo, Failure};
+use crate::workspace::{crates, pulled_in};
+
+/// A build that someone would ask for, and the most crates it may take (normal and build, ours included).
+struct Budget {
+    package: &'static str,
+    /// Shown in the table: what the build is for.
+    build: &'static str,
+    /// What `cargo tree` is told besides the package.
+    features: &'static str,
+    most: usize,
+}
+
+/// The one place for these numbers. To come with their crates: stdio server without schema validation 45, with it
+/// 110, HTTP server 15 more.
+const BUDGETS: &[Budget] = &[
+    // Serde with its derive and serde_json are 11 crates; none is ours to drop.
+    Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 12 },
+    Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 16 },
+];
+
+pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
+    let ours = crates()?;
+    let mut over = Vec::new();
+    for budget in BUDGETS.iter().filter(|budget| ours.iter().any(|krate| krate.name == budget.package)) {
+        let Budget { package, build, features, most } = budget;
+        let count = pulled_in(package, features)?.len();
+        println!("    {package:<16} {build:<28} {count:>4} crates, at most {most}");
+        if count > *most {
+            over.push(format!("`{package}` ({build}) pulls in {count} crates, its budget is {most}"));
+        }
+    }
+    for krate in ours.iter().filter(|krate| krate.published) {
+        if !BUDGETS.iter().any(|budget| budget.package == krate.name) {
+            over.push(format!(
+                "`{}` is published and has no budget; add a row to xtask/src/budget.rs",
+                krate.name
+            ));
+        }
+    }
+    if over.is_empty() {
+        return Ok(());
+    }
+    over.push(format!("to see them: {}", Cargo::new("tree --package <crate> --edges normal,build")));
+    Err(Failure::new(over.join("\n  "), "cargo xtask budget"))
+}

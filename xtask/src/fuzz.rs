@@ -1,0 +1,116 @@
+//! `cargo xtask fuzz`: every fuzz target for a few seconds.
+
+use std::fs;
+
+use crate::cargo::{Cargo, Failure};
+use crate::workspace::root;
+
+const TARGETS: &str = "fuzz/fuzz_targets";
+const USAGE: &str = "cargo xtask fuzz [target…] [--seconds N]";
+
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    let asked = parse(args).map_err(|what| Failure::new(what, USAGE))?;
+    let targets = choose(&asked.targets, &found()?).map_err(|what| Failure::new(what, USAGE))?;
+    tools_are_here()?;
+    for target in targets {
+        println!("==> {target}, {} s", asked.seconds);
+        Cargo::new(&format!("+nightly fuzz run {target} -- -max_total_time={}", asked.seconds)).run()?;
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Asked {
+    targets: Vec<String>,
+    seconds: u32,
+}
+
+fn parse(args: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked { targets: Vec::new(), seconds: 20 };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "--seconds" {
+            let value = args.next().map_or("", String::as_str);
+            asked.seconds = value
+                .parse()
+                .ok()
+                .filter(|seconds| *seconds > 0) // 0 means "for ever" to libFuzzer
+                .ok_or_else(|| format!("`--seconds` takes a whole number from 1 on, got `{value}`"))?;
+        } else if arg.starts_with('-') {
+            return Err(format!("no such option: `{arg}`"));
+        } else {
+            asked.targets.push(arg.clone());
+        }
+    }
+    Ok(asked)
+}
+
+fn choose(asked: &[String], found: &[String]) -> Result<Vec<String>, String> {
+    if asked.is_empty() {
+        return Ok(found.to_vec());
+    }
+    match asked.iter().find(|name| !found.contains(name)) {
+        Some(name) => Err(format!("no such fuzz target: `{name}`; there are: {}", found.join(", "))),
+        None => Ok(asked.to_vec()),
+    }
+}
+
+fn found() -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(root().join(TARGETS)).into_iter().flatten().flatten();
+    let paths =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ext| ext == "rs"));
+    let mut names: Vec<String> =
+        paths.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    if names.is_empty() {
+        return Err(Failure::new(format!("nothing to fuzz: no file in `{TARGETS}`"), USAGE));
+    }
+    Ok(names)
+}
+
+fn tools_are_here() -> Result<(), Failure> {
+    let needs = [
+        ("+nightly --version", "a nightly toolchain", "rustup toolchain install nightly --profile minimal"),
+        ("+nightly fuzz --version", "cargo-fuzz", "cargo install cargo-fuzz"),
+    ];
+    for (probe, what, install) in needs {
+        if !Cargo::new(probe).works() {
+            return Err(Failure::new(
+                format!("fuzzing needs {what}, which is missing; install it with `{install}`"),
+                USAGE,
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn targets_and_seconds_come_in_any_order() {
+        let asked = parse(&words("sse --seconds 5 headers")).unwrap();
+        assert_eq!((asked.targets, asked.seconds), (words("sse headers"), 5));
+        assert_eq!(parse(&[]).unwrap().seconds, 20);
+    }
+
+    #[test]
+    fn bad_arguments_are_named() {
+        assert!(parse(&words("--seconds soon")).unwrap_err().contains("`soon`"));
+        assert!(parse(&words("--seconds 0")).unwrap_err().contains("`0`"));
+        assert!(parse(&words("--seconds")).unwrap_err().contains("whole number"));
+        assert!(parse(&words("--minutes 1")).unwrap_err().contains("`--minutes`"));
+    }
+
+    #[test]
+    fn an_unknown_target_is_answered_with_the_known_ones() {
+        assert_eq!(choose(&[], &words("message sse")).unwrap(), words("message sse"));
+        let error = choose(&words("sze"), &words("message sse")).unwrap_err();
+        assert_eq!(error, "no such fuzz target: `sze`; there are: message, sse");
+    }
+}

@@ -1,0 +1,77 @@
+//! A link to a file of ours that is not there.
+
+use super::Fault;
+use super::tree::Tree;
+
+pub(super) fn check(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in tree.texts.iter().filter(|(path, _)| path.ends_with(".md")) {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut fenced = false;
+        for (number, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("```") {
+                fenced = !fenced;
+            }
+            if fenced {
+                continue;
+            }
+            for target in targets(line) {
+                let file = target.split('#').next().unwrap_or_default();
+                let elsewhere = file.is_empty() || file.contains("://") || file.starts_with("mailto:");
+                if !elsewhere && !resolve(folder, file).is_some_and(|file| is_there(tree, &file)) {
+                    let what = format!("the link to `{target}` leads nowhere; mend or remove it");
+                    faults.push(Fault::new(path, number + 1, what));
+                }
+            }
+        }
+    }
+    faults
+}
+
+/// What `[text](target)` and `[label]: target` point at, in one line.
+fn targets(line: &str) -> Vec<&str> {
+    // Every second piece is inside backticks.
+    let pieces = line.split('`').step_by(2);
+    let mut found: Vec<&str> = pieces
+        .flat_map(|piece| piece.split("](").skip(1))
+        .filter_map(|rest| rest.split([')', ' ']).next())
+        .collect();
+    if let Some((label, target)) = line.split_once("]: ")
+        && label.starts_with('[')
+        && !label.starts_with("[^")
+    {
+        found.extend(target.split_whitespace().next());
+    }
+    found
+}
+
+/// A path from the root; nothing when it leaves the workspace.
+fn resolve(folder: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn is_there(tree: &Tree, path: &str) -> bool {
+    path.is_empty() || tree.paths.contains(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::places;
+    use super::*;
+
+    #[test]
+    fn a_dead_link_is_found() {
+        let guide = "[a](../README.md) [b](#here) [c](https://a.example/x)\n[d](gone.md#part) and [e](../../out.md)\n\
+                     `[f](gone.md)`\n```\n[g](gone.md)\n```\n[h]: ./lost.md\n[i`j`](gone.md)\n";
+        let found = places(check, &[("README.md", "[docs](docs/guide.md)"), ("docs/guide.md", guide)]);
+        assert_eq!(found, ["docs/guide.md:2", "docs/guide.md:2", "docs/guide.md:7", "docs/guide.md:8"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! `cargo xtask tidy`: the rules that neither rustc nor clippy keep. `ARCHITECTURE.md` gives their reasons.
+
+mod dates;
+mod eras;
+mod features;
+mod foreign;
+mod layers;
+mod length;
+mod links;
+mod orphans;
+mod paths;
+mod revision;
+mod source;
+mod tree;
+mod words;
+
+use std::fmt;
+
+use crate::cargo::Failure;
+use tree::Tree;
+
+/// One broken rule: where, what, and what to do about it.
+#[derive(Debug)]
+struct Fault {
+    path: String,
+    /// 0 when the whole file is meant.
+    line: usize,
+    what: String,
+}
+
+type Rule = fn(&Tree) -> Vec<Fault>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("crate imports follow the arrows", layers::check),
+    ("eras and roles do not import each other", eras::check),
+    ("no date of a revision outside its folder", dates::check),
+    ("`Revision` is opaque and unordered", revision::check),
+    ("features only add", features::check),
+    ("foreign types stay out of public signatures", foreign::check),
+    ("no word of unfinished work, no path of one machine", words::check),
+    ("a file is one idea", length::check),
+    ("no forgotten file", orphans::check),
+    ("local links resolve", links::check),
+];
+
+pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
+    let tree = Tree::load()?;
+    let mut count = 0;
+    for (name, rule) in RULES {
+        let faults = rule(&tree);
+        println!("    {} {name}", if faults.is_empty() { "ok" } else { "NO" });
+        for fault in &faults {
+            println!("       {fault}");
+        }
+        count += faults.len();
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{count} faults found by tidy"), "cargo xtask tidy"))
+}
+
+impl Fault {
+    fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.into(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// What the rules' own tests share.
+#[cfg(test)]
+mod testing {
+    use super::{Fault, Rule, tree::Tree};
+
+    /// `path:line` of every fault that `rule` finds in a workspace of these files.
+    pub(super) fn places(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+        let place = |fault: &Fault| format!("{}:{}", fault.path, fault.line);
+        rule(&Tree::of(files)).iter().map(place).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! What cargo knows about our crates.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::cargo::{Cargo, Failure};
+
+/// One member of the workspace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crate {
+    pub(crate) name: String,
+    /// Folder below the root, with `/`.
+    pub(crate) dir: String,
+    pub(crate) published: bool,
+    /// Without `default`, sorted.
+    pub(crate) features: Vec<String>,
+    /// Direct dependencies that ship: normal and build, optional ones included.
+    pub(crate) deps: BTreeSet<String>,
+}
+
+/// The folder that holds the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// All members, in the order that cargo gives.
+pub(crate) fn crates() -> Result<Vec<Crate>, Failure> {
+    let cargo = Cargo::new("metadata --format-version 1 --no-deps");
+    let text = cargo.output()?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::new(format!("`{cargo}` printed no JSON: {error}"), cargo.to_string()))?;
+    Ok(items(&value["packages"]).map(|package| read(package, &root())).collect())
+}
+
+/// `name version` of everything that `package` pulls in with these feature flags, itself included.
+pub(crate) fn pulled_in(package: &str, features: &str) -> Result<BTreeSet<String>, Failure> {
+    let line = format!("tree --package {package} --edges normal,build --prefix none {features}");
+    Ok(distinct(&Cargo::new(&line).output()?))
+}
+
+fn read(package: &Value, root: &Path) -> Crate {
+    let manifest = Path::new(text(&package["manifest_path"]));
+    let dir = manifest.parent().and_then(|dir| dir.strip_prefix(root).ok()).unwrap_or(Path::new(""));
+    let features = package["features"].as_object().into_iter().flat_map(|table| table.keys());
+    Crate {
+        name: text(&package["name"]).to_owned(),
+        dir: dir.to_string_lossy().replace('\\', "/"),
+        // `publish = false` is an empty list of registries.
+        published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
+        features: features.filter(|name| *name != "default").cloned().collect(),
+        deps: items(&package["dependencies"])
+            .filter(|dep| dep["kind"] != "dev")
+            .map(|dep| text(&dep["name"]).to_owned())
+            .collect(),
+    }
+}
+
+fn distinct(tree: &str) -> BTreeSet<String> {
+    let name_and_version = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    tree.lines().filter(|line| !line.is_empty()).map(name_and_version).collect()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_package_as_cargo_prints_it() {
+        let package = serde_json::from_str(
+            r#"{"name":"a-b","manifest_path":"/r/a/Cargo.toml","publish":[],"features":{"default":["x"],"x":[]},
+            "dependencies":[{"name":"serde","kind":null},{"name":"proptest","kind":"dev"},{"name":"cc","kind":"build"}]}"#,
+        )
+        .unwrap();
+        let krate = read(&package, Path::new("/r"));
+        assert_eq!((krate.name.as_str(), krate.dir.as_str(), krate.published), ("a-b", "a", false));
+        assert_eq!(krate.features, ["x"]);
+        assert_eq!(krate.deps, BTreeSet::from(["serde".to_owned(), "cc".to_owned()]));
+    }
+
+    #[test]
+    fn a_crate_seen_twice_counts_once() {
+        let tree = "a v1.0.0 (/r/a)\nsyn v3.0.9\nquote v1.0.1 (*)\nquote v1.0.1\n\nsyn v2.0.0\n";
+        assert_eq!(distinct(tree).len(), 4);
+    }
+}
