@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt, io::Write as _};
 
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
-use crate::{RawObject, RequestId, RpcError, raw::Name};
+use crate::{RawObject, RequestId, RpcError, raw::{Name, Roomy}};
 
 /// One JSON-RPC 2.0 message.
 ///
@@ -95,7 +95,8 @@ impl Message {
 
     pub(crate) fn parse_str(text: &str) -> Result<Self, Box<Malformed>> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let envelope = Envelope::default().deserialize(&mut deserializer);
+        // The params are most of the message: room for all of it is room enough, and not much too much.
+        let envelope = Envelope { bytes: text.len(), ..Envelope::default() }.deserialize(&mut deserializer);
         match envelope.and_then(|envelope| deserializer.end().map(|()| envelope)) {
             Ok(envelope) => envelope.into_message(),
             Err(_) => Err(diagnose(text)),
@@ -205,6 +206,7 @@ impl Malformed {
 
 #[derive(Default)]
 struct Envelope<'a> {
+    bytes: usize,
     version: Option<Cow<'a, str>>,
     id: Option<Option<RequestId>>,
     method: Option<Cow<'a, str>>,
@@ -215,7 +217,7 @@ struct Envelope<'a> {
 
 impl Envelope<'_> {
     fn into_message(self) -> Result<Message, Box<Malformed>> {
-        let Self { version, id, method, params, result, error } = self;
+        let Self { version, id, method, params, result, error, .. } = self;
         let kind = match (&method, &result, &error) {
             (None, None, None) => Kind::Unclear,
             (Some(_), _, _) => Kind::Call,
@@ -303,13 +305,44 @@ impl<'de> de::Visitor<'de> for Envelope<'de> {
                 "jsonrpc" => fill(&mut self.version, map.next_value_seed(Name)?)?,
                 "id" => fill(&mut self.id, map.next_value()?)?,
                 "method" => fill(&mut self.method, map.next_value_seed(Name)?)?,
-                "params" => fill(&mut self.params, map.next_value()?)?,
-                "result" => fill(&mut self.result, map.next_value()?)?,
+                "params" => fill(&mut self.params, map.next_value_seed(Nullable(self.bytes))?)?,
+                "result" => fill(&mut self.result, map.next_value_seed(Roomy { bytes: self.bytes })?)?,
                 "error" => fill(&mut self.error, map.next_value()?)?,
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
             }
         }
         Ok(self)
+    }
+}
+
+/// An object of about so many bytes, or `null`.
+struct Nullable(usize);
+
+impl<'de> DeserializeSeed<'de> for Nullable {
+    type Value = Option<RawObject>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for Nullable {
+    type Value = Option<RawObject>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        Roomy { bytes: self.0 }.deserialize(deserializer).map(Some)
     }
 }
 

@@ -24,9 +24,11 @@ use serde_json::value::RawValue;
 #[derive(Clone)]
 pub struct RawObject {
     /// The whole object. Only the white space between its members differs from what came in.
-    text: Box<str>,
+    ///
+    /// A `String`, and the index a `Vec`: giving back the room at their ends would copy a large one.
+    text: String,
     /// Where the members are. Filled while reading; what this side printed is indexed when somebody asks.
-    index: OnceLock<Box<[Member]>>,
+    index: OnceLock<Vec<Member>>,
 }
 
 /// Where one member stands in the text: its name without quotes, and its value.
@@ -51,7 +53,7 @@ impl RawObject {
         if !text.starts_with('{') {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
-        Ok(Self { text: text.into(), index: OnceLock::new() })
+        Ok(Self { text, index: OnceLock::new() })
     }
 
     /// The object as text.
@@ -165,13 +167,24 @@ impl Serialize for RawObject {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Visitor)
+        Roomy { bytes: 240 }.deserialize(deserializer)
     }
 }
 
-struct Visitor;
+/// Reads an object of about this many bytes.
+pub(crate) struct Roomy {
+    pub(crate) bytes: usize,
+}
 
-impl<'de> de::Visitor<'de> for Visitor {
+impl<'de> DeserializeSeed<'de> for Roomy {
+    type Value = RawObject;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for Roomy {
     type Value = RawObject;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,7 +192,7 @@ impl<'de> de::Visitor<'de> for Visitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-        let mut builder = Builder::with_capacity(240);
+        let mut builder = Builder::with_capacity(self.bytes);
         while let Some(name) = map.next_key_seed(Name)? {
             let value: &RawValue = map.next_value()?;
             builder.push(&name, value.get());
@@ -279,7 +292,7 @@ impl Builder {
 
     fn finish(mut self) -> RawObject {
         self.text.push('}');
-        RawObject { text: self.text.into(), index: OnceLock::from(self.members.into_boxed_slice()) }
+        RawObject { text: self.text, index: OnceLock::from(self.members) }
     }
 }
 

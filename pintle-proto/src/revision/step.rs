@@ -38,8 +38,19 @@ pub(super) fn occurs(words: &[&str], text: &str) -> bool {
         return true;
     }
     let begins = |rest: &str| words.iter().any(|word| rest.starts_with(word));
+    if text.len() < SHORT {
+        // Byte by byte: for a result of a line or two the searches below cost five times as much to set up.
+        return text.bytes().enumerate().any(|(at, byte)| match byte {
+            b'"' => text.get(at + 1..).is_some_and(begins),
+            b'\\' => text.get(at + 1..).is_some_and(escapes_ascii),
+            _ => false,
+        });
+    }
     after_each('"', text).any(begins) || after_each('\\', text).any(escapes_ascii)
 }
+
+/// Below this many bytes a search is dearer than a loop.
+const SHORT: usize = 512;
 
 fn after_each(mark: char, text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;

@@ -25,7 +25,7 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
         Part::Result("sampling/createMessage") => sampled(payload)?,
         Part::Params("elicitation/create") => elicitation(payload)?,
         Part::Params("tools/call") => walk::remove(payload, &["task"]),
-        Part::Params("initialize") | Part::Result("initialize") => capabilities(payload),
+        Part::Params("initialize") | Part::Result("initialize") => capabilities(part, payload),
         _ => {}
     }
     walk::listed(part, payload).for_each(|entity| walk::remove(entity, &["icons", "execution"]));
@@ -57,7 +57,7 @@ fn lowers(part: Part<'_>) -> &'static [&'static str] {
 fn raise(part: Part<'_>, value: &mut Value) {
     let Value::Object(payload) = value else { return };
     if let Part::Params("initialize") | Part::Result("initialize") = part {
-        capabilities(payload);
+        capabilities(part, payload);
     }
 }
 
@@ -69,10 +69,11 @@ fn raises(part: Part<'_>) -> &'static [&'static str] {
     }
 }
 
-/// No tasks; sampling and elicitation are there or not, and elicitation is by form.
-fn capabilities(payload: &mut Object) {
+/// No tasks. Of a client: sampling and elicitation are there or not, and elicitation is by form.
+fn capabilities(part: Part<'_>, payload: &mut Object) {
     let Some(capabilities) = walk::object(payload, "capabilities") else { return };
     capabilities.remove("tasks");
+    let Part::Params(_) = part else { return };
     if let Some(sampling) = walk::object(capabilities, "sampling") {
         walk::remove(sampling, &["tools", "context"]);
     }

@@ -54,7 +54,9 @@ pub(super) fn listed<'a>(part: Part<'_>, payload: &'a mut Object) -> impl Iterat
     objects(payload, name)
 }
 
-/// Visits every content block, those inside a tool result included.
+/// Visits every content block.
+///
+/// Not those inside a `tool_result`: the one session revision that has these blocks has all kinds that they may hold.
 pub(super) fn blocks(part: Part<'_>, payload: &mut Object, mut visit: impl FnMut(&mut Object)) {
     match part {
         Part::Result("tools/call" | "sampling/createMessage") => content(payload, &mut visit),
@@ -72,12 +74,7 @@ fn content(holder: &mut Object, visit: &mut dyn FnMut(&mut Object)) {
         Some(block) => std::slice::from_mut(block),
         None => return,
     };
-    for block in blocks.iter_mut().filter_map(Value::as_object_mut) {
-        if is(block, "tool_result") {
-            objects(block, "content").for_each(&mut *visit);
-        }
-        visit(block);
-    }
+    blocks.iter_mut().filter_map(Value::as_object_mut).for_each(visit);
 }
 
 /// Whether the `type` of a block is `kind`.

@@ -204,7 +204,7 @@ impl Engine {
     fn request(
         &mut self,
         service: &Service,
-        request: Request,
+        mut request: Request,
         arrival: &Arrival<'_>,
         batch: Option<BatchId>,
     ) -> Inbound {
@@ -228,7 +228,7 @@ impl Engine {
             return reply(request.id, Err(RpcError::invalid_request(said)));
         }
         let progress = stamp.progress.clone();
-        match session::admit(&mut self.session, service, &request) {
+        match session::admit(&mut self.session, service, &mut request) {
             Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
             Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
             Ok(session::Step::Run(start)) => {
@@ -310,6 +310,14 @@ impl Engine {
         match call.inner().batch {
             Some(batch) => self.batches.settle(batch, Some(&finished.bytes)),
             None => Some(finished.bytes),
+        }
+    }
+
+    /// Ends a call that will not be answered, because nobody is left to be told.
+    pub fn forget(&mut self, call: &Call) {
+        call.close();
+        if let Some(ticket) = call.ticket() {
+            self.in_flight.leave(call.id(), ticket);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The session era: a handshake opens a session, and the server may send requests of its own.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use pintle_types::{
     Message, Notification, RawObject, RawValue, Request, RequestId, Response, RpcError,
@@ -28,18 +28,18 @@ pub(super) struct Session {
     asked: HashSet<i64>,
 }
 
-/// Serves one request. `session` is `None` until the handshake.
+/// Serves one request. `session` is `None` until the handshake. The params are taken if a handler is to have them.
 pub(super) fn admit(
     session: &mut Option<Session>,
     service: &Service,
-    request: &Request,
+    request: &mut Request,
 ) -> Result<Step, RpcError> {
-    let params = request.params.as_ref();
+    let params = &mut request.params;
     match (&*request.method, session.as_mut()) {
         // Either side may ask whether the other is there, at any time.
         ("ping", _) => Ok(Step::Reply(RawObject::empty())),
         ("initialize", None) => {
-            let (opened, result) = open(service, params)?;
+            let (opened, result) = open(service, params.as_ref())?;
             *session = Some(opened);
             Ok(Step::Reply(result))
         }
@@ -122,7 +122,7 @@ impl Session {
         &mut self,
         service: &Service,
         method: &str,
-        params: Option<&RawObject>,
+        params: &mut Option<RawObject>,
     ) -> Result<Step, RpcError> {
         let revision = self.revision();
         if !service.offers(method, revision) {
@@ -130,23 +130,26 @@ impl Session {
         }
         match method {
             "logging/setLevel" => {
-                let level: SetLevelParams = decode(method, params)?;
+                let level: SetLevelParams = decode(method, params.as_ref())?;
                 self.set_level(level.level);
                 Ok(Step::Reply(RawObject::empty()))
             }
             "resources/subscribe" => {
-                let wanted: SubscribeParams = decode(method, params)?;
+                let wanted: SubscribeParams = decode(method, params.as_ref())?;
                 self.listener.watch(&wanted.uri, service.bounds().watched)?;
                 Ok(Step::Reply(RawObject::empty()))
             }
             "resources/unsubscribe" => {
-                let wanted: SubscribeParams = decode(method, params)?;
+                let wanted: SubscribeParams = decode(method, params.as_ref())?;
                 self.listener.unwatch(&wanted.uri);
                 Ok(Step::Reply(RawObject::empty()))
             }
             _ => {
-                let params = params.cloned().unwrap_or_default();
-                let params = raised(revision, Part::Params(method), &params).into_owned();
+                let params = params.take().unwrap_or_default();
+                let params = match raised(revision, Part::Params(method), &params) {
+                    Cow::Borrowed(_) => params,
+                    Cow::Owned(raised) => raised,
+                };
                 Ok(Step::Run(Start { peer: self.peer.clone(), params, inputs: Inputs::live() }))
             }
         }

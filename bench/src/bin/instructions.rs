@@ -1,0 +1,21 @@
+//! One hot path, `n` times: `instructions <case> <n>`. Run under callgrind with two values of `n`, the difference is
+//! what one pass costs, free of start-up and of the machine's mood. `cargo xtask instructions` does that.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+use std::{hint::black_box, process::ExitCode};
+
+use bench::protocol::{Case, CASES};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [name, times] = arguments.as_slice() else {
+        CASES.iter().for_each(|case| println!("{}", case.name));
+        return ExitCode::SUCCESS;
+    };
+    let (Some(Case { run, .. }), Ok(times)) = (CASES.iter().find(|case| case.name == *name), times.parse()) else {
+        eprintln!("instructions: `{name} {times}` is not a case and a number: run without arguments for the cases");
+        return ExitCode::FAILURE;
+    };
+    black_box(run(times));
+    ExitCode::SUCCESS
+}

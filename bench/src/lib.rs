@@ -1,0 +1,3 @@
+//! The work that is measured, as functions of a count.
+
+pub mod protocol;
