@@ -2,10 +2,7 @@
 
 use std::hint::black_box;
 
-use pintle_proto::{
-    Stamp,
-    server::{Arrival, Call, Engine, Inbound, Outcome, Service},
-};
+use pintle_proto::server::{Arrival, Call, Engine, Inbound, Outcome, Service};
 use pintle_types::{
     Frame, Message, RawObject,
     schema::{Implementation, ServerCapabilities, ToolsCapability},
@@ -112,10 +109,7 @@ fn admit(times: usize, bytes: &[u8]) -> usize {
 fn admit_alone(times: usize, bytes: &[u8]) -> usize {
     let service = service();
     let one = || match Message::parse(black_box(bytes)) {
-        Ok(Message::Request(request)) => {
-            Stamp::read(request.params.as_ref()).is_ok_and(|stamp| stamp.is_stateless())
-                && service.admit(request, &Arrival::at(0)).is_ok()
-        }
+        Ok(Message::Request(request)) => service.admit(request, &Arrival::at(0)).is_ok(),
         _ => false,
     };
     let admitted_calls = (0..times).filter(|_| one()).count();
@@ -128,7 +122,8 @@ fn print(times: usize, call: &[u8], text: &str) -> usize {
     let service = service();
     let mut engine = engine(&service);
     let Some(call) = admitted(&mut engine, &service, call) else { return 0 };
-    let result: RawObject = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#).parse().unwrap_or_default();
+    let result: RawObject =
+        format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#).parse().unwrap_or_default();
     let result = std::sync::Arc::new(result);
     (0..times)
         .map(|_| call.finish(&service, Outcome::Complete(black_box(result.clone()).into()), 0).bytes.len())

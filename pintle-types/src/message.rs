@@ -2,7 +2,10 @@ use std::{borrow::Cow, fmt, io::Write as _};
 
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
-use crate::{RawObject, RequestId, RpcError, raw::{Name, Roomy}};
+use crate::{
+    RawObject, RequestId, RpcError,
+    raw::{Name, Roomy},
+};
 
 /// One JSON-RPC 2.0 message.
 ///

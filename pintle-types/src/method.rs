@@ -58,7 +58,10 @@ macro_rules! requests {
             type Params = $params;
             type Result = $result;
         }
-    )*};
+    )*
+        /// The names of these requests.
+        pub const REQUESTS: &[&str] = &[$($method),*];
+    };
 }
 
 macro_rules! notifications {
@@ -71,7 +74,10 @@ macro_rules! notifications {
             const NAME: &'static str = $method;
             type Params = $params;
         }
-    )*};
+    )*
+        /// The names of these notifications.
+        pub const NOTIFICATIONS: &[&str] = &[$($method),*];
+    };
 }
 
 requests! {

@@ -5,6 +5,7 @@ mod budget;
 mod cargo;
 mod features;
 mod fuzz;
+mod instructions;
 mod test;
 mod tidy;
 mod workspace;
@@ -40,6 +41,12 @@ const COMMANDS: &[Command] = &[
         usage: "[target…] [--seconds N]",
         about: "every fuzz target for N seconds (20)",
         run: fuzz::command,
+    },
+    Command {
+        name: "instructions",
+        usage: "",
+        about: "what the hot paths cost in instructions; rewrites the table in bench/README.md",
+        run: instructions::command,
     },
 ];
 

@@ -4,7 +4,7 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::protocol::{Case, CASES};
+use bench::protocol::{CASES, Case};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -12,8 +12,11 @@ fn main() -> ExitCode {
         CASES.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     };
-    let (Some(Case { run, .. }), Ok(times)) = (CASES.iter().find(|case| case.name == *name), times.parse()) else {
-        eprintln!("instructions: `{name} {times}` is not a case and a number: run without arguments for the cases");
+    let (Some(Case { run, .. }), Ok(times)) = (CASES.iter().find(|case| case.name == *name), times.parse())
+    else {
+        eprintln!(
+            "instructions: `{name} {times}` is not a case and a number: run without arguments for the cases"
+        );
         return ExitCode::FAILURE;
     };
     black_box(run(times));

@@ -1,5 +1,6 @@
 //! The server's side: common ground until a message shows its era, then that era's module.
 
+mod acquaintances;
 mod audience;
 mod batch;
 mod call;
@@ -209,16 +210,16 @@ impl Engine {
         batch: Option<BatchId>,
     ) -> Inbound {
         let reply = |id, result| Inbound::Reply(Response::new(Some(id), result));
-        let stamp = match Stamp::read(request.params.as_ref()) {
-            Ok(stamp) => stamp,
+        let caller = match stateless::caller(service, request.params.as_ref()) {
+            Ok(caller) => caller,
             Err(error) => return reply(request.id, Err(error)),
         };
-        if stamp.is_stateless() {
+        if let Some(caller) = caller {
             if batch.is_some() {
                 let said = "a request that stands alone cannot come in a batch: send it on its own";
                 return reply(request.id, Err(RpcError::invalid_request(said)));
             }
-            return match stateless::admit(service, &request, &stamp, arrival) {
+            return match stateless::admit(service, &request, caller, arrival) {
                 Ok(step) => self.start_stateless(service, step, request, arrival),
                 Err(error) => reply(request.id, Err(error)),
             };
@@ -227,7 +228,10 @@ impl Engine {
             let said = "`initialize` cannot come in a batch: send it on its own";
             return reply(request.id, Err(RpcError::invalid_request(said)));
         }
-        let progress = stamp.progress.clone();
+        let progress = match Stamp::read(request.params.as_ref()) {
+            Ok(stamp) => stamp.progress,
+            Err(error) => return reply(request.id, Err(error)),
+        };
         match session::admit(&mut self.session, service, &mut request) {
             Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
             Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
@@ -374,8 +378,9 @@ impl Service {
     ///
     /// The error to answer with. Its code decides the status.
     pub fn admit(&self, request: Request, arrival: &Arrival<'_>) -> Result<Inbound, (RequestId, RpcError)> {
-        let step = Stamp::read(request.params.as_ref())
-            .and_then(|stamp| stateless::admit(self, &request, &stamp, arrival));
+        let step = stateless::caller(self, request.params.as_ref())
+            .and_then(|caller| caller.ok_or_else(|| stateless::missing("protocolVersion")))
+            .and_then(|caller| stateless::admit(self, &request, caller, arrival));
         match step {
             Ok(step) => Ok(step.start(self, request, arrival, None)),
             Err(error) => Err((request.id, error)),

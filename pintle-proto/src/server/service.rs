@@ -5,6 +5,7 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
+use super::acquaintances::Acquaintances;
 use crate::{Limits, Revision, inputs::Seal, print};
 
 /// What a server is, in any era: its name, what it can do, which revisions it speaks.
@@ -30,6 +31,7 @@ pub struct Service {
     limits: Limits,
     identity: Identity,
     discover_hint: CacheHint,
+    acquaintances: Arc<Acquaintances>,
 }
 
 /// How long a result may be kept, and by whom.
@@ -79,6 +81,7 @@ impl Service {
             limits: Limits::default(),
             identity,
             discover_hint: CacheHint::default(),
+            acquaintances: Arc::default(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Service {
             chosen = Revision::all().collect();
         }
         self.revisions = chosen.into();
+        self.acquaintances = Arc::default();
         self
     }
 
@@ -159,6 +163,10 @@ impl Service {
     /// What peers can make it hold.
     pub fn bounds(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(super) fn acquaintances(&self) -> &Acquaintances {
+        &self.acquaintances
     }
 
     pub(super) fn instructions_text(&self) -> Option<&String> {

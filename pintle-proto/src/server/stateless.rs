@@ -41,30 +41,54 @@ pub(super) struct Start {
     pub(super) inputs: Inputs,
 }
 
-/// Serves one request, from nothing but itself.
-///
-/// The order of the checks can be observed, and clients observe it: what is missing, the revision, the method, then
-/// the rest.
-pub(super) fn admit(
-    service: &Service,
-    request: &Request,
-    stamp: &Stamp<'_>,
-    arrival: &Arrival<'_>,
-) -> Result<Step, RpcError> {
+/// Who asks, if the request says so itself; `None` if it belongs to a session.
+pub(super) fn caller(service: &Service, params: Option<&RawObject>) -> Result<Option<Caller>, RpcError> {
+    let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(None) };
+    if let Some(peer) = service.acquaintances().find(meta) {
+        return Ok(Some(Caller { peer, progress: None }));
+    }
+    let stamp = Stamp::read(params)?;
+    if !stamp.is_stateless() {
+        return Ok(None);
+    }
+    let peer = Arc::new(peer(service, &stamp)?);
+    if stamp.progress.is_none() {
+        service.acquaintances().add(meta, &peer);
+    }
+    Ok(Some(Caller { peer, progress: stamp.progress }))
+}
+
+/// Who asks, and how to tell them of progress.
+pub(super) struct Caller {
+    peer: Arc<Peer>,
+    progress: Option<RequestId>,
+}
+
+/// The order of the checks can be observed, and clients observe it: what is missing, then the revision.
+fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
     let Some(version) = stamp.version()? else { return Err(missing("protocolVersion")) };
     let Some(capabilities) = stamp.capabilities else { return Err(missing("clientCapabilities")) };
     let Some(revision) = service.spoken(&version, true) else { return Err(service.unsupported(&version)) };
-    if !service.offers(&request.method, revision) {
-        return Err(RpcError::method_not_found(&request.method));
-    }
-    let peer = Peer {
+    Ok(Peer {
         revision,
         info: stamp.info.map(|info| member::<Implementation>("clientInfo", info)).transpose()?,
         capabilities: read_capabilities(capabilities)?,
         log_level: stamp.log_level.as_deref().map(log_level).transpose()?,
-    };
-    let progress = stamp.progress.clone();
-    let mut start = Start { peer: Arc::new(peer), progress, inputs: Inputs::replayed(None, None)? };
+    })
+}
+
+/// Serves one request, from nothing but itself: is there such a method, then the rest.
+pub(super) fn admit(
+    service: &Service,
+    request: &Request,
+    caller: Caller,
+    arrival: &Arrival<'_>,
+) -> Result<Step, RpcError> {
+    let Caller { peer, progress } = caller;
+    if !service.offers(&request.method, peer.revision) {
+        return Err(RpcError::method_not_found(&request.method));
+    }
+    let mut start = Start { peer, progress, inputs: Inputs::replayed(None, None)? };
     let Some(params) = &request.params else { return Ok(Step::Run(start)) };
     match &*request.method {
         "server/discover" => {
@@ -86,7 +110,7 @@ pub(super) fn admit(
     }
 }
 
-fn missing(name: &str) -> RpcError {
+pub(super) fn missing(name: &str) -> RpcError {
     RpcError::invalid_params(format!(
         "`_meta[\"io.modelcontextprotocol/{name}\"]` is missing: send it with every request"
     ))

@@ -256,30 +256,31 @@ impl ToolResultContent {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
-    fn back_and_forth(value: Value) -> ContentBlock {
+    fn back_and_forth(value: &Value) -> ContentBlock {
         let block: ContentBlock = serde_json::from_value(value.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&block).unwrap(), value);
+        assert_eq!(serde_json::to_value(&block).unwrap(), *value);
         block
     }
 
     #[test]
     fn an_unknown_kind_survives() {
-        let block = back_and_forth(json!({"type": "hologram", "depth": 3, "_meta": {"a/b": null}}));
+        let block = back_and_forth(&json!({"type": "hologram", "depth": 3, "_meta": {"a/b": null}}));
         assert!(matches!(block, ContentBlock::Unknown(_)));
     }
 
     #[test]
     fn unknown_fields_survive_at_every_depth() {
-        back_and_forth(json!({
+        back_and_forth(&json!({
             "type": "resource", "novel": [1, {"x": null}],
             "resource": {"uri": "a:b", "text": "hi", "novel": 1},
             "annotations": {"audience": ["user"], "priority": 1, "novel": {}},
         }));
-        back_and_forth(json!({"type": "resource_link", "uri": "a:b", "name": "b", "size": 3, "novel": "x"}));
+        back_and_forth(&json!({"type": "resource_link", "uri": "a:b", "name": "b", "size": 3, "novel": "x"}));
     }
 
     #[test]
@@ -291,7 +292,7 @@ mod tests {
                 Some(Value::Null),
             ),
         ] {
-            let ContentBlock::ToolResult(result) = back_and_forth(value) else { panic!() };
+            let ContentBlock::ToolResult(result) = back_and_forth(&value) else { panic!() };
             assert_eq!(result.structured_content, seen);
         }
     }
@@ -320,6 +321,48 @@ mod tests {
         ] {
             let error = serde_json::from_str::<ContentBlock>(text).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
+        }
+    }
+
+    fn any_object() -> impl Strategy<Value = JsonObject> {
+        let leaf =
+            prop_oneof![Just(Value::Null), any::<i64>().prop_map(Value::from), ".*".prop_map(Value::from)];
+        prop::collection::btree_map("[a-z_]{1,8}", leaf, 0..4).prop_map(|map| map.into_iter().collect())
+    }
+
+    // Objects that mostly fit, so that both the typed and the unknown arms are reached.
+    fn any_block() -> impl Strategy<Value = Value> {
+        let kind = prop_oneof![
+            Just("text".to_owned()),
+            Just("image".to_owned()),
+            Just("resource_link".to_owned()),
+            Just("tool_use".to_owned()),
+            Just("tool_result".to_owned()),
+            "[a-z_]{0,12}",
+        ];
+        (kind, any_object(), any_object(), ".*").prop_map(|(kind, extra, object, text)| {
+            let mut block = extra;
+            let known = json!({
+                "type": kind, "text": text, "data": text, "mimeType": text, "uri": text, "name": text, "id": text,
+                "input": object, "toolUseId": text, "content": [], "structuredContent": object.get("a"),
+                "_meta": object, "annotations": {"priority": 1, "novel": text},
+            });
+            block.extend(known.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+            // Known names with values of the wrong type are another test's matter.
+            for key in ["size", "icons", "title", "description", "resource"] {
+                block.remove(key);
+            }
+            Value::Object(block)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_block_comes_back(value in any_block()) {
+            let block: ContentBlock = serde_json::from_value(value.clone()).unwrap();
+            prop_assert_eq!(serde_json::to_value(&block).unwrap(), value.clone());
+            let again: ContentBlock = serde_json::from_str(&value.to_string()).unwrap();
+            prop_assert_eq!(again, block);
         }
     }
 }

@@ -51,8 +51,8 @@ impl InputRequest {
 
 impl PartialEq for InputRequest {
     fn eq(&self, other: &Self) -> bool {
-        let text = |request: &'_ Self| request.params.as_deref().map(|raw| raw.get().to_owned());
-        self.method == other.method && self.extra == other.extra && text(self) == text(other)
+        let [ours, theirs] = [self, other].map(|request| request.params.as_deref().map(RawValue::get));
+        self.method == other.method && self.extra == other.extra && ours == theirs
     }
 }
 

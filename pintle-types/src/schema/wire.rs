@@ -157,14 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    words! {
-        /// A colour.
-        Colour {
-            /// Red.
-            Red = "red",
-        }
-    }
+    use crate::schema::StopReason;
 
     #[derive(Debug, Deserialize, Serialize)]
     struct Numbers {
@@ -176,12 +169,12 @@ mod tests {
 
     #[test]
     fn an_unknown_word_comes_back() {
-        for text in ["red", "blue", ""] {
-            let colour: Colour = serde_json::from_value(json!(text)).unwrap();
-            assert_eq!(serde_json::to_value(&colour).unwrap(), json!(text));
+        for text in ["endTurn", "refusal", ""] {
+            let reason: StopReason = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(serde_json::to_value(&reason).unwrap(), json!(text));
         }
-        assert_eq!(Colour::from("red"), Colour::Red);
-        assert_eq!(Colour::from("blue").to_string(), "blue");
+        assert_eq!(StopReason::from("endTurn"), StopReason::EndTurn);
+        assert_eq!(StopReason::from("refusal").to_string(), "refusal");
     }
 
     #[test]
