@@ -2,12 +2,14 @@
 //!
 //! This is the only crate that knows that more than one protocol revision exists.
 
+pub mod http;
 pub mod inputs;
 mod limits;
 mod peer;
 mod print;
 mod revision;
 pub mod server;
+pub mod sse;
 mod stamp;
 
 pub use limits::Limits;

@@ -1,0 +1,477 @@
+use std::{collections::HashSet, fmt};
+
+use http::HeaderName;
+use pintle_types::RawValue;
+use serde_json::{Map, Value};
+
+use super::names::MCP_PARAM_PREFIX;
+
+/// The arguments of one tool that are repeated as `Mcp-Param-*` headers, compiled from its input schema.
+///
+/// ```
+/// use pintle_proto::http::HeaderParams;
+/// use serde_json::json;
+///
+/// let params = HeaderParams::from_schema(&json!({
+///     "type": "object",
+///     "properties": { "region": { "type": "string", "x-mcp-header": "Region" }, "query": { "type": "string" } },
+/// }))?;
+/// assert_eq!(params.iter().map(|param| param.header.as_str()).collect::<Vec<_>>(), ["mcp-param-region"]);
+///
+/// let bad = json!({ "properties": { "ratio": { "type": "number", "x-mcp-header": "Ratio" } } });
+/// assert_eq!(
+///     HeaderParams::from_schema(&bad).unwrap_err().to_string(),
+///     "`x-mcp-header` at `/properties/ratio`: the type must be exactly `string`, `integer` or `boolean`",
+/// );
+/// # Ok::<(), pintle_proto::http::BadAnnotation>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HeaderParams {
+    /// In the order of their paths, so that one pass over the arguments finds them all.
+    pub(super) params: Vec<HeaderParam>,
+}
+
+/// One argument that a header repeats.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HeaderParam {
+    /// The header's whole name.
+    pub header: HeaderName,
+    /// The part after `Mcp-Param-`, as the schema spells it.
+    pub label: String,
+    /// The names that lead from the arguments to the value.
+    pub path: Vec<String>,
+    /// The type of the value.
+    pub kind: ParamKind,
+}
+
+/// The type of an argument that a header may repeat.
+#[expect(clippy::exhaustive_enums, reason = "the specification names these three and forbids the others")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ParamKind {
+    /// Sent as it is, or encoded.
+    String,
+    /// Sent in decimal digits.
+    Integer,
+    /// Sent as `true` or `false`.
+    Boolean,
+}
+
+impl HeaderParams {
+    /// Finds and checks every `x-mcp-header` of an input schema.
+    ///
+    /// The whole schema is walked: an annotation where no header can be made of it, such as in `items` or `$defs`, makes
+    /// the tool invalid, and a client must then leave that tool out.
+    pub fn from_schema(schema: &Value) -> Result<Self, BadAnnotation> {
+        let mut walk =
+            Walk { places: Vec::new(), todo: Vec::new(), labels: HashSet::new(), params: Vec::new() };
+        walk.todo.push(Visit { value: schema, place: None, depth: 0, role: Role::Root });
+        while let Some(visit) = walk.todo.pop() {
+            walk.step(&visit)?;
+        }
+        walk.params.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+        Ok(Self { params: walk.params })
+    }
+
+    /// The same for a schema's text. One without annotations, as most are, is not parsed.
+    pub fn from_raw_schema(schema: &RawValue) -> Result<Self, BadAnnotation> {
+        let text = schema.get();
+        // The keyword may hide behind an escape.
+        if !text.contains(KEYWORD) && !text.contains("\\u") {
+            return Ok(Self::default());
+        }
+        match serde_json::from_str(text) {
+            Ok(schema) => Self::from_schema(&schema),
+            // A raw value is valid JSON, so this is nesting beyond what the parser takes.
+            Err(_) => Err(BadAnnotation { place: String::new(), fault: AnnotationFault::TooDeep }),
+        }
+    }
+
+    /// Whether there is nothing to repeat.
+    pub fn is_empty(&self) -> bool {
+        self.params.is_empty()
+    }
+
+    /// The arguments that are repeated.
+    pub fn iter(&self) -> impl Iterator<Item = &HeaderParam> {
+        self.params.iter()
+    }
+}
+
+/// Why an input schema is invalid over HTTP.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BadAnnotation {
+    /// Where in the schema, as a JSON pointer.
+    pub place: String,
+    /// What is wrong there.
+    pub fault: AnnotationFault,
+}
+
+/// What can be wrong with an `x-mcp-header`.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum AnnotationFault {
+    /// It is not a string.
+    NotAString,
+    /// It is empty.
+    Empty,
+    /// It has a character that no header name has.
+    NotAToken(String),
+    /// Another property has the same one, apart from case.
+    Duplicate(String),
+    /// The property's type is not exactly one of the three.
+    WrongType,
+    /// It is not on a property, or not on one that is reached through `properties` alone.
+    Unreachable,
+    /// The schema nests deeper than is walked.
+    TooDeep,
+}
+
+impl fmt::Display for BadAnnotation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{KEYWORD}` at `{}`: ", self.place)?;
+        match &self.fault {
+            AnnotationFault::NotAString => f.write_str("must be a string"),
+            AnnotationFault::Empty => f.write_str("must not be empty"),
+            AnnotationFault::NotAToken(label) => write!(f, "{label:?} cannot be part of a header name"),
+            AnnotationFault::Duplicate(label) => write!(f, "`{label}` is taken by another property"),
+            AnnotationFault::WrongType => {
+                f.write_str("the type must be exactly `string`, `integer` or `boolean`")
+            }
+            AnnotationFault::Unreachable => {
+                f.write_str("must be on a property that only `properties` lead to")
+            }
+            AnnotationFault::TooDeep => f.write_str("the schema is nested too deeply to be searched"),
+        }
+    }
+}
+
+impl std::error::Error for BadAnnotation {}
+
+const KEYWORD: &str = "x-mcp-header";
+
+/// The depth that serde_json parses.
+const DEEPEST: usize = 128;
+
+struct Walk<'s> {
+    /// Every place that was seen, linked to where it is in: a path is only spelled out when it is needed.
+    places: Vec<Place<'s>>,
+    todo: Vec<Visit<'s>>,
+    labels: HashSet<String>,
+    params: Vec<HeaderParam>,
+}
+
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    within: Option<usize>,
+    step: Step<'s>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'s> {
+    Key(&'s str),
+    Index(usize),
+}
+
+struct Visit<'s> {
+    value: &'s Value,
+    place: Option<usize>,
+    depth: usize,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// The schema of all arguments.
+    Root,
+    /// The schema of an argument, or of a part of one.
+    Property,
+    /// An object whose keys are the names of arguments.
+    Properties,
+    /// An object whose keys are names of something else.
+    Names,
+    /// A schema that no path of names leads to, or anything else that may hold one.
+    Elsewhere,
+}
+
+impl<'s> Walk<'s> {
+    fn step(&mut self, visit: &Visit<'s>) -> Result<(), BadAnnotation> {
+        match visit.value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.push(visit, Step::Index(index), item, Role::Elsewhere)?;
+                }
+            }
+            Value::Object(names) if matches!(visit.role, Role::Properties | Role::Names) => {
+                let role = if visit.role == Role::Properties { Role::Property } else { Role::Elsewhere };
+                for (name, schema) in names {
+                    self.push(visit, Step::Key(name), schema, role)?;
+                }
+            }
+            Value::Object(schema) => {
+                if let Some(label) = schema.get(KEYWORD) {
+                    self.annotate(visit, schema, label)
+                        .map_err(|fault| BadAnnotation { place: self.pointer(visit.place), fault })?;
+                }
+                for (keyword, value) in schema {
+                    let role = match keyword.as_str() {
+                        "properties" if matches!(visit.role, Role::Root | Role::Property) => Role::Properties,
+                        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
+                            Role::Names
+                        }
+                        // Values, not schemas.
+                        "const" | "default" | "enum" | "examples" | KEYWORD => continue,
+                        _ => Role::Elsewhere,
+                    };
+                    self.push(visit, Step::Key(keyword), value, role)?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        visit: &Visit<'s>,
+        step: Step<'s>,
+        value: &'s Value,
+        role: Role,
+    ) -> Result<(), BadAnnotation> {
+        if !value.is_object() && !value.is_array() {
+            return Ok(());
+        }
+        if visit.depth == DEEPEST {
+            return Err(BadAnnotation { place: self.pointer(visit.place), fault: AnnotationFault::TooDeep });
+        }
+        self.places.push(Place { within: visit.place, step });
+        self.todo.push(Visit { value, place: Some(self.places.len() - 1), depth: visit.depth + 1, role });
+        Ok(())
+    }
+
+    fn annotate(
+        &mut self,
+        visit: &Visit<'s>,
+        schema: &Map<String, Value>,
+        label: &Value,
+    ) -> Result<(), AnnotationFault> {
+        if visit.role != Role::Property {
+            return Err(AnnotationFault::Unreachable);
+        }
+        let label = label.as_str().ok_or(AnnotationFault::NotAString)?;
+        if label.is_empty() {
+            return Err(AnnotationFault::Empty);
+        }
+        let header = Some(label)
+            .filter(|label| label.bytes().all(is_token_char))
+            .and_then(|label| HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{label}").as_bytes()).ok())
+            .ok_or_else(|| AnnotationFault::NotAToken(label.to_owned()))?;
+        let kind = match schema.get("type").and_then(Value::as_str) {
+            Some("string") => ParamKind::String,
+            Some("integer") => ParamKind::Integer,
+            Some("boolean") => ParamKind::Boolean,
+            _ => return Err(AnnotationFault::WrongType),
+        };
+        if !self.labels.insert(label.to_ascii_lowercase()) {
+            return Err(AnnotationFault::Duplicate(label.to_owned()));
+        }
+        let path = self.names(visit.place);
+        self.params.push(HeaderParam { header, label: label.to_owned(), path, kind });
+        Ok(())
+    }
+
+    /// The names of arguments on the way to a property: every other step is `properties`.
+    fn names(&self, place: Option<usize>) -> Vec<String> {
+        let steps = self.steps(place);
+        steps.iter().skip(1).step_by(2).map(ToString::to_string).collect()
+    }
+
+    fn pointer(&self, place: Option<usize>) -> String {
+        self.steps(place)
+            .iter()
+            .map(|step| format!("/{}", step.to_string().replace('~', "~0").replace('/', "~1")))
+            .collect()
+    }
+
+    fn steps(&self, mut place: Option<usize>) -> Vec<Step<'s>> {
+        let mut steps = Vec::new();
+        while let Some(Place { within, step }) = place.map(|index| self.places[index]) {
+            steps.push(step);
+            place = within;
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => f.write_str(key),
+            Self::Index(index) => index.fmt(f),
+        }
+    }
+}
+
+/// `tchar` of RFC 9110.
+fn is_token_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(schema: &Value) -> Result<Vec<String>, String> {
+        let raw = serde_json::value::to_raw_value(schema).unwrap();
+        let describe = |params: HeaderParams| {
+            let describe =
+                |param: &HeaderParam| format!("{} {} {:?}", param.header, param.path.join("."), param.kind);
+            params.iter().map(describe).collect()
+        };
+        let parsed = HeaderParams::from_schema(schema).map(describe).map_err(|bad| bad.to_string());
+        assert_eq!(parsed, HeaderParams::from_raw_schema(&raw).map(describe).map_err(|bad| bad.to_string()));
+        parsed
+    }
+
+    #[test]
+    fn valid_schemas() {
+        for (schema, expected) in [
+            (json!({}), vec![]),
+            (json!(true), vec![]),
+            (json!({"type":"object","properties":{"a":{"type":"number"}}}), vec![]),
+            (
+                json!({"properties":{
+                    "region":{"type":"string","x-mcp-header":"Region"},
+                    "priority":{"type":"integer","x-mcp-header":"Priority"},
+                    "dry":{"type":"boolean","x-mcp-header":"Dry-Run!"},
+                    "query":{"type":"string"}}}),
+                vec![
+                    "mcp-param-dry-run! dry Boolean",
+                    "mcp-param-priority priority Integer",
+                    "mcp-param-region region String",
+                ],
+            ),
+            // Nested, and a sibling `$ref` does no harm.
+            (
+                json!({"properties":{"db":{"type":"object","properties":{
+                    "shard":{"$ref":"#/$defs/x","type":"integer","x-mcp-header":"Shard"}}}},"$defs":{"x":{"minimum":0}}}),
+                vec!["mcp-param-shard db.shard Integer"],
+            ),
+            // A property of that name, and values that only look like annotations.
+            (
+                json!({"properties":{"x-mcp-header":{"type":"string"},"properties":{"type":"object","properties":{
+                    "x-mcp-header":{"type":"string","x-mcp-header":"Deep"}}}}}),
+                vec!["mcp-param-deep properties.x-mcp-header String"],
+            ),
+            (
+                json!({"default":{"x-mcp-header":"A"},"properties":{"a":{
+                    "const":{"x-mcp-header":"A"},"enum":[{"x-mcp-header":"A"}],"examples":[{"x-mcp-header":"A"}]}}}),
+                vec![],
+            ),
+        ] {
+            assert_eq!(found(&schema), Ok(expected.into_iter().map(str::to_owned).collect()));
+        }
+    }
+
+    #[test]
+    fn invalid_labels_and_types() {
+        for (schema, said) in [
+            (json!({"type":"string","x-mcp-header":""}), "must not be empty"),
+            (json!({"type":"string","x-mcp-header":7}), "must be a string"),
+            (
+                json!({"type":"string","x-mcp-header":"My Region"}),
+                "\"My Region\" cannot be part of a header name",
+            ),
+            (json!({"type":"string","x-mcp-header":"a:b"}), "\"a:b\" cannot be part of a header name"),
+            (json!({"type":"string","x-mcp-header":"é"}), "\"é\" cannot be part of a header name"),
+            (
+                json!({"type":"string","x-mcp-header":"a\r\nb"}),
+                "\"a\\r\\nb\" cannot be part of a header name",
+            ),
+            (json!({"type":"string","x-mcp-header":"\u{7f}"}), "\"\\u{7f}\" cannot be part of a header name"),
+            (
+                json!({"type":"number","x-mcp-header":"A"}),
+                "the type must be exactly `string`, `integer` or `boolean`",
+            ),
+            (
+                json!({"type":"object","x-mcp-header":"A"}),
+                "the type must be exactly `string`, `integer` or `boolean`",
+            ),
+            (
+                json!({"type":"array","x-mcp-header":"A"}),
+                "the type must be exactly `string`, `integer` or `boolean`",
+            ),
+            (
+                json!({"type":"null","x-mcp-header":"A"}),
+                "the type must be exactly `string`, `integer` or `boolean`",
+            ),
+            (
+                json!({"type":["string","null"],"x-mcp-header":"A"}),
+                "the type must be exactly `string`, `integer` or `boolean`",
+            ),
+            (json!({"x-mcp-header":"A"}), "the type must be exactly `string`, `integer` or `boolean`"),
+        ] {
+            let schema = json!({"type":"object","properties":{"a/b":schema}});
+            assert_eq!(found(&schema), Err(format!("`x-mcp-header` at `/properties/a~1b`: {said}")));
+        }
+    }
+
+    #[test]
+    fn labels_are_unique_apart_from_case() {
+        for (one, other) in [("Region", "Region"), ("Region", "REGION")] {
+            let schema = json!({"properties":{
+                "a":{"type":"string","x-mcp-header":one},
+                "b":{"type":"object","properties":{"c":{"type":"string","x-mcp-header":other}}}}});
+            assert!(found(&schema).unwrap_err().ends_with("is taken by another property"));
+        }
+    }
+
+    #[test]
+    fn an_annotation_out_of_reach_spoils_the_schema() {
+        let annotated = json!({"type":"string","x-mcp-header":"A"});
+        let inside = json!({"properties":{"a":annotated}});
+        for (schema, place) in [
+            (annotated.clone(), ""),
+            (json!({"properties":{"a":{"items":annotated}}}), "/properties/a/items"),
+            (json!({"properties":{"a":{"items":inside}}}), "/properties/a/items/properties/a"),
+            (json!({"properties":{"a":{"prefixItems":[true,annotated]}}}), "/properties/a/prefixItems/1"),
+            (json!({"allOf":[inside]}), "/allOf/0/properties/a"),
+            (json!({"anyOf":[{},inside]}), "/anyOf/1/properties/a"),
+            (json!({"oneOf":[inside]}), "/oneOf/0/properties/a"),
+            (json!({"not":inside}), "/not/properties/a"),
+            (json!({"if":inside}), "/if/properties/a"),
+            (json!({"then":inside}), "/then/properties/a"),
+            (json!({"else":inside}), "/else/properties/a"),
+            (json!({"$defs":{"d":annotated}}), "/$defs/d"),
+            (json!({"definitions":{"d":inside}}), "/definitions/d/properties/a"),
+            (json!({"patternProperties":{"^a":annotated}}), "/patternProperties/^a"),
+            (json!({"additionalProperties":annotated}), "/additionalProperties"),
+            (json!({"dependentSchemas":{"d":inside}}), "/dependentSchemas/d/properties/a"),
+            (json!({"unevaluatedProperties":annotated}), "/unevaluatedProperties"),
+            (json!({"propertyNames":annotated}), "/propertyNames"),
+            (json!({"contains":annotated}), "/contains"),
+            (json!({"x-shared":{"any":[annotated]}}), "/x-shared/any/0"),
+        ] {
+            let said =
+                format!("`x-mcp-header` at `{place}`: must be on a property that only `properties` lead to");
+            assert_eq!(found(&schema), Err(said));
+        }
+    }
+
+    #[test]
+    fn a_deep_schema_is_refused_and_a_hidden_keyword_is_found() {
+        let mut schema = json!({});
+        for _ in 0..200 {
+            schema = json!({"not":schema});
+        }
+        assert_eq!(HeaderParams::from_schema(&schema).unwrap_err().fault, AnnotationFault::TooDeep);
+        let raw: Box<RawValue> =
+            serde_json::from_str(r#"{"properties":{"a":{"type":"string","x-mcp-\u0068eader":"A"}}}"#)
+                .unwrap();
+        assert_eq!(HeaderParams::from_raw_schema(&raw).unwrap().params.len(), 1);
+    }
+}

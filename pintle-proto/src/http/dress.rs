@@ -1,0 +1,173 @@
+//! The headers of a client's requests.
+//!
+//! ```
+//! use pintle_proto::http::dress;
+//!
+//! let headers = dress::stateless_post("new", "tools/call", Some("grüßen")).unwrap();
+//! assert_eq!(headers["accept"], "application/json, text/event-stream");
+//! assert_eq!(headers["mcp-method"], "tools/call");
+//! assert_eq!(headers["mcp-name"], "=?base64?Z3LDvMOfZW4=?=");
+//! ```
+
+use std::fmt;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+
+use super::{
+    LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID,
+    accept::{EVENTS, JSON, USUAL},
+    encode_value,
+};
+
+/// For a POST of the stateless era. `name` is what [`name_member`](super::name_member) says the request names.
+pub fn stateless_post(version: &str, method: &str, name: Option<&str>) -> Result<HeaderMap, BadHeader> {
+    let mut headers = post(5);
+    set(&mut headers, &MCP_PROTOCOL_VERSION, version)?;
+    set(&mut headers, &MCP_METHOD, method)?;
+    if let Some(name) = name {
+        set(&mut headers, &MCP_NAME, &encode_value(name))?;
+    }
+    Ok(headers)
+}
+
+/// For the POST that opens a session, before anything is agreed on.
+pub fn initialize() -> HeaderMap {
+    post(2)
+}
+
+/// For a POST of the session era, after the handshake. Servers need not give out sessions.
+pub fn session_post(version: &str, session: Option<&str>) -> Result<HeaderMap, BadHeader> {
+    let mut headers = post(4);
+    agreed(&mut headers, version, session)?;
+    Ok(headers)
+}
+
+/// For a GET of the session era: to listen, or to resume after the last event that was seen.
+pub fn session_get(
+    version: &str,
+    session: Option<&str>,
+    last_event_id: Option<&str>,
+) -> Result<HeaderMap, BadHeader> {
+    let mut headers = event_stream();
+    agreed(&mut headers, version, session)?;
+    if let Some(id) = last_event_id.filter(|id| !id.is_empty()) {
+        set(&mut headers, &LAST_EVENT_ID, id)?;
+    }
+    Ok(headers)
+}
+
+/// For the DELETE that ends a session.
+pub fn session_delete(version: &str, session: &str) -> Result<HeaderMap, BadHeader> {
+    let mut headers = HeaderMap::with_capacity(2);
+    agreed(&mut headers, version, Some(session))?;
+    Ok(headers)
+}
+
+/// For the GET that opens the stream of the oldest transport.
+pub fn event_stream() -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(4);
+    headers.insert(ACCEPT, HeaderValue::from_static(EVENTS));
+    headers
+}
+
+/// A value that no header can carry.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BadHeader {
+    /// The header.
+    pub name: HeaderName,
+}
+
+impl fmt::Display for BadHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the value of `{}` has characters that no header can carry", self.name)
+    }
+}
+
+impl std::error::Error for BadHeader {}
+
+fn post(capacity: usize) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(capacity);
+    headers.insert(ACCEPT, HeaderValue::from_static(USUAL));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    headers
+}
+
+fn agreed(headers: &mut HeaderMap, version: &str, session: Option<&str>) -> Result<(), BadHeader> {
+    set(headers, &MCP_PROTOCOL_VERSION, version)?;
+    if let Some(session) = session {
+        set(headers, &MCP_SESSION_ID, session)?;
+        // Whoever holds it can speak in the session: keep it out of logs and HPACK tables.
+        if let Some(value) = headers.get_mut(&MCP_SESSION_ID) {
+            value.set_sensitive(true);
+        }
+    }
+    Ok(())
+}
+
+fn set(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> Result<(), BadHeader> {
+    // From bytes: the id of an event may be any UTF-8.
+    let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| BadHeader { name: name.clone() })?;
+    headers.insert(name.clone(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(headers: &HeaderMap) -> Vec<String> {
+        let line = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}", std::str::from_utf8(value.as_bytes()).unwrap())
+        };
+        let mut lines: Vec<_> = headers.iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn headers_of_each_request() {
+        let both = "accept: application/json, text/event-stream";
+        let stream = "accept: text/event-stream";
+        let json = "content-type: application/json";
+        let (old, new) = ("mcp-protocol-version: 2025-11-25", "mcp-protocol-version: 2026-07-28");
+        let session = "mcp-session-id: 9f";
+        for (headers, expected) in [
+            (
+                stateless_post("2026-07-28", "tools/call", Some("add")).unwrap(),
+                &[both, json, "mcp-method: tools/call", "mcp-name: add", new][..],
+            ),
+            (
+                stateless_post("2026-07-28", "resources/read", Some("file:///a%20b.txt")).unwrap(),
+                &[both, json, "mcp-method: resources/read", "mcp-name: file:///a%20b.txt", new],
+            ),
+            (
+                stateless_post("2026-07-28", "tools/list", None).unwrap(),
+                &[both, json, "mcp-method: tools/list", new],
+            ),
+            (initialize(), &[both, json]),
+            (session_post("2025-11-25", Some("9f")).unwrap(), &[both, json, old, session]),
+            (session_post("2025-11-25", None).unwrap(), &[both, json, old]),
+            (session_get("2025-11-25", Some("9f"), None).unwrap(), &[stream, old, session]),
+            (
+                session_get("2025-11-25", Some("9f"), Some("世-2")).unwrap(),
+                &[stream, "last-event-id: 世-2", old, session],
+            ),
+            (session_delete("2025-11-25", "9f").unwrap(), &[old, session]),
+            (event_stream(), &[stream]),
+        ] {
+            assert_eq!(lines(&headers), expected);
+        }
+        let headers = session_post("2025-11-25", Some("9f")).unwrap();
+        assert!(headers[&MCP_SESSION_ID].is_sensitive());
+    }
+
+    #[test]
+    fn a_value_that_would_break_the_head_is_refused() {
+        let bad = session_post("2025-11-25", Some("9f\r\nx: y")).unwrap_err();
+        assert_eq!(bad.to_string(), "the value of `mcp-session-id` has characters that no header can carry");
+    }
+}

@@ -1,0 +1,276 @@
+//! `Mcp-Method` and `Mcp-Name`: what the body says, said once more in the head.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
+
+use super::{Head, Refusal, decode_value, head::Field, refusal::clip};
+
+/// An extension's method whose requests carry `Mcp-Name`, and the member of `params` that it repeats.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NameSource<'a> {
+    /// The method, such as `tasks/get`.
+    pub method: &'a str,
+    /// The member, such as `taskId`.
+    pub member: &'a str,
+}
+
+impl<'a> NameSource<'a> {
+    /// Requests of `method` repeat `params.{member}`.
+    pub const fn new(method: &'a str, member: &'a str) -> Self {
+        Self { method, member }
+    }
+}
+
+/// The member of `params` that `Mcp-Name` repeats for this method, if it is one of those.
+///
+/// ```
+/// use pintle_proto::http::{NameSource, name_member};
+///
+/// let tasks = [NameSource::new("tasks/get", "taskId")];
+/// assert_eq!(name_member("tools/call", &tasks), Some("name"));
+/// assert_eq!(name_member("tasks/get", &tasks), Some("taskId"));
+/// assert_eq!(name_member("tools/list", &tasks), None);
+/// ```
+pub fn name_member<'a>(method: &str, extensions: &[NameSource<'a>]) -> Option<&'a str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => extensions.iter().find(|source| source.method == method).map(|source| source.member),
+    }
+}
+
+/// The string at `member` of `params`, found without reading the other members into anything.
+pub fn name_in<'a>(params: &'a str, member: &str) -> Option<Cow<'a, str>> {
+    let mut deserializer = serde_json::Deserializer::from_str(params);
+    deserializer.deserialize_map(Member(member)).ok().flatten()
+}
+
+/// -32020 unless `Mcp-Method` repeats the body's method.
+pub(super) fn check_method(head: &Head<'_>, method: &str) -> Result<(), Refusal> {
+    match head.mcp_method.bytes("Mcp-Method")? {
+        Some(value) if value == method.as_bytes() => Ok(()),
+        Some(value) => Err(mismatch("Mcp-Method", &String::from_utf8_lossy(value), "method", method)),
+        None => Err(missing("Mcp-Method", method)),
+    }
+}
+
+/// -32020 unless `Mcp-Name` repeats what the body names.
+///
+/// A body that lacks the name it needs is not judged here, as long as the head does not have one either: it is the
+/// params that are wrong then.
+pub(super) fn check_name(head: &Head<'_>, member: &str, name: Option<&str>) -> Result<(), Refusal> {
+    let header = head.mcp_name;
+    let value = match (header, name) {
+        // Nearly every one: what is plain, and stays so when it is decoded.
+        (Field::Once(value), Some(name))
+            if value == name && value.as_bytes().is_ascii() && !name.starts_with("=?") =>
+        {
+            return Ok(());
+        }
+        (Field::Absent, None) => return Ok(()),
+        (Field::Absent, Some(name)) => return Err(missing("Mcp-Name", name)),
+        (Field::Once(_) | Field::Repeated, _) => header.text("Mcp-Name")?.unwrap_or_default(),
+    };
+    let value = decode_value(value).map_err(|reason| {
+        Refusal::header_mismatch(format!("the `Mcp-Name` header is ill-formed: {reason}"))
+    })?;
+    match name {
+        Some(name) if name == value => Ok(()),
+        Some(name) => Err(mismatch("Mcp-Name", &value, &format!("params.{member}"), name)),
+        None => Err(Refusal::header_mismatch(format!(
+            "the `Mcp-Name` header says `{}` and the body has no `params.{member}`; send the same value in both",
+            clip(&value)
+        ))),
+    }
+}
+
+pub(super) fn missing(header: &str, value: &str) -> Refusal {
+    Refusal::header_mismatch(format!(
+        "the `{header}` header is missing; the body says `{}`, send that",
+        clip(value)
+    ))
+}
+
+pub(super) fn mismatch(header: &str, said: &str, member: &str, value: &str) -> Refusal {
+    Refusal::header_mismatch(format!(
+        "the `{header}` header says `{}` and the body's `{member}` says `{}`; send the same value in both",
+        clip(said),
+        clip(value)
+    ))
+}
+
+struct Member<'m>(&'m str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(wanted) = map.next_key_seed(Is(self.0))? {
+            if wanted {
+                found = map.next_value_seed(Text)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a key is this one.
+struct Is<'m>(&'m str);
+
+impl<'de> de::DeserializeSeed<'de> for Is<'_> {
+    type Value = bool;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Is<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
+}
+
+/// A string; anything else is refused, and so found nowhere.
+struct Text;
+
+impl<'de> de::DeserializeSeed<'de> for Text {
+    type Value = Option<Cow<'de, str>>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, Method, Uri};
+    use pintle_types::ErrorCode;
+
+    use super::*;
+
+    fn check(lines: &[(&'static str, &[u8])], member: &str, name: Option<&str>) -> Result<(), String> {
+        let mut headers = HeaderMap::new();
+        for &(header, value) in lines {
+            headers.append(header, HeaderValue::from_bytes(value).unwrap());
+        }
+        let uri = Uri::from_static("/mcp");
+        let head = Head::new(&Method::POST, &uri, &headers);
+        check_method(&head, "tools/call").and_then(|()| check_name(&head, member, name)).map_err(|refusal| {
+            assert_eq!((refusal.status.as_u16(), refusal.error.code), (400, ErrorCode::HEADER_MISMATCH));
+            refusal.error.message.into_owned()
+        })
+    }
+
+    #[test]
+    fn the_head_repeats_the_body() {
+        for (value, name) in [
+            ("add", "add"),
+            ("  add\t", "add"),
+            ("=?base64?SGVsbG8sIOS4lueVjA==?=", "Hello, 世界"),
+            ("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", "=?base64?literal?="),
+            ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+            ("", ""),
+        ] {
+            let lines = [("Mcp-Method", b"tools/call".as_slice()), ("MCP-NAME", value.as_bytes())];
+            assert_eq!(check(&lines, "name", Some(name)), Ok(()), "{value}");
+        }
+        assert_eq!(check(&[("mcp-method", b" tools/call ")], "name", None), Ok(()));
+    }
+
+    #[test]
+    fn what_is_missing_or_different_is_named() {
+        let method = ("mcp-method", b"tools/call".as_slice());
+        let both = "send the same value in both";
+        for (lines, name, said) in [
+            (vec![], Some("add"), "the `Mcp-Method` header is missing; the body says `tools/call`, send that".into()),
+            (
+                vec![("mcp-method", b"TOOLS/CALL".as_slice())],
+                Some("add"),
+                format!("the `Mcp-Method` header says `TOOLS/CALL` and the body's `method` says `tools/call`; {both}"),
+            ),
+            (vec![method], Some("add"), "the `Mcp-Name` header is missing; the body says `add`, send that".into()),
+            (
+                vec![method, ("mcp-name", b"Add")],
+                Some("add"),
+                format!("the `Mcp-Name` header says `Add` and the body's `params.name` says `add`; {both}"),
+            ),
+            (
+                vec![method, ("mcp-name", b"add")],
+                None,
+                format!("the `Mcp-Name` header says `add` and the body has no `params.name`; {both}"),
+            ),
+            (
+                vec![method, ("mcp-name", b"add"), ("mcp-name", b"add")],
+                Some("add"),
+                "the `Mcp-Name` header came more than once; send it once".into(),
+            ),
+            (
+                // The value that it stands for is `Hello`.
+                vec![method, ("mcp-name", b"=?base64?SGVsbG8=?=")],
+                Some("=?base64?SGVsbG8=?="),
+                format!(
+                    "the `Mcp-Name` header says `Hello` and the body's `params.name` says `=?base64?SGVsbG8=?=`; {both}"
+                ),
+            ),
+            (
+                vec![method, ("mcp-name", b"=?base64?SGVsbG8?=")],
+                Some("Hello"),
+                "the `Mcp-Name` header is ill-formed: not padded standard Base64 between `=?base64?` and `?=`".into(),
+            ),
+            (
+                vec![method, ("mcp-name", "世".as_bytes())],
+                Some("世"),
+                "the `Mcp-Name` header is not plain text; send visible ASCII".into(),
+            ),
+        ] {
+            assert_eq!(check(&lines, "name", name), Err(said));
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_in_params() {
+        for (params, name) in [
+            (r#"{"name":"add","arguments":{"name":"no"}}"#, Some("add")),
+            (r#"{"arguments":{"name":["no"]},"name":"a\u0064d"}"#, Some("add")),
+            (r#"{"n\u0061me":"add"}"#, Some("add")),
+            (r#"{"name":7}"#, None),
+            (r#"{"_meta":{}}"#, None),
+            ("[]", None),
+            ("null", None),
+        ] {
+            assert_eq!(name_in(params, "name").as_deref(), name, "{params}");
+        }
+    }
+}

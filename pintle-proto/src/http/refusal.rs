@@ -1,0 +1,203 @@
+use std::fmt;
+
+use http::StatusCode;
+use pintle_types::{ErrorCode, RequestId, RpcError};
+use serde::Serialize;
+
+/// An HTTP answer that says no, and in its body what to change.
+///
+/// ```
+/// use pintle_proto::http::Refusal;
+///
+/// let refusal = Refusal::too_large(1024);
+/// assert_eq!(refusal.status, 413);
+/// assert_eq!(
+///     refusal.body(None),
+///     r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is larger than 1024 bytes; send less"}}"#,
+/// );
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// What the body says.
+    pub error: RpcError,
+    /// The value of an `Allow` header to send along.
+    pub allow: Option<&'static str>,
+}
+
+impl Refusal {
+    /// A refusal of any kind.
+    pub fn new(status: StatusCode, error: RpcError) -> Self {
+        Self { status, error, allow: None }
+    }
+
+    /// 400: the message cannot be taken.
+    pub fn bad_request(error: RpcError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// 400: an array, in a revision that has none.
+    pub fn batch() -> Self {
+        let message = "batches are not served in this revision; send one message per POST";
+        Self::bad_request(RpcError::invalid_request(message))
+    }
+
+    /// 403: the `Host` or the `Origin` is not one of ours.
+    pub fn forbidden(message: String) -> Self {
+        Self::invalid(StatusCode::FORBIDDEN, message)
+    }
+
+    /// 404: the session has ended or never was.
+    pub fn unknown_session() -> Self {
+        let message =
+            "no such session; send `initialize` without an `Mcp-Session-Id` header to start another";
+        Self::new(StatusCode::NOT_FOUND, RpcError::invalid_request(message))
+    }
+
+    /// 405: the endpoint has other methods.
+    pub fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
+        let message = format!("`{}` is not served here; use {allow}", clip(method.as_str()));
+        Self { allow: Some(allow), ..Self::invalid(StatusCode::METHOD_NOT_ALLOWED, message) }
+    }
+
+    /// 406: nothing that can be answered is acceptable to the client.
+    pub fn not_acceptable(wanted: &'static str) -> Self {
+        Self::invalid(StatusCode::NOT_ACCEPTABLE, format!("send `Accept: {wanted}`"))
+    }
+
+    /// 408: the body came too slowly.
+    pub fn too_slow() -> Self {
+        let message = "the body did not arrive in time; send the whole request at once";
+        Self::new(StatusCode::REQUEST_TIMEOUT, RpcError::invalid_request(message))
+    }
+
+    /// 413: the body is over the limit.
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("the body is larger than {limit} bytes; send less");
+        Self::invalid(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// 415: the body is not said to be JSON.
+    pub fn unsupported_media_type() -> Self {
+        let message = "send `Content-Type: application/json`";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, RpcError::invalid_request(message))
+    }
+
+    /// 400 with the code for headers that are missing, ill-formed or at odds with the body.
+    pub fn header_mismatch(message: String) -> Self {
+        Self::bad_request(RpcError::new(ErrorCode::HEADER_MISMATCH, message))
+    }
+
+    /// 400 with the code for a revision that is not served, and the list of those that are.
+    pub fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
+        #[derive(Serialize)]
+        struct Data<'a> {
+            supported: &'a [&'a str],
+            requested: &'a str,
+        }
+
+        let message =
+            format!("protocol version `{}` is not served here; use {}", clip(requested), Listed(supported));
+        let error = RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message);
+        Self::bad_request(error.with_data(&Data { supported, requested }))
+    }
+
+    /// The body of the answer. Give the id of the request wherever it was readable.
+    pub fn body(&self, id: Option<&RequestId>) -> String {
+        #[derive(Serialize)]
+        struct Answer<'a> {
+            jsonrpc: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<&'a RequestId>,
+            error: &'a RpcError,
+        }
+
+        let answer = Answer { jsonrpc: "2.0", id, error: &self.error };
+        serde_json::to_string(&answer).expect("our own types serialize")
+    }
+
+    fn invalid(status: StatusCode, message: String) -> Self {
+        Self::new(status, RpcError::invalid_request(message))
+    }
+}
+
+/// As much of a peer's text as belongs in a message.
+pub(super) fn clip(text: &str) -> impl fmt::Display + '_ {
+    struct Clipped<'a>(&'a str);
+
+    impl fmt::Display for Clipped<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0.char_indices().nth(LONGEST) {
+                Some((end, _)) => write!(f, "{}…", &self.0[..end]),
+                None => f.write_str(self.0),
+            }
+        }
+    }
+
+    Clipped(text)
+}
+
+const LONGEST: usize = 100;
+
+/// `a` or `b`, each in backticks.
+pub(super) struct Listed<'a>(pub(super) &'a [&'a str]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, item) in self.0.iter().enumerate() {
+            let or = if at == 0 { "" } else { " or " };
+            write!(f, "{or}`{item}`")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn every_refusal_says_what_to_change() {
+        for (refusal, status, body) in [
+            (Refusal::batch(), 400, "batches are not served in this revision; send one message per POST"),
+            (Refusal::forbidden("host `evil` is not served".into()), 403, "host `evil` is not served"),
+            (
+                Refusal::unknown_session(),
+                404,
+                "no such session; send `initialize` without an `Mcp-Session-Id` header to start another",
+            ),
+            (Refusal::method_not_allowed(&Method::PUT, "POST"), 405, "`PUT` is not served here; use POST"),
+            (Refusal::not_acceptable("text/event-stream"), 406, "send `Accept: text/event-stream`"),
+            (Refusal::too_slow(), 408, "the body did not arrive in time; send the whole request at once"),
+            (Refusal::too_large(7), 413, "the body is larger than 7 bytes; send less"),
+            (Refusal::unsupported_media_type(), 415, "send `Content-Type: application/json`"),
+        ] {
+            assert_eq!(refusal.status, status);
+            let expected = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32600,"message":"{body}"}}}}"#);
+            assert_eq!(refusal.body(None), expected);
+        }
+        assert_eq!(Refusal::method_not_allowed(&Method::PUT, "POST").allow, Some("POST"));
+    }
+
+    #[test]
+    fn a_readable_id_is_echoed_and_the_versions_are_listed() {
+        let refusal = Refusal::unsupported_version("v999.0.0", &["2026-07-28", "2025-11-25"]);
+        let message = "protocol version `v999.0.0` is not served here; use `2026-07-28` or `2025-11-25`";
+        assert_eq!(
+            refusal.body(Some(&"a".into())),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"a","error":{{"code":-32022,"message":"{message}","data":{{"supported":["2026-07-28","2025-11-25"],"requested":"v999.0.0"}}}}}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_cut_between_characters() {
+        assert_eq!(clip(&"世".repeat(100)).to_string(), "世".repeat(100));
+        assert_eq!(clip(&"世".repeat(101)).to_string(), format!("{}…", "世".repeat(100)));
+    }
+}

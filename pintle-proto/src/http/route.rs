@@ -1,0 +1,411 @@
+use pintle_types::RpcError;
+
+use super::{
+    Endpoint, Head, Refusal, mirror, name_member,
+    open::{session_id, session_missing},
+    refusal::{Listed, clip},
+};
+
+/// What the body of a POST turned out to be.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// One request.
+    Request(RequestHead<'a>),
+    /// One notification.
+    Notification,
+    /// One answer to a request of the server.
+    Response,
+    /// An array of any of these.
+    Batch,
+}
+
+/// What decides where a request goes.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The protocol version in `params._meta`.
+    pub version: Option<&'a str>,
+    /// Whether `params._meta` has the client's capabilities.
+    pub capabilities: bool,
+    /// The member of `params` that [`name_member`] says, if it is a string.
+    pub name: Option<&'a str>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// A request of the stateless era has the last three, one of the session era only the first.
+    pub const fn new(
+        method: &'a str,
+        version: Option<&'a str>,
+        capabilities: bool,
+        name: Option<&'a str>,
+    ) -> Self {
+        Self { method, version, capabilities, name }
+    }
+}
+
+/// Where a POST goes.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Post<'a> {
+    /// To the stateless era; head and body agree.
+    Stateless {
+        /// The revision of the request.
+        version: &'a str,
+    },
+    /// Nowhere: a notification in the stateless era, where none is defined. Answer 202.
+    Ignored,
+    /// To the handshake of the session era.
+    Initialize,
+    /// To a session. Answer [`Refusal::unknown_session`] if there is no such session, then [`check_session_version`],
+    /// and [`Refusal::batch`] to a batch unless the session's revision has them.
+    Session {
+        /// The id of the session.
+        id: &'a str,
+    },
+    /// To the session era, but to no session.
+    Sessionless {
+        /// The revision of the request.
+        version: &'a str,
+    },
+}
+
+impl Post<'_> {
+    /// Whether the client, by closing the connection, cancels what it asked for.
+    ///
+    /// In the stateless era it must. In the session era it must not: connections break, and the answer waits for the
+    /// client to come back.
+    pub fn ends_with_connection(&self) -> bool {
+        matches!(self, Self::Stateless { .. })
+    }
+}
+
+/// Chooses where a POST goes, or refuses it. Give the id of the request to [`Refusal::body`] then.
+///
+/// A protocol version in `_meta` is the stateless era, whatever else is there; next come the handshake, the session and
+/// the version header, in this order.
+///
+/// ```
+/// use http::{HeaderMap, Method, Uri};
+/// use pintle_proto::http::{Body, Endpoint, Head, Post, RequestHead, route};
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("mcp-protocol-version", "new".parse().unwrap());
+/// headers.insert("mcp-method", "tools/call".parse().unwrap());
+/// headers.insert("mcp-name", "ad".parse().unwrap());
+/// let uri = Uri::from_static("/mcp");
+/// let head = Head::new(&Method::POST, &uri, &headers);
+/// let body = Body::Request(RequestHead::new("tools/call", Some("new"), true, Some("add")));
+///
+/// let refusal = route(&head, &body, &Endpoint::new(&["new"], &["old"])).unwrap_err();
+/// assert_eq!(refusal.status, 400);
+/// assert_eq!(
+///     refusal.error.message,
+///     "the `Mcp-Name` header says `ad` and the body's `params.name` says `add`; send the same value in both",
+/// );
+/// ```
+pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> Result<Post<'a>, Refusal> {
+    let version = head.version()?;
+    let stateless = !endpoint.stateless.is_empty();
+    if let Body::Request(request) = body
+        && stateless
+        && request.version.is_some()
+    {
+        return admit(head, version, request, endpoint);
+    }
+
+    let handshakes = endpoint.sessions || endpoint.sessionless;
+    let of_session = version.is_some_and(|version| endpoint.session.contains(&version));
+    if let Body::Request(request) = body
+        && handshakes
+        && request.method == "initialize"
+        // An unknown version may be newer than this code, and newer revisions have no handshake.
+        && (version.is_none() || of_session || !stateless)
+    {
+        return Ok(Post::Initialize);
+    }
+    if endpoint.sessions
+        && let Some(id) = session_id(head)?
+    {
+        return Ok(Post::Session { id });
+    }
+    if endpoint.sessionless
+        && let Some(version) =
+            version.filter(|_| of_session).or(endpoint.assumed.filter(|_| version.is_none()))
+    {
+        return match body {
+            Body::Batch if !endpoint.batching.contains(&version) => Err(Refusal::batch()),
+            _ => Ok(Post::Sessionless { version }),
+        };
+    }
+    if handshakes && of_session {
+        return Err(session_missing());
+    }
+    match (body, version) {
+        (Body::Batch, _) => Err(Refusal::batch()),
+        (Body::Request(request), _) if stateless => admit(head, version, request, endpoint),
+        (Body::Notification, Some(version)) if endpoint.stateless.contains(&version) => Ok(Post::Ignored),
+        (Body::Response, Some(version)) if endpoint.stateless.contains(&version) => {
+            let message = format!(
+                "no answers are taken in `{version}`; put them into `inputResponses` of the next try"
+            );
+            Err(Refusal::bad_request(RpcError::invalid_request(message)))
+        }
+        (_, Some(version)) if stateless => Err(Refusal::unsupported_version(version, endpoint.advertised)),
+        (_, Some(version)) => Err(session_version_refused(version, endpoint.session)),
+        (_, None) if handshakes => Err(session_missing()),
+        (_, None) => Err(version_missing(endpoint)),
+    }
+}
+
+/// 400 if a request names another revision than its session speaks. Without a name it speaks that of the session.
+pub fn check_session_version(head: &Head<'_>, negotiated: &str) -> Result<(), Refusal> {
+    match head.version()? {
+        Some(version) if version != negotiated => Err(session_version_refused(version, &[negotiated])),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a request of the stateless era, in the order that the conformance suite can see.
+fn admit<'a>(
+    head: &Head<'a>,
+    version: Option<&str>,
+    request: &RequestHead<'a>,
+    endpoint: &Endpoint<'_>,
+) -> Result<Post<'a>, Refusal> {
+    let Some(header) = version else { return Err(version_missing(endpoint)) };
+    let Some(version) = request.version else { return Err(meta_missing("protocolVersion", endpoint)) };
+    if !request.capabilities {
+        return Err(meta_missing("clientCapabilities", endpoint));
+    }
+    if header != version {
+        let member = "params._meta.io.modelcontextprotocol/protocolVersion";
+        return Err(mirror::mismatch("MCP-Protocol-Version", header, member, version));
+    }
+    if !endpoint.stateless.contains(&version) {
+        return Err(Refusal::unsupported_version(version, endpoint.advertised));
+    }
+    mirror::check_method(head, request.method)?;
+    if let Some(member) = name_member(request.method, endpoint.names) {
+        mirror::check_name(head, member, request.name)?;
+    }
+    Ok(Post::Stateless { version })
+}
+
+fn version_missing(endpoint: &Endpoint<'_>) -> Refusal {
+    Refusal::header_mismatch(format!(
+        "the `MCP-Protocol-Version` header is missing; send {} there and in `params._meta`{}",
+        Listed(endpoint.stateless),
+        if endpoint.sessions { ", or `initialize` first" } else { "" }
+    ))
+}
+
+fn meta_missing(member: &str, endpoint: &Endpoint<'_>) -> Refusal {
+    Refusal::bad_request(RpcError::invalid_params(format!(
+        "`params._meta` lacks `io.modelcontextprotocol/{member}`; every request of {} has it",
+        Listed(endpoint.stateless)
+    )))
+}
+
+fn session_version_refused(version: &str, served: &[&str]) -> Refusal {
+    Refusal::bad_request(RpcError::invalid_request(format!(
+        "the `MCP-Protocol-Version` header says `{}`; send {}",
+        clip(version),
+        Listed(served)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method, Uri};
+
+    use super::*;
+    use crate::http::NameSource;
+
+    const NEW: &str = "2026-07-28";
+    const OLD: &str = "2025-11-25";
+    const BATCHING: &str = "2025-03-26";
+
+    const BOTH: Endpoint<'_> = Endpoint::new(&[NEW], &[OLD, BATCHING]);
+    const MODERN: Endpoint<'_> = Endpoint::new(&[NEW], &[]);
+    const LEGACY: Endpoint<'_> = Endpoint::new(&[], &[OLD, BATCHING]);
+    const SESSIONLESS: Endpoint<'_> = Endpoint {
+        sessions: false,
+        sessionless: true,
+        assumed: Some(BATCHING),
+        batching: &[BATCHING],
+        ..BOTH
+    };
+
+    fn modern(method: &'static str, name: Option<&'static str>) -> Body<'static> {
+        Body::Request(RequestHead::new(method, Some(NEW), true, name))
+    }
+
+    fn plain(method: &'static str) -> Body<'static> {
+        Body::Request(RequestHead::new(method, None, false, None))
+    }
+
+    /// Routes a POST whose headers are `v` (version), `s` (session), `m` (method), `n` (name); says verdict or code.
+    fn routed(endpoint: &Endpoint<'_>, lines: &str, body: Body<'_>) -> String {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines.split_whitespace().map(|word| word.split_once('=').unwrap()) {
+            let name = match name {
+                "v" => "mcp-protocol-version",
+                "s" => "mcp-session-id",
+                "m" => "mcp-method",
+                _ => "mcp-name",
+            };
+            headers.append(name, value.parse().unwrap());
+        }
+        let uri = Uri::from_static("/mcp");
+        match route(&Head::new(&Method::POST, &uri, &headers), &body, endpoint) {
+            Ok(Post::Stateless { version }) => format!("stateless {version}"),
+            Ok(Post::Ignored) => "ignored".into(),
+            Ok(Post::Initialize) => "initialize".into(),
+            Ok(Post::Session { id }) => format!("session {id}"),
+            Ok(Post::Sessionless { version }) => format!("sessionless {version}"),
+            Err(refusal) => format!("{} {}", refusal.status.as_u16(), refusal.error.code.0),
+        }
+    }
+
+    #[test]
+    fn which_era() {
+        let list = modern("tools/list", None);
+        for (endpoint, headers, body, expected) in [
+            // `_meta` decides first, whatever the method and whatever session is named.
+            (&BOTH, "v=2026-07-28 m=tools/list", list, "stateless 2026-07-28"),
+            (&BOTH, "v=2026-07-28 m=tools/list s=9f", list, "stateless 2026-07-28"),
+            (&BOTH, "v=2026-07-28 m=initialize", modern("initialize", None), "stateless 2026-07-28"),
+            (&BOTH, "v=2026-07-28 m=ping", modern("ping", None), "stateless 2026-07-28"),
+            (&BOTH, "v=2025-11-25 m=tools/list s=9f", list, "400 -32020"),
+            // A modern or unknown header without `_meta` is modern and malformed.
+            (&BOTH, "v=2026-07-28 m=tools/list", plain("tools/list"), "400 -32602"),
+            (&BOTH, "v=2026-07-28 m=initialize", plain("initialize"), "400 -32602"),
+            (&BOTH, "v=v999.0.0 m=tools/list", plain("tools/list"), "400 -32602"),
+            (&BOTH, "v=v999.0.0", plain("initialize"), "400 -32602"),
+            // The handshake.
+            (&BOTH, "", plain("initialize"), "initialize"),
+            (&BOTH, "v=2025-11-25 m=initialize", plain("initialize"), "initialize"),
+            (&BOTH, "s=stale", plain("initialize"), "initialize"),
+            (&LEGACY, "v=v999.0.0", plain("initialize"), "initialize"),
+            (&SESSIONLESS, "", plain("initialize"), "initialize"),
+            (&MODERN, "", plain("initialize"), "400 -32020"),
+            (&MODERN, "v=2025-11-25", plain("initialize"), "400 -32602"),
+            // Sessions.
+            (&BOTH, "s=9f", plain("tools/list"), "session 9f"),
+            (&BOTH, "s=9f v=2025-11-25", plain("tools/list"), "session 9f"),
+            (&BOTH, "s=9f", Body::Notification, "session 9f"),
+            (&BOTH, "s=9f", Body::Response, "session 9f"),
+            (&BOTH, "s=9f", Body::Batch, "session 9f"),
+            (&LEGACY, "s=9f v=2026-07-28 m=tools/list", list, "session 9f"),
+            (&BOTH, "s=é", plain("tools/list"), "400 -32020"),
+            (&BOTH, "v=2025-11-25", plain("tools/list"), "400 -32600"),
+            (&BOTH, "v=2025-11-25", Body::Notification, "400 -32600"),
+            (&BOTH, "", Body::Notification, "400 -32600"),
+            (&BOTH, "", Body::Response, "400 -32600"),
+            (&LEGACY, "", plain("tools/list"), "400 -32600"),
+            (&LEGACY, "v=v999.0.0", plain("tools/list"), "400 -32600"),
+            (&LEGACY, "v=2026-07-28 m=server/discover", modern("server/discover", None), "400 -32600"),
+            // No sign of an era at all.
+            (&BOTH, "", plain("tools/list"), "400 -32020"),
+            (&MODERN, "", plain("tools/list"), "400 -32020"),
+            (&MODERN, "s=9f", plain("tools/list"), "400 -32020"),
+            (&MODERN, "", Body::Notification, "400 -32020"),
+            // The session era without sessions.
+            (&SESSIONLESS, "v=2025-11-25", plain("tools/list"), "sessionless 2025-11-25"),
+            (&SESSIONLESS, "", plain("tools/list"), "sessionless 2025-03-26"),
+            (&SESSIONLESS, "s=ignored", Body::Notification, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "", Body::Response, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "v=2026-07-28 m=tools/list", list, "stateless 2026-07-28"),
+            // Batches.
+            (&SESSIONLESS, "", Body::Batch, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "v=2025-11-25", Body::Batch, "400 -32600"),
+            (&SESSIONLESS, "v=2026-07-28", Body::Batch, "400 -32600"),
+            (&MODERN, "v=2026-07-28", Body::Batch, "400 -32600"),
+            (&BOTH, "", Body::Batch, "400 -32600"),
+            // What the stateless era has no use for.
+            (&MODERN, "v=2026-07-28 m=notifications/cancelled", Body::Notification, "ignored"),
+            (&BOTH, "v=2026-07-28", Body::Response, "400 -32600"),
+            (&BOTH, "v=v999.0.0", Body::Notification, "400 -32022"),
+        ] {
+            assert_eq!(routed(endpoint, headers, body), expected, "{headers} {body:?}");
+        }
+    }
+
+    #[test]
+    fn checks_of_the_stateless_era_come_in_order() {
+        let request = |version, capabilities| {
+            Body::Request(RequestHead::new("tools/call", version, capabilities, Some("add")))
+        };
+        for (headers, body, expected) in [
+            ("", request(None, false), "400 -32020"),
+            ("", request(Some(NEW), true), "400 -32020"),
+            ("v=2026-07-28", request(None, false), "400 -32602"),
+            ("v=2026-07-28", request(None, true), "400 -32602"),
+            ("v=2026-07-28", request(Some(NEW), false), "400 -32602"),
+            ("v=2026-07-28", request(Some("v999.0.0"), false), "400 -32602"),
+            ("v=2026-07-28", request(Some("v999.0.0"), true), "400 -32020"),
+            ("v=v999.0.0", request(Some("v999.0.0"), true), "400 -32022"),
+            ("v=2025-11-25", request(Some("2025-11-25"), true), "400 -32022"),
+            ("v=2026-07-28", request(Some(NEW), true), "400 -32020"),
+            ("v=2026-07-28 m=tools/list", request(Some(NEW), true), "400 -32020"),
+            ("v=2026-07-28 m=tools/call", request(Some(NEW), true), "400 -32020"),
+            ("v=2026-07-28 m=tools/call n=sub", request(Some(NEW), true), "400 -32020"),
+            ("v=2026-07-28 m=tools/call n=add", request(Some(NEW), true), "stateless 2026-07-28"),
+            ("v=2026-07-28 v=2026-07-28 m=tools/call n=add", request(Some(NEW), true), "400 -32020"),
+        ] {
+            assert_eq!(routed(&BOTH, headers, body), expected, "{headers} {body:?}");
+        }
+    }
+
+    #[test]
+    fn extensions_have_names_too() {
+        let names = [NameSource::new("tasks/get", "taskId")];
+        let tasks = Endpoint { names: &names, ..MODERN };
+        let get = modern("tasks/get", Some("t1"));
+        assert_eq!(routed(&tasks, "v=2026-07-28 m=tasks/get n=t1", get), "stateless 2026-07-28");
+        assert_eq!(routed(&tasks, "v=2026-07-28 m=tasks/get", get), "400 -32020");
+        assert_eq!(routed(&MODERN, "v=2026-07-28 m=tasks/get", get), "stateless 2026-07-28");
+    }
+
+    #[test]
+    fn a_refusal_names_the_versions() {
+        let (headers, uri) = (HeaderMap::new(), Uri::from_static("/mcp"));
+        let head = Head::new(&Method::POST, &uri, &headers);
+        let refusal = route(&head, &plain("initialize"), &MODERN).unwrap_err();
+        assert_eq!(
+            refusal.error.message,
+            "the `MCP-Protocol-Version` header is missing; send `2026-07-28` there and in `params._meta`"
+        );
+    }
+
+    #[test]
+    fn a_session_keeps_its_revision() {
+        let uri = Uri::from_static("/mcp");
+        for (header, fine) in
+            [(None, true), (Some(OLD), true), (Some(BATCHING), false), (Some("v999.0.0"), false)]
+        {
+            let headers = header
+                .map(|value| ("mcp-protocol-version".parse().unwrap(), value.parse().unwrap()))
+                .into_iter()
+                .collect();
+            let checked = check_session_version(&Head::new(&Method::POST, &uri, &headers), OLD);
+            assert_eq!(
+                checked.map_err(|refusal| refusal.status.as_u16()),
+                if fine { Ok(()) } else { Err(400) }
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_stateless_call_ends_with_its_connection() {
+        assert!(Post::Stateless { version: NEW }.ends_with_connection());
+        for post in
+            [Post::Initialize, Post::Session { id: "9f" }, Post::Sessionless { version: OLD }, Post::Ignored]
+        {
+            assert!(!post.ends_with_connection());
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use http::StatusCode;
+use pintle_types::ErrorCode;
+
+/// The status of a stateless-era answer that carries this error.
+///
+/// A request whose `_meta` lacks something is refused with 400 before it gets this far; the same code from a handler
+/// means that a tool or resource does not exist, and goes with 200.
+pub fn stateless_status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::PARSE_ERROR
+        | ErrorCode::INVALID_REQUEST
+        | ErrorCode::HEADER_MISMATCH
+        | ErrorCode::MISSING_CLIENT_CAPABILITY
+        | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}
+
+/// The status of a session-era answer that carries this error.
+///
+/// Only what could not be read at all is 400: clients of that era give up on any other status without reading the body,
+/// and 404 would tell them that their session is gone.
+pub fn session_status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::PARSE_ERROR => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_by_code_and_era() {
+        for (code, stateless, session) in [
+            (-32700, 400, 400),
+            (-32600, 400, 200),
+            (-32601, 404, 200),
+            (-32602, 200, 200),
+            (-32603, 200, 200),
+            (-32020, 400, 200),
+            (-32021, 400, 200),
+            (-32022, 400, 200),
+            (-32002, 200, 200),
+            (-32042, 200, 200),
+            (-1, 200, 200),
+            (7, 200, 200),
+        ] {
+            assert_eq!(stateless_status(ErrorCode(code)), stateless, "{code}");
+            assert_eq!(session_status(ErrorCode(code)), session, "{code}");
+        }
+    }
+}
