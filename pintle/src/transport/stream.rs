@@ -1,0 +1,238 @@
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::{Incoming, Transport};
+
+/// Messages on a byte stream, one a line.
+///
+/// Any reader and writer will do: sockets, pipes, the two halves of a TLS stream.
+///
+/// ```
+/// use pintle::transport::Stream;
+///
+/// # async fn connect() -> std::io::Result<()> {
+/// let (reader, writer) = tokio::io::split(tokio::io::duplex(1024).0);
+/// let transport = Stream::new(reader, writer).limit(1 << 20);
+/// # Ok(()) }
+/// ```
+pub struct Stream {
+    reader: Pin<Box<dyn AsyncRead + Send>>,
+    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    /// What was read and not taken yet.
+    input: BytesMut,
+    /// How much of `input` is known to hold no line's end, so that a long line is searched once.
+    searched: usize,
+    /// Whether the rest of the line is thrown away: it got too long.
+    skipping: bool,
+    ended: bool,
+    limit: usize,
+    /// Small messages are gathered here and leave in one write.
+    gathered: BytesMut,
+    /// What leaves before that. Large messages go through without being copied.
+    output: VecDeque<Bytes>,
+    dirty: bool,
+}
+
+/// From this size on a message is not worth copying.
+const LARGE: usize = 16 << 10;
+/// How much is read at once.
+const READ: usize = 64 << 10;
+
+impl Stream {
+    /// A transport over a reader and a writer. It takes messages of up to 16 MiB.
+    pub fn new(reader: impl AsyncRead + Send + 'static, writer: impl AsyncWrite + Send + 'static) -> Self {
+        Self::boxed(Box::pin(reader), Box::pin(writer))
+    }
+
+    fn boxed(reader: Pin<Box<dyn AsyncRead + Send>>, writer: Pin<Box<dyn AsyncWrite + Send>>) -> Self {
+        Self {
+            reader,
+            writer,
+            input: BytesMut::new(),
+            searched: 0,
+            skipping: false,
+            ended: false,
+            limit: pintle_proto::Limits::default().message_bytes,
+            gathered: BytesMut::new(),
+            output: VecDeque::new(),
+            dirty: false,
+        }
+    }
+
+    /// Takes messages of up to this many bytes.
+    #[must_use]
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// The next line of what was read, if it is whole.
+    fn line(&mut self) -> Option<Incoming> {
+        loop {
+            let unsearched = self.input.get(self.searched..).unwrap_or_default();
+            let Some(end) = memchr::memchr(b'\n', unsearched) else {
+                self.searched = self.input.len();
+                if self.searched > self.limit && !self.skipping {
+                    self.skipping = true;
+                }
+                if self.skipping {
+                    self.input.clear();
+                    self.searched = 0;
+                }
+                return None;
+            };
+            let mut line = self.input.split_to(self.searched + end + 1);
+            self.searched = 0;
+            line.truncate(line.len() - 1);
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if std::mem::take(&mut self.skipping) || line.len() > self.limit {
+                return Some(Incoming::Oversized);
+            }
+            // Empty lines separate nothing; some peers send them to keep a pipe warm.
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                return Some(Incoming::Message(line.freeze()));
+            }
+        }
+    }
+}
+
+impl Transport for Stream {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        loop {
+            if let Some(line) = self.line() {
+                return Poll::Ready(Ok(Some(line)));
+            }
+            if self.ended {
+                return Poll::Ready(Ok(None));
+            }
+            self.input.reserve(READ);
+            // A new future each time: a dropped one has read nothing.
+            if ready!(pin!(self.reader.read_buf(&mut self.input)).poll(cx))? == 0 {
+                self.ended = true;
+                // A last line without its end is a message all the same.
+                self.input.extend_from_slice(b"\n");
+            }
+        }
+    }
+
+    fn send(&mut self, message: Bytes) {
+        self.dirty = true;
+        if message.len() < LARGE {
+            self.gathered.extend_from_slice(&message);
+            self.gathered.extend_from_slice(b"\n");
+            return;
+        }
+        if !self.gathered.is_empty() {
+            self.output.push_back(self.gathered.split().freeze());
+        }
+        self.output.push_back(message);
+        self.gathered.extend_from_slice(b"\n");
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.dirty {
+            return Poll::Ready(Ok(()));
+        }
+        if !self.gathered.is_empty() {
+            self.output.push_back(self.gathered.split().freeze());
+        }
+        while let Some(next) = self.output.front_mut() {
+            let written = ready!(self.writer.as_mut().poll_write(cx, next))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            next.advance(written);
+            if next.is_empty() {
+                self.output.pop_front();
+            }
+        }
+        ready!(self.writer.as_mut().poll_flush(cx))?;
+        self.dirty = false;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    async fn received(stream: &mut Stream) -> Option<Incoming> {
+        poll_fn(|cx| stream.poll_recv(cx)).await.unwrap()
+    }
+
+    fn message(text: &'static str) -> Option<Incoming> {
+        Some(Incoming::Message(Bytes::from_static(text.as_bytes())))
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_however_they_are_cut() {
+        let (ours, mut theirs) = tokio::io::duplex(3);
+        let (reader, writer) = tokio::io::split(ours);
+        let mut stream = Stream::new(reader, writer);
+        let write = async move {
+            theirs.write_all(b"{\"a\":1}\r\n\n  \n{\"b\":2}\n{\"c\"").await.unwrap();
+            theirs.write_all(b":3}").await.unwrap();
+        };
+        let read = async {
+            assert_eq!(received(&mut stream).await, message(r#"{"a":1}"#));
+            assert_eq!(received(&mut stream).await, message(r#"{"b":2}"#));
+            assert_eq!(received(&mut stream).await, message(r#"{"c":3}"#));
+            assert_eq!(received(&mut stream).await, None);
+        };
+        tokio::join!(write, read);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let (reader, writer) = tokio::io::split(ours);
+        let mut stream = Stream::new(reader, writer).limit(100);
+        let write = async move {
+            theirs.write_all(format!("{}\n", "x".repeat(100_000)).as_bytes()).await.unwrap();
+            theirs.write_all(format!("{}\n{}\n", "y".repeat(101), "z".repeat(100)).as_bytes()).await.unwrap();
+        };
+        let read = async {
+            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+            assert!(stream.input.capacity() < 2 * READ);
+            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+            assert_eq!(received(&mut stream).await, Some(Incoming::Message("z".repeat(100).into())));
+            assert_eq!(received(&mut stream).await, None);
+        };
+        tokio::join!(write, read);
+    }
+
+    #[tokio::test]
+    async fn small_messages_leave_together_and_large_ones_in_their_place() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(ours);
+        let mut stream = Stream::new(reader, writer);
+        let large = "l".repeat(LARGE);
+        for text in ["a", "b", &large, "c"] {
+            stream.send(Bytes::copy_from_slice(text.as_bytes()));
+        }
+        poll_fn(|cx| stream.poll_flush(cx)).await.unwrap();
+        drop(stream);
+        let mut text = String::new();
+        theirs.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, format!("a\nb\n{large}\nc\n"));
+    }
+}
