@@ -1,0 +1,76 @@
+use std::{error::Error as StdError, fmt, io, time::Duration};
+
+use pintle_proto::client::{OpenError, Violation};
+use pintle_types::RpcError;
+
+/// What calls return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something did not work: whose fault it was, and what to do.
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum Error {
+    /// The peer answered with an error. Never made up on this side.
+    Rpc(RpcError),
+    /// The peer broke the protocol.
+    Protocol(Violation),
+    /// The connection could not be opened.
+    Open(OpenError),
+    /// No answer came in time.
+    Timeout(Duration),
+    /// The connection is closed.
+    Closed,
+    /// Reading or writing failed.
+    Io(io::Error),
+    /// What was asked for cannot be: it says what instead.
+    Misuse(String),
+    /// A policy of this side said no.
+    Refused(String),
+    /// What came back does not have the expected shape.
+    Decode(String),
+}
+
+impl Error {
+    pub(crate) fn misuse(said: impl Into<String>) -> Self {
+        Self::Misuse(said.into())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(error) => write!(f, "the peer said: {error}"),
+            Self::Protocol(violation) => write!(f, "the peer broke the protocol: {violation}"),
+            Self::Open(error) => error.fmt(f),
+            Self::Timeout(after) => write!(f, "no answer within {after:?}: raise the timeout or ask for less"),
+            Self::Closed => f.write_str("the connection is closed: open it again"),
+            Self::Io(error) => write!(f, "the connection failed: {error}"),
+            Self::Misuse(said) | Self::Refused(said) => f.write_str(said),
+            Self::Decode(said) => write!(f, "the answer does not fit: {said}"),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Rpc(error) => Some(error),
+            Self::Open(error) => Some(error),
+            Self::Protocol(violation) => Some(violation),
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<RpcError> for Error {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
