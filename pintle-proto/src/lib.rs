@@ -2,6 +2,7 @@
 //!
 //! This is the only crate that knows that more than one protocol revision exists.
 
+pub mod client;
 pub mod http;
 pub mod inputs;
 mod limits;
@@ -11,8 +12,10 @@ mod revision;
 pub mod server;
 pub mod sse;
 mod stamp;
+mod violation;
 
 pub use limits::Limits;
 pub use peer::Peer;
 pub use revision::{Part, Revision, UnknownRevision, Unsayable};
 pub use stamp::Stamp;
+pub use violation::Violation;

@@ -1,6 +1,6 @@
 use std::{error::Error as StdError, fmt, io, time::Duration};
 
-use pintle_proto::client::{OpenError, Violation};
+use pintle_proto::{Violation, client::OpenError};
 use pintle_types::RpcError;
 
 /// What calls return.

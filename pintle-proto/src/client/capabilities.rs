@@ -1,0 +1,91 @@
+use pintle_types::RawObject;
+
+/// Which questions this client can answer, read from the capabilities that it declares.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Capabilities {
+    /// `elicitation`, in form mode. An empty object means this.
+    pub(super) elicitation_form: bool,
+    /// `elicitation`, in URL mode.
+    pub(super) elicitation_url: bool,
+    /// `sampling`.
+    pub(super) sampling: bool,
+    /// `sampling`, with tools.
+    pub(super) sampling_tools: bool,
+    /// `roots`.
+    pub(super) roots: bool,
+}
+
+/// Why a question cannot be answered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Cannot {
+    /// It is none of the three questions there are.
+    Unknown,
+    /// This client answers no questions of the kind.
+    Undeclared(&'static str),
+    /// This client answers questions of the kind, but not in this form.
+    Partly(&'static str),
+}
+
+impl Capabilities {
+    /// Reads `capabilities` as a client declares them. What has another shape counts as not declared.
+    pub(super) fn of(capabilities: &RawObject) -> Self {
+        let part = |name| capabilities.decode_member::<RawObject>(name).ok().flatten();
+        let elicitation = part("elicitation");
+        let url = elicitation.as_ref().is_some_and(|modes| modes.get("url").is_some());
+        let form = elicitation.as_ref().is_some_and(|modes| modes.get("form").is_some());
+        Self {
+            elicitation_form: elicitation.is_some() && (form || !url),
+            elicitation_url: url,
+            sampling_tools: part("sampling").is_some_and(|sampling| sampling.get("tools").is_some()),
+            sampling: part("sampling").is_some(),
+            roots: part("roots").is_some(),
+        }
+    }
+
+    /// Whether a question of this kind, with these params, is one that was declared.
+    pub(super) fn answers(self, method: &str, params: &RawObject) -> Result<(), Cannot> {
+        match method {
+            "roots/list" if self.roots => Ok(()),
+            "roots/list" => Err(Cannot::Undeclared("roots")),
+            "sampling/createMessage" if !self.sampling => Err(Cannot::Undeclared("sampling")),
+            "sampling/createMessage" => {
+                let tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
+                if tools && !self.sampling_tools { Err(Cannot::Partly("sampling.tools")) } else { Ok(()) }
+            }
+            "elicitation/create" if !self.elicitation_form && !self.elicitation_url => {
+                Err(Cannot::Undeclared("elicitation"))
+            }
+            "elicitation/create" => {
+                match params.decode_member::<Box<str>>("mode").ok().flatten().as_deref() {
+                    Some("url") if !self.elicitation_url => Err(Cannot::Partly("elicitation.url")),
+                    Some("url") => Ok(()),
+                    // No mode means a form.
+                    None | Some("form") if self.elicitation_form => Ok(()),
+                    None | Some("form") => Err(Cannot::Partly("elicitation.form")),
+                    Some(_) => Err(Cannot::Partly("elicitation")),
+                }
+            }
+            _ => Err(Cannot::Unknown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Capabilities {
+        Capabilities::of(&text.parse().unwrap())
+    }
+
+    #[test]
+    fn an_empty_elicitation_means_forms() {
+        assert!(of(r#"{"elicitation":{}}"#).elicitation_form);
+        assert!(of(r#"{"elicitation":{"form":{}}}"#).elicitation_form);
+        let url = of(r#"{"elicitation":{"url":{}}}"#);
+        assert!(url.elicitation_url && !url.elicitation_form);
+        let both = of(r#"{"elicitation":{"form":{},"url":{}}}"#);
+        assert!(both.elicitation_url && both.elicitation_form);
+        assert_eq!(of(r#"{"elicitation":true,"experimental":{}}"#), Capabilities::default());
+    }
+}

@@ -1,0 +1,33 @@
+use pintle_types::Notification;
+
+/// Something of the server's that is not what it was.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The lists of resources and of templates.
+    Resources,
+    /// What one resource holds. It may be a part of the one that was subscribed to.
+    Resource {
+        /// Which.
+        uri: Box<str>,
+    },
+}
+
+impl Change {
+    /// What a notification says has changed, if it says so at all.
+    pub fn of(notification: &Notification) -> Option<Self> {
+        Some(match &*notification.method {
+            "notifications/tools/list_changed" => Self::Tools,
+            "notifications/prompts/list_changed" => Self::Prompts,
+            "notifications/resources/list_changed" => Self::Resources,
+            "notifications/resources/updated" => {
+                Self::Resource { uri: notification.params.as_ref()?.decode_member("uri").ok()?? }
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,564 @@
+use std::borrow::Cow;
+
+use pintle_types::{
+    Malformed, MalformedKind, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
+};
+use serde::Serialize;
+
+use super::{
+    extras::Extras,
+    flights::{Flight, Flights, Progress, Standing},
+    inbound::{Ignored, Inbound},
+    opening::Opened,
+    profile::Profile,
+    reading::{Outcome, shown},
+    send_error::SendError,
+    session::Session,
+    stateless::Stateless,
+};
+use crate::{
+    Limits, Revision, Violation,
+    revision::{Knows, Said},
+};
+
+/// One connection of a client: requests out, messages in.
+///
+/// It gives every request its id and the words of the era, knows which are unanswered, and says what each message from
+/// the server means. It does no I/O: write what it returns, hand it what you read.
+///
+/// ```
+/// use pintle_proto::{Limits, Revision};
+/// use pintle_proto::client::{Engine, Event, Extras, Inbound, Mode, Opening, Outcome, Profile, Step};
+/// use pintle_types::Message;
+///
+/// let profile = Profile::new(r#"{"name":"demo","version":"1"}"#.parse()?, "{}".parse()?);
+/// let mut engine = Engine::new(profile.clone(), Limits::default());
+///
+/// // Opening: send what it says, hand it what comes back.
+/// let (mut opening, step) = Opening::new(profile, Mode::Auto, None);
+/// let Step::Send { method, params, .. } = step else { panic!() };
+/// engine.opening_request(method, params);
+/// let line = format!(
+///     r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["{}"],"capabilities":{{}}}}}}"#,
+///     Revision::LATEST
+/// );
+/// let Inbound::Answer { outcome, .. } = engine.receive(Message::parse(line.as_bytes())) else { panic!() };
+/// let Step::Ready(opened) = opening.step(Event::from(&outcome)) else { panic!() };
+/// engine.settle(&opened);
+///
+/// // Then requests and answers.
+/// let request = engine.request("tools/list", "{}".parse()?, &Extras::default())?;
+/// assert_eq!(request.id, 2.into());
+/// let line = br#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}"#;
+/// let Inbound::Answer { outcome, .. } = engine.receive(Message::parse(line)) else { panic!() };
+/// assert!(matches!(outcome, Outcome::Complete(result) if result.get("tools") == Some("[]")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    profile: Profile,
+    limits: Limits,
+    flights: Flights,
+    era: Era,
+}
+
+/// What went down with a connection.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// Our requests that will have no answer, subscriptions included.
+    pub requests: Vec<RequestId>,
+    /// The params of the subscriptions among them: listen again with these.
+    pub listen: Vec<RawObject>,
+}
+
+#[derive(Debug)]
+enum Era {
+    /// Whether a request of the opening was given up, so that its answer may still come.
+    Opening {
+        given_up: bool,
+    },
+    Session(Session),
+    Stateless(Stateless),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancelled<'a> {
+    request_id: &'a RequestId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+const LISTEN: &str = "subscriptions/listen";
+
+impl Engine {
+    /// An engine for a connection that is still to be opened.
+    pub fn new(profile: Profile, limits: Limits) -> Self {
+        Self { profile, limits, flights: Flights::new(), era: Era::Opening { given_up: false } }
+    }
+
+    /// A request of the opening: its params are dressed already.
+    pub fn opening_request(&mut self, method: &'static str, params: RawObject) -> Request {
+        let method = Cow::Borrowed(method);
+        let flight = Flight { method: method.clone(), progress: Progress::Unasked, log: false };
+        Request::new(self.flights.add(flight).into(), method, Some(params))
+    }
+
+    /// From now on the server's era and revision are known.
+    pub fn settle(&mut self, opened: &Opened) {
+        let revision = opened.revision;
+        self.era = if revision.is_stateless() {
+            Era::Stateless(Stateless::new(&self.profile, revision, &self.limits))
+        } else {
+            Era::Session(Session::new(&self.profile, revision, self.limits.questions))
+        };
+    }
+
+    /// The revision that is spoken, once it is known.
+    pub fn revision(&self) -> Option<Revision> {
+        match &self.era {
+            Era::Opening { .. } => None,
+            Era::Session(session) => Some(session.revision),
+            Era::Stateless(stateless) => Some(stateless.revision),
+        }
+    }
+
+    /// A request with a new id, in the words of the era. Its answer comes out of [`receive`](Self::receive).
+    ///
+    /// `params` are canonical, and may hold a `_meta` of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// The server's revision has no such method, or cannot express the params, or too much is in flight.
+    pub fn request(
+        &mut self,
+        method: impl Into<Cow<'static, str>>,
+        params: RawObject,
+        extras: &Extras<'_>,
+    ) -> Result<Request, SendError> {
+        self.request_dressed(method.into(), params, extras)
+    }
+
+    fn request_dressed(
+        &mut self,
+        method: Cow<'static, str>,
+        params: RawObject,
+        extras: &Extras<'_>,
+    ) -> Result<Request, SendError> {
+        self.available(Said::ClientRequest, &method)?;
+        if self.flights.len() >= self.limits.in_flight {
+            return Err(SendError::TooMany { most: self.limits.in_flight });
+        }
+        let own: RawObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
+        let id = self.flights.next_id();
+        let mut log = false;
+        let dressed = match &mut self.era {
+            Era::Opening { .. } => return Err(SendError::NotOpen),
+            Era::Session(session) => session.dress(id, &method, params, &own, extras)?,
+            Era::Stateless(stateless) => {
+                log = Stateless::wants_log(&own, extras);
+                let dressed = stateless.dress(id, &params, &own, extras);
+                if method == LISTEN {
+                    stateless.subscriptions.add(id, params);
+                }
+                Some(dressed)
+            }
+        };
+        let progress = if extras.wants_progress(&own) { Progress::Asked } else { Progress::Unasked };
+        let id = self.flights.add(Flight { method: method.clone(), progress, log });
+        Ok(Request::new(id.into(), method, dressed))
+    }
+
+    /// A notification in the words of the era.
+    ///
+    /// # Errors
+    ///
+    /// The server's revision has no such notification, or cannot express the params.
+    pub fn notify(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: Option<RawObject>,
+    ) -> Result<Notification, SendError> {
+        let method = method.into();
+        self.available(Said::ClientNotification, &method)?;
+        let params = match &self.era {
+            Era::Opening { .. } => return Err(SendError::NotOpen),
+            Era::Session(session) => session.dress_notification(&method, params)?,
+            Era::Stateless(_) => params,
+        };
+        Ok(Notification::new(method, params))
+    }
+
+    fn available(&self, said: Said, method: &str) -> Result<(), SendError> {
+        let revision = self.revision().ok_or(SendError::NotOpen)?;
+        match revision.knows(said, method) {
+            Knows::Has | Knows::Never => Ok(()),
+            Knows::Lacks => Err(SendError::Unavailable { method: method.into(), revision }),
+        }
+    }
+
+    /// Stops waiting for an answer, and returns what tells the server so; an answer that still comes is ignored.
+    ///
+    /// Nothing is told of a request that is over, nor of `initialize`, which cannot be cancelled. Over HTTP in the
+    /// stateless era closing the request's stream says the same, and this is not sent.
+    pub fn cancel(&mut self, id: &RequestId, reason: Option<&str>) -> Option<Notification> {
+        let Standing::Flying(number) = self.flights.standing(id) else { return None };
+        let flight = self.flights.remove(number)?;
+        if let Era::Stateless(stateless) = &mut self.era {
+            stateless.subscriptions.remove(number);
+        }
+        if flight.method == "initialize" {
+            return None;
+        }
+        let params = Cancelled { request_id: id, reason };
+        Some(Notification::new("notifications/cancelled", RawObject::from_serialize(&params).ok()))
+    }
+
+    /// Stops waiting for an answer without telling the server, as when a request's own stream broke.
+    ///
+    /// Returns the params to listen again with, if it was a subscription.
+    pub fn abandon(&mut self, id: &RequestId) -> Option<RawObject> {
+        let Standing::Flying(number) = self.flights.standing(id) else { return None };
+        self.flights.remove(number);
+        match &mut self.era {
+            Era::Stateless(stateless) => stateless.subscriptions.remove(number),
+            Era::Opening { given_up } => {
+                *given_up = true;
+                None
+            }
+            Era::Session(_) => None,
+        }
+    }
+
+    /// The connection broke: nothing that was open will be answered. Ids go on counting.
+    ///
+    /// A session went with it, and has to be opened again. Without a session there is nothing to open: send on over
+    /// the next connection.
+    pub fn lose(&mut self) -> Lost {
+        let requests = self.flights.drain();
+        let listen = match &mut self.era {
+            Era::Stateless(stateless) => stateless.subscriptions.drain(),
+            Era::Session(_) | Era::Opening { .. } => {
+                self.era = Era::Opening { given_up: false };
+                Vec::new()
+            }
+        };
+        Lost { requests, listen }
+    }
+
+    /// Our answer to a question of the server; `None` if it does not wait for one.
+    pub fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
+        match &mut self.era {
+            Era::Session(session) => session.reply(id, answer),
+            Era::Opening { .. } | Era::Stateless(_) => None,
+        }
+    }
+
+    /// What one message means.
+    pub fn receive(&mut self, message: Result<Message, Box<Malformed>>) -> Inbound {
+        match message {
+            Ok(Message::Response(Response { id: Some(id), result, .. })) => self.receive_answer(id, result),
+            Ok(Message::Response(Response { id: None, result, .. })) => self.receive_anonymous(result),
+            Ok(Message::Notification(notification)) => self.receive_notification(notification),
+            Ok(Message::Request(Request { id, method, params, .. })) => match &mut self.era {
+                Era::Session(session) => session.receive_request(id, &method, params),
+                Era::Stateless(stateless) => stateless.receive_request(&method),
+                Era::Opening { .. } if method == "ping" => {
+                    Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())))
+                }
+                Era::Opening { .. } => {
+                    let error =
+                        RpcError::invalid_request("a request before `initialize` was answered: wait for it");
+                    Inbound::Reply(Response::new(Some(id), Err(error)))
+                }
+            },
+            Err(malformed) => self.receive_malformed(&malformed),
+        }
+    }
+
+    /// What the messages of an array mean, in the one revision that has arrays.
+    pub fn receive_batch(&mut self, messages: Vec<Result<Message, Box<Malformed>>>) -> Vec<Inbound> {
+        match &self.era {
+            Era::Session(session) if session.takes_batches() => {
+                messages.into_iter().map(|message| self.receive(message)).collect()
+            }
+            _ => vec![Inbound::Violation(Violation::Batch)],
+        }
+    }
+
+    fn receive_answer(&mut self, id: RequestId, result: Result<RawObject, RpcError>) -> Inbound {
+        let number = match self.flights.standing(&id) {
+            Standing::Flying(number) => number,
+            Standing::Over => return Inbound::Ignored(Ignored::LateAnswer(id)),
+            Standing::Never => return Inbound::Ignored(Ignored::UnknownAnswer(id)),
+        };
+        let Some(flight) = self.flights.remove(number) else {
+            return Inbound::Ignored(Ignored::LateAnswer(id));
+        };
+        let outcome = match &mut self.era {
+            Era::Opening { .. } => match result {
+                Ok(result) => Outcome::Complete(result),
+                Err(error) => Outcome::Error(error),
+            },
+            Era::Session(session) => session.read(&flight.method, result),
+            Era::Stateless(stateless) if stateless.subscriptions.contains(number) => {
+                return stateless.read_end(number, result);
+            }
+            Era::Stateless(stateless) => stateless.read(&flight.method, result),
+        };
+        Inbound::Answer { id, outcome }
+    }
+
+    /// While opening there is one request in flight, and a server that could not even read its id means that one.
+    fn receive_anonymous(&mut self, result: Result<RawObject, RpcError>) -> Inbound {
+        match (&self.era, self.flights.only(), result) {
+            (Era::Opening { given_up: false }, Some(id), Err(error)) => {
+                self.receive_answer(id.into(), Err(error))
+            }
+            (_, _, Err(error)) => {
+                Inbound::Violation(Violation::AnonymousError { said: shown(&error.to_string()) })
+            }
+            (_, _, Ok(_)) => Inbound::Ignored(Ignored::AnonymousAnswer),
+        }
+    }
+
+    fn receive_notification(&mut self, notification: Notification) -> Inbound {
+        if notification.method == "notifications/progress" {
+            return self.receive_progress(notification);
+        }
+        match &mut self.era {
+            Era::Session(session) => session.receive_notification(notification),
+            Era::Stateless(stateless) => {
+                let (inbound, ended) = stateless.receive_notification(notification, self.flights.wants_log());
+                if let Some(id) = ended {
+                    self.flights.remove(id);
+                }
+                inbound
+            }
+            Era::Opening { .. } => match notification {
+                Notification { method, params: Some(params), .. } if method == "notifications/message" => {
+                    Inbound::Log(params)
+                }
+                Notification { method, .. } => Inbound::Ignored(Ignored::TooEarly(shown(&method))),
+            },
+        }
+    }
+
+    fn receive_progress(&mut self, notification: Notification) -> Inbound {
+        let Some(params) = notification.params else {
+            return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
+        };
+        let token = params.decode_member::<RequestId>("progressToken");
+        let progress = params.decode_member::<f64>("progress");
+        let (Ok(Some(token)), Ok(Some(progress))) = (token, progress) else {
+            return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
+        };
+        // The token of a request is its id.
+        let Standing::Flying(id) = self.flights.standing(&token) else {
+            return Inbound::Ignored(Ignored::StrayProgress);
+        };
+        let Some(flight) = self.flights.get_mut(id) else {
+            return Inbound::Ignored(Ignored::StrayProgress);
+        };
+        match flight.progress {
+            Progress::Unasked => return Inbound::Ignored(Ignored::StrayProgress),
+            Progress::At(before) if progress <= before => {
+                return Inbound::Ignored(Ignored::BackwardProgress(token));
+            }
+            Progress::Asked | Progress::At(_) => flight.progress = Progress::At(progress),
+        }
+        Inbound::Progress { id: token, params }
+    }
+
+    fn receive_malformed(&mut self, malformed: &Malformed) -> Inbound {
+        let said = shown(&malformed.error.message);
+        match (malformed.kind, &malformed.id) {
+            (MalformedKind::Answer, Some(id)) => match self.flights.standing(id) {
+                Standing::Flying(number) => {
+                    self.flights.remove(number);
+                    if let Era::Stateless(stateless) = &mut self.era {
+                        stateless.subscriptions.remove(number);
+                    }
+                    let violation = Violation::MalformedAnswer { id: id.clone(), said };
+                    Inbound::Answer { id: id.clone(), outcome: Outcome::Violation(violation) }
+                }
+                _ => Inbound::Violation(Violation::NotAMessage { said }),
+            },
+            (MalformedKind::Call, Some(_)) if matches!(self.era, Era::Session(_)) => {
+                malformed.reply().map_or(Inbound::Violation(Violation::NotAMessage { said }), Inbound::Reply)
+            }
+            (MalformedKind::Unclear, None) => Inbound::Ignored(Ignored::Noise(said)),
+            _ => Inbound::Violation(Violation::NotAMessage { said }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::testing::{engine, hear, object, said};
+
+    const BOTH: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+    #[test]
+    fn an_answer_is_taken_once_and_only_if_it_was_asked_for() {
+        for revision in BOTH {
+            let mut client = engine(revision, "{}");
+            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+            let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+            assert!(matches!(hear(&mut client, answer), Inbound::Answer { id, .. } if id == 1.into()));
+            for (line, ignored) in [
+                (answer, Ignored::LateAnswer(1.into())),
+                (r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Ignored::UnknownAnswer(2.into())),
+                (r#"{"jsonrpc":"2.0","id":-1,"result":{}}"#, Ignored::UnknownAnswer((-1).into())),
+                (r#"{"jsonrpc":"2.0","id":"1","result":{}}"#, Ignored::UnknownAnswer("1".into())),
+                (r#"{"jsonrpc":"2.0","result":{}}"#, Ignored::AnonymousAnswer),
+            ] {
+                match hear(&mut client, line) {
+                    Inbound::Ignored(found) => assert_eq!(found, ignored),
+                    other => panic!("{line}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancelled_request_is_told_of_once_and_its_answer_ignored() {
+        for revision in BOTH {
+            let mut client = engine(revision, "{}");
+            let request =
+                client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+            let told = client.cancel(&request.id, Some("no more")).unwrap();
+            assert_eq!(
+                said(told),
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"no more"}}"#
+            );
+            assert!(client.cancel(&request.id, None).is_none());
+            assert!(client.cancel(&"1".into(), None).is_none());
+            let late = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+            assert!(matches!(late, Inbound::Ignored(Ignored::LateAnswer(_))));
+        }
+    }
+
+    #[test]
+    fn progress_goes_forward_and_only_where_it_was_asked_for() {
+        for revision in BOTH {
+            let mut client = engine(revision, "{}");
+            let asked = Extras { progress: true, ..Extras::default() };
+            client.request("tools/call", object(r#"{"name":"t"}"#), &asked).unwrap();
+            client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+            let mut progress = |token: &str, progress: &str| {
+                let line = format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{progress}}}}}"#
+                );
+                hear(&mut client, &line)
+            };
+            assert!(matches!(progress("1", "0"), Inbound::Progress { id, .. } if id == 1.into()));
+            assert!(matches!(progress("1", "0"), Inbound::Ignored(Ignored::BackwardProgress(_))));
+            assert!(matches!(progress("1", "0.5"), Inbound::Progress { .. }));
+            assert!(matches!(progress("1", "0.25"), Inbound::Ignored(Ignored::BackwardProgress(_))));
+            assert!(matches!(progress("2", "1"), Inbound::Ignored(Ignored::StrayProgress)));
+            assert!(matches!(progress("3", "1"), Inbound::Ignored(Ignored::StrayProgress)));
+            assert!(matches!(progress("\"1\"", "1"), Inbound::Ignored(Ignored::StrayProgress)));
+            assert!(matches!(progress("1", "\"1\""), Inbound::Ignored(Ignored::Malformed(_))));
+        }
+    }
+
+    #[test]
+    fn a_malformed_answer_spoils_its_own_request_only() {
+        for revision in BOTH {
+            let mut client = engine(revision, "{}");
+            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+            client.request("prompts/list", object("{}"), &Extras::default()).unwrap();
+            let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#;
+            let inbound = hear(&mut client, both);
+            assert!(
+                matches!(
+                    &inbound,
+                    Inbound::Answer { id, outcome: Outcome::Violation(Violation::MalformedAnswer { .. }) } if *id == 1.into()
+                ),
+                "{inbound:?}"
+            );
+            assert!(matches!(hear(&mut client, "listening on port 80"), Inbound::Ignored(Ignored::Noise(_))));
+            let anonymous = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#;
+            assert!(matches!(
+                hear(&mut client, anonymous),
+                Inbound::Violation(Violation::AnonymousError { .. })
+            ));
+            let fine = hear(&mut client, r#"{"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#);
+            assert!(matches!(fine, Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+        }
+    }
+
+    #[test]
+    fn requests_are_bounded() {
+        let mut client = engine("2026-07-28", "{}");
+        client.limits.in_flight = 2;
+        for _ in 0..2 {
+            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        }
+        let error = client.request("tools/list", object("{}"), &Extras::default()).unwrap_err();
+        assert_eq!(error.to_string(), "2 requests are in flight already: wait for their answers");
+    }
+
+    #[test]
+    fn ten_thousand_requests_answered_backwards() {
+        let mut client = engine("2026-07-28", "{}");
+        for _ in 0..10_000 {
+            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        }
+        for id in (1..=10_000).rev() {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[]}}}}"#);
+            assert!(matches!(hear(&mut client, &line), Inbound::Answer { .. }));
+        }
+        assert!(client.lose().requests.is_empty());
+    }
+
+    #[test]
+    fn a_lost_session_is_to_be_opened_again() {
+        let mut client = engine("2025-11-25", r#"{"roots":{}}"#);
+        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        hear(&mut client, r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
+        assert_eq!(client.lose().requests, [1.into()]);
+        assert_eq!(client.revision(), None);
+        assert!(client.reply(&9.into(), Ok(object(r#"{"roots":[]}"#))).is_none());
+        assert_eq!(client.opening_request("initialize", object("{}")).id, 2.into());
+    }
+
+    #[test]
+    fn before_the_opening_is_done_little_is_understood() {
+        let profile = Profile::new(object(r#"{"name":"t","version":"1"}"#), object(r#"{"roots":{}}"#));
+        let mut client = Engine::new(profile, Limits::default());
+        assert_eq!(
+            client.request("tools/list", object("{}"), &Extras::default()).unwrap_err(),
+            SendError::NotOpen
+        );
+        let request = client.opening_request("initialize", object("{}"));
+        assert!(matches!(
+            hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            Inbound::Reply(Response { result: Ok(_), .. })
+        ));
+        assert!(matches!(
+            hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#),
+            Inbound::Reply(Response { result: Err(_), .. })
+        ));
+        assert!(matches!(
+            hear(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#),
+            Inbound::Ignored(Ignored::TooEarly(_))
+        ));
+        // The one thing that was asked is what an error without an id is about.
+        let inbound =
+            hear(&mut client, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#);
+        assert!(matches!(inbound, Inbound::Answer { id, outcome: Outcome::Error(_) } if id == request.id));
+        // Unless an earlier question was given up: then it may be about that.
+        let probe = client.opening_request("server/discover", object("{}"));
+        client.abandon(&probe.id);
+        client.opening_request("initialize", object("{}"));
+        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"what"}}"#);
+        assert!(matches!(inbound, Inbound::Violation(Violation::AnonymousError { .. })));
+        // The handshake cannot be cancelled.
+        let again = client.opening_request("initialize", object("{}"));
+        assert!(client.cancel(&again.id, None).is_none());
+    }
+}

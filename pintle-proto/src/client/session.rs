@@ -1,0 +1,528 @@
+//! The era of the handshake: `initialize` first, then questions may come from the server at any time.
+
+use std::collections::HashMap;
+
+use pintle_types::{ErrorCode, Notification, RawObject, RequestId, Response, RpcError};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    capabilities::{Cannot, Capabilities},
+    change::Change,
+    extras::{Extras, push},
+    inbound::{Ignored, Inbound, Question},
+    profile::Profile,
+    reading::{Outcome, shown},
+    send_error::SendError,
+};
+use crate::{Part, Revision, Violation};
+
+/// What a session's client remembers.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) revision: Revision,
+    can: Capabilities,
+    /// Questions of the server that wait for our answer, and what they ask.
+    questions: HashMap<RequestId, Box<str>>,
+    most_questions: usize,
+}
+
+/// What a handshake brought.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    pub(super) info: Option<RawObject>,
+    pub(super) capabilities: RawObject,
+    pub(super) instructions: Option<Box<str>>,
+}
+
+/// The params of `initialize`.
+pub(super) fn initialize(profile: &Profile, offer: Revision) -> RawObject {
+    let text = format!(
+        r#"{{"protocolVersion":"{offer}","capabilities":{},"clientInfo":{}}}"#,
+        profile.capabilities.as_str(),
+        profile.info.as_str()
+    );
+    let part = Part::Params("initialize");
+    // Capabilities have no words that cannot be left out, so lowering them cannot fail.
+    let params: RawObject = text.parse().unwrap_or_default();
+    lower(offer, part, params).unwrap_or_default()
+}
+
+/// The name of the revision that `initialize` was answered with.
+pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
+    match result.decode_member::<Box<str>>("protocolVersion") {
+        Ok(Some(name)) => Ok(name),
+        _ => Err(Violation::MalformedResult {
+            method: "initialize".into(),
+            said: "`protocolVersion` is missing, or not a string".into(),
+        }),
+    }
+}
+
+/// Reads the rest of the answer, once its revision is known to be one of ours.
+pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handshake, Violation> {
+    let result = raise(revision, Part::Result("initialize"), result.clone())
+        .map_err(|said| Violation::MalformedResult { method: "initialize".into(), said })?;
+    let object = |name| result.decode_member::<RawObject>(name).ok().flatten();
+    Ok(Handshake {
+        info: object("serverInfo"),
+        capabilities: object("capabilities").unwrap_or_default(),
+        instructions: result.decode_member("instructions").ok().flatten(),
+    })
+}
+
+/// What follows the handshake.
+pub(super) fn initialized() -> Notification {
+    Notification::new("notifications/initialized", None)
+}
+
+impl Session {
+    pub(super) fn new(profile: &Profile, revision: Revision, most_questions: usize) -> Self {
+        // What the revision has no words for was not declared to this server, whatever the profile says.
+        let declared = initialize(profile, revision).decode_member("capabilities").ok().flatten();
+        let can = declared.map(|declared| Capabilities::of(&declared)).unwrap_or_default();
+        Self { revision, can, questions: HashMap::new(), most_questions }
+    }
+
+    /// The params as this revision has them.
+    pub(super) fn dress(
+        &self,
+        id: i64,
+        method: &str,
+        params: RawObject,
+        own: &RawObject,
+        extras: &Extras<'_>,
+    ) -> Result<Option<RawObject>, SendError> {
+        let params = lower(self.revision, Part::Params(method), params)?;
+        let mut meta = String::new();
+        extras.write(id, own, &mut meta);
+        if meta.is_empty() {
+            return Ok(Some(params).filter(|params| !params.is_empty()));
+        }
+        // What is left of the caller's own words after lowering.
+        let own: RawObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
+        for (name, value) in own.iter().filter(|(name, _)| !extras.replaces(name)) {
+            push(&mut meta, name, value);
+        }
+        Ok(Some(match serde_json::from_str(&format!("{{{meta}}}")) {
+            Ok(meta) => params.with("_meta", meta),
+            Err(_) => params,
+        }))
+    }
+
+    /// The params of a notification as this revision has them.
+    pub(super) fn dress_notification(
+        &self,
+        method: &str,
+        params: Option<RawObject>,
+    ) -> Result<Option<RawObject>, SendError> {
+        params.map(|params| lower(self.revision, Part::Params(method), params)).transpose()
+    }
+
+    /// How a request of ours ended.
+    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
+        match result {
+            Ok(result) => match raise(self.revision, Part::Result(method), result) {
+                Ok(result) => Outcome::Complete(result),
+                Err(said) => Outcome::Violation(Violation::MalformedResult { method: method.into(), said }),
+            },
+            Err(mut error) => {
+                if let Some(urls) = self.urls(&error) {
+                    return Outcome::UrlRequired { urls, error };
+                }
+                self.revision.raise_error(method, &mut error);
+                Outcome::Error(error)
+            }
+        }
+    }
+
+    /// The URLs that the user must open first, if the error says so and this client can show them.
+    fn urls(&self, error: &RpcError) -> Option<Vec<RawObject>> {
+        #[derive(Deserialize)]
+        struct Data {
+            elicitations: Vec<RawObject>,
+        }
+
+        if error.code != ErrorCode::URL_ELICITATION_REQUIRED || !self.can.elicitation_url {
+            return None;
+        }
+        let part = Part::Params("elicitation/create");
+        let urls = error.data_as::<Data>()?.elicitations.into_iter();
+        let urls: Option<Vec<_>> = urls.map(|params| raise(self.revision, part, params).ok()).collect();
+        urls.filter(|urls| !urls.is_empty())
+    }
+
+    /// A request from the server.
+    pub(super) fn receive_request(
+        &mut self,
+        id: RequestId,
+        method: &str,
+        params: Option<RawObject>,
+    ) -> Inbound {
+        if method == "ping" {
+            return Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())));
+        }
+        match self.admit(&id, method, params.unwrap_or_default()) {
+            Ok(params) => {
+                self.questions.insert(id.clone(), method.into());
+                Inbound::Question(Question { id, method: method.into(), params })
+            }
+            Err(error) => Inbound::Reply(Response::new(Some(id), Err(error))),
+        }
+    }
+
+    fn admit(&self, id: &RequestId, method: &str, params: RawObject) -> Result<RawObject, RpcError> {
+        if self.questions.contains_key(id) {
+            return Err(RpcError::invalid_request(
+                "the id is of a request that is still open: use each id once",
+            ));
+        }
+        let params = raise(self.revision, Part::Params(method), params)
+            .map_err(|said| RpcError::invalid_params(String::from(said)))?;
+        match self.can.answers(method, &params) {
+            Ok(()) => {}
+            Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
+                return Err(RpcError::method_not_found(&shown(method)));
+            }
+            Err(Cannot::Partly(capability)) => {
+                return Err(RpcError::invalid_params(format!("the client did not declare `{capability}`")));
+            }
+        }
+        if self.questions.len() >= self.most_questions {
+            return Err(RpcError::internal(format!(
+                "{} questions are open already: wait for their answers",
+                self.most_questions
+            )));
+        }
+        Ok(params)
+    }
+
+    /// Our answer to a question of the server, or nothing if it no longer waits.
+    pub(super) fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
+        let method = self.questions.remove(id)?;
+        let answer = match answer {
+            Ok(result) => lower(self.revision, Part::Result(&method), result)
+                .map_err(|error| RpcError::internal(error.to_string())),
+            Err(mut error) => {
+                self.revision.lower_error(&method, &mut error);
+                Err(error)
+            }
+        };
+        Some(Response::new(Some(id.clone()), answer))
+    }
+
+    /// A notification that does not concern requests of ours.
+    pub(super) fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
+        let malformed = |method: &str| Inbound::Ignored(Ignored::Malformed(shown(method)));
+        match &*notification.method {
+            "notifications/message" => match notification.params {
+                Some(params) => Inbound::Log(params),
+                None => malformed("notifications/message"),
+            },
+            "notifications/cancelled" => {
+                let params = notification.params.unwrap_or_default();
+                match params.decode_member::<RequestId>("requestId") {
+                    Ok(Some(id)) if self.questions.remove(&id).is_some() => Inbound::Withdrawn { id },
+                    _ => Inbound::Ignored(Ignored::StrayCancel),
+                }
+            }
+            method => {
+                if let Some(change) = Change::of(&notification) {
+                    return Inbound::Change { change, subscription: None };
+                }
+                if method == "notifications/resources/updated" {
+                    return malformed(method);
+                }
+                if let Some(params) = notification.params.take() {
+                    match raise(self.revision, Part::Params(method), params) {
+                        Ok(params) => notification.params = Some(params),
+                        Err(_) => return malformed(method),
+                    }
+                }
+                Inbound::Notification { notification, subscription: None }
+            }
+        }
+    }
+
+    /// Whether an array of messages is welcome.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.revision.dialect().batches
+    }
+}
+
+fn lower(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, SendError> {
+    if !revision.lowers(part, payload.as_str()) {
+        return Ok(payload);
+    }
+    let unreadable = |error: serde_json::Error| SendError::Unreadable { said: error.to_string().into() };
+    let mut value: Value = payload.decode().map_err(unreadable)?;
+    revision.lower(part, &mut value).map_err(SendError::Unsayable)?;
+    RawObject::from_serialize(&value).map_err(unreadable)
+}
+
+fn raise(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, Box<str>> {
+    if !revision.raises(part, payload.as_str()) {
+        return Ok(payload);
+    }
+    let said = |error: serde_json::Error| error.to_string().into();
+    let mut value: Value = payload.decode().map_err(said)?;
+    revision.raise(part, &mut value);
+    RawObject::from_serialize(&value).map_err(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::{
+        Change, Extras, Ignored, Inbound, Outcome, SendError,
+        testing::{engine, hear, object, said},
+    };
+
+    const R1: &str = "2024-11-05";
+    const R2: &str = "2025-03-26";
+    const R3: &str = "2025-06-18";
+    const R4: &str = "2025-11-25";
+
+    const ALL: &str =
+        r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}"#;
+
+    #[test]
+    fn requests_are_plain_and_numbered() {
+        let mut client = engine(R4, "{}");
+        let request = client.request("ping", object("{}"), &Extras::default()).unwrap();
+        assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let request = client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+        assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#);
+    }
+
+    #[test]
+    fn the_token_of_progress_is_ours() {
+        let mut client = engine(R4, "{}");
+        let extras = Extras {
+            progress: true,
+            traceparent: Some("00-a-b-01"),
+            log_level: Some("info"),
+            ..Extras::default()
+        };
+        let params = object(r#"{"name":"t","_meta":{"acme/x":1,"progressToken":"mine"}}"#);
+        let request = client.request("tools/call", params, &extras).unwrap();
+        assert_eq!(
+            request.params.unwrap().get("_meta"),
+            Some(r#"{"progressToken":1,"traceparent":"00-a-b-01","acme/x":1}"#)
+        );
+    }
+
+    #[test]
+    fn words_of_the_other_era_are_taken_out() {
+        let mut client = engine(R4, "{}");
+        let own = r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/protocolVersion":"x","a":1}}"#;
+        for (progress, meta) in [(false, r#"{"a":1}"#), (true, r#"{"progressToken":2,"a":1}"#)] {
+            let extras = Extras { progress, ..Extras::default() };
+            let request = client.request("tools/list", object(own), &extras).unwrap();
+            assert_eq!(request.params.unwrap().get("_meta"), Some(meta));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_in_the_words_of_the_revision() {
+        let mut client = engine(R3, ALL);
+        let ask = |id: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage","params":{{"messages":[],"maxTokens":1}}}}"#
+            )
+        };
+        for id in ["1", "2", "3"] {
+            assert!(matches!(hear(&mut client, &ask(id)), Inbound::Question(_)));
+        }
+        let blocks = object(r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"a"}]}"#);
+        let reply = client.reply(&1.into(), Ok(blocks)).unwrap().result.unwrap();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(reply.get("content").unwrap()).unwrap(),
+            serde_json::json!({"type": "text", "text": "a"})
+        );
+        // What cannot be said is an error of ours, not silence.
+        let tool = object(
+            r#"{"role":"assistant","model":"m","content":{"type":"tool_use","id":"1","name":"t","input":{}}}"#,
+        );
+        assert_eq!(client.reply(&2.into(), Ok(tool)).unwrap().result.unwrap_err().code.0, -32603);
+        let error = pintle_types::RpcError::new(pintle_types::ErrorCode::MISSING_CLIENT_CAPABILITY, "no");
+        assert_eq!(client.reply(&3.into(), Err(error)).unwrap().result.unwrap_err().code.0, -32600);
+    }
+
+    #[test]
+    fn what_the_revision_lacks_is_not_sent() {
+        let mut client = engine(R3, "{}");
+        let error = client.request("subscriptions/listen", object("{}"), &Extras::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the server speaks revision `2025-06-18`, which has no `subscriptions/listen`"
+        );
+        assert!(matches!(
+            client.request("tasks/get", object("{}"), &Extras::default()),
+            Err(SendError::Unavailable { .. })
+        ));
+        assert!(client.request("acme/custom", object("{}"), &Extras::default()).is_ok());
+        assert!(client.notify("notifications/roots/list_changed", None).is_ok());
+    }
+
+    #[test]
+    fn params_and_results_are_in_the_words_of_the_revision() {
+        let mut client = engine(R2, "{}");
+        let params = object(
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"context":{"arguments":{}}}"#,
+        );
+        let request = client.request("completion/complete", params, &Extras::default()).unwrap();
+        assert_eq!(request.params.unwrap().get("context"), None);
+    }
+
+    #[test]
+    fn a_ping_is_answered_at_once() {
+        let mut client = engine(R1, "{}");
+        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+        let Inbound::Reply(reply) = inbound else { panic!("{inbound:?}") };
+        assert_eq!(said(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
+    }
+
+    #[test]
+    fn questions_are_answered_once() {
+        let mut client = engine(R4, ALL);
+        let line = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}"#;
+        let Inbound::Question(question) = hear(&mut client, line) else { panic!("a question") };
+        assert_eq!(
+            (&*question.method, question.params.get("message")),
+            ("elicitation/create", Some("\"m\""))
+        );
+
+        // The same id again, while it is open.
+        let Inbound::Reply(reply) = hear(&mut client, line) else { panic!("a refusal") };
+        assert_eq!(reply.result.unwrap_err().code.0, -32600);
+
+        let answer = client.reply(&question.id, Ok(object(r#"{"action":"decline"}"#))).unwrap();
+        assert_eq!(said(answer), r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}"#);
+        assert!(client.reply(&question.id, Ok(object("{}"))).is_none());
+    }
+
+    #[test]
+    fn a_question_that_is_withdrawn_gets_no_answer() {
+        let mut client = engine(R4, ALL);
+        assert!(matches!(
+            hear(&mut client, r#"{"jsonrpc":"2.0","id":5,"method":"roots/list"}"#),
+            Inbound::Question(_)
+        ));
+        let cancel =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,"reason":"x"}}"#;
+        assert!(matches!(hear(&mut client, cancel), Inbound::Withdrawn { id } if id == 5.into()));
+        assert!(client.reply(&5.into(), Ok(object("{}"))).is_none());
+        assert!(matches!(hear(&mut client, cancel), Inbound::Ignored(Ignored::StrayCancel)));
+    }
+
+    #[test]
+    fn what_was_not_declared_is_refused() {
+        let url = r#"{"mode":"url","message":"m","url":"https://a","elicitationId":"1"}"#;
+        let tools = r#"{"messages":[],"maxTokens":1,"tools":[]}"#;
+        for (revision, capabilities, method, params, code) in [
+            (R4, "{}", "roots/list", "{}", -32601),
+            (R4, "{}", "sampling/createMessage", "{}", -32601),
+            (R4, "{}", "elicitation/create", "{}", -32601),
+            (R4, r#"{"elicitation":{}}"#, "elicitation/create", url, -32602),
+            (R4, r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"message":"m"}"#, -32602),
+            (R4, r#"{"sampling":{}}"#, "sampling/createMessage", tools, -32602),
+            // The handshake could not declare URLs to this one.
+            (R3, ALL, "elicitation/create", url, -32602),
+            // It has no such request.
+            (R2, ALL, "elicitation/create", "{}", -32601),
+            (R4, ALL, "tasks/list", "{}", -32601),
+            (R4, ALL, "acme/ask", "{}", -32601),
+        ] {
+            let mut client = engine(revision, capabilities);
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            match hear(&mut client, &line) {
+                Inbound::Reply(reply) => {
+                    assert_eq!(reply.result.unwrap_err().code.0, code, "{revision} {line}")
+                }
+                other => panic!("{revision} {line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn questions_are_bounded() {
+        let mut client = engine(R4, ALL);
+        for id in 0..64 {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
+            assert!(matches!(hear(&mut client, &line), Inbound::Question(_)));
+        }
+        let Inbound::Reply(reply) = hear(&mut client, r#"{"jsonrpc":"2.0","id":100,"method":"roots/list"}"#)
+        else {
+            panic!("a refusal")
+        };
+        assert_eq!(reply.result.unwrap_err().code.0, -32603);
+    }
+
+    #[test]
+    fn changes_need_no_subscription() {
+        let mut client = engine(R4, "{}");
+        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        assert!(matches!(inbound, Inbound::Change { change: Change::Tools, subscription: None }));
+        let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
+        assert!(matches!(
+            hear(&mut client, line),
+            Inbound::Change { change: Change::Resource { uri }, .. } if &*uri == "a:b"
+        ));
+        let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated"}"#;
+        assert!(matches!(hear(&mut client, line), Inbound::Ignored(Ignored::Malformed(_))));
+        let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+        assert!(matches!(hear(&mut client, line), Inbound::Log(_)));
+        let line = r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"1"}}"#;
+        assert!(matches!(hear(&mut client, line), Inbound::Notification { .. }));
+    }
+
+    #[test]
+    fn arrays_are_for_the_one_revision_that_has_them() {
+        let batch = || {
+            [r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "5"]
+                .map(|text| pintle_types::Message::parse(text.as_bytes()))
+                .into()
+        };
+        let mut client = engine(R2, "{}");
+        client.request("ping", object("{}"), &Extras::default()).unwrap();
+        let heard = client.receive_batch(batch());
+        assert!(
+            matches!(
+                &heard[..],
+                [Inbound::Reply(_), Inbound::Answer { .. }, Inbound::Ignored(Ignored::Noise(_))]
+            ),
+            "{heard:?}"
+        );
+        for revision in [R1, R3, R4] {
+            let heard = engine(revision, "{}").receive_batch(batch());
+            assert!(matches!(&heard[..], [Inbound::Violation(crate::Violation::Batch)]), "{revision}");
+        }
+    }
+
+    #[test]
+    fn old_codes_and_urls_are_understood() {
+        let mut client = engine(R4, ALL);
+        client.request("resources/read", object(r#"{"uri":"a:b"}"#), &Extras::default()).unwrap();
+        let line = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no","data":{"uri":"a:b"}}}"#;
+        let Inbound::Answer { outcome: Outcome::Error(error), .. } = hear(&mut client, line) else {
+            panic!()
+        };
+        assert_eq!(error.code.0, -32602);
+
+        client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+        let line = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a","message":"m"}]}}}"#;
+        let Inbound::Answer { outcome: Outcome::UrlRequired { urls, .. }, .. } = hear(&mut client, line)
+        else {
+            panic!()
+        };
+        assert_eq!(urls[0].get("url"), Some("\"https://a\""));
+    }
+
+    #[test]
+    fn a_result_type_means_nothing_here() {
+        let mut client = engine(R4, "{}");
+        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        let line = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"later","tools":[]}}"#;
+        assert!(matches!(hear(&mut client, line), Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+    }
+}

@@ -1,0 +1,431 @@
+//! The era without a handshake: every request says who asks, and only the client asks.
+
+use pintle_types::keys::{
+    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
+};
+use pintle_types::{Notification, RawObject, RawValue, RequestId, RpcError};
+use serde_json::Value;
+
+use super::{
+    change::Change,
+    extras::{Extras, push},
+    inbound::{End, Ignored, Inbound},
+    profile::Profile,
+    reading::{Outcome, Reading, shown},
+    subscriptions::Subscriptions,
+};
+use crate::{Limits, Revision, Violation};
+
+/// What a client of this era remembers: how it introduces itself, and what it listens to.
+#[derive(Debug)]
+pub(super) struct Stateless {
+    pub(super) revision: Revision,
+    introduction: Introduction,
+    reading: Reading,
+    pub(super) subscriptions: Subscriptions,
+}
+
+/// The `_meta` that every request carries, printed once.
+#[derive(Debug)]
+pub(super) struct Introduction {
+    /// Without braces, to be continued.
+    members: String,
+    /// With braces, for the request that needs no more.
+    whole: Box<RawValue>,
+}
+
+/// What `server/discover` brought.
+#[derive(Debug)]
+pub(super) struct Discovery {
+    pub(super) supported: Vec<Box<str>>,
+    pub(super) info: Option<RawObject>,
+    pub(super) capabilities: RawObject,
+    pub(super) instructions: Option<Box<str>>,
+}
+
+/// The params of `server/discover`.
+pub(super) fn discover(profile: &Profile, revision: Revision) -> RawObject {
+    RawObject::empty().with("_meta", &Introduction::new(profile, revision).whole)
+}
+
+/// Reads the answer to `server/discover`; `None` if it is none.
+pub(super) fn discovery(result: &RawObject) -> Option<Discovery> {
+    let supported = result.decode_member("supportedVersions").ok()??;
+    let meta: Option<RawObject> = result.decode_member("_meta").ok().flatten();
+    Some(Discovery {
+        supported,
+        info: meta.and_then(|meta| meta.decode_member(SERVER_INFO).ok().flatten()),
+        capabilities: result.decode_member("capabilities").ok().flatten().unwrap_or_default(),
+        instructions: result.decode_member("instructions").ok().flatten(),
+    })
+}
+
+impl Introduction {
+    pub(super) fn new(profile: &Profile, revision: Revision) -> Self {
+        let mut members = String::new();
+        push(&mut members, PROTOCOL_VERSION, &Value::from(revision.as_str()).to_string());
+        push(&mut members, CLIENT_CAPABILITIES, declared(&profile.capabilities).as_str());
+        if profile.introduce {
+            push(&mut members, CLIENT_INFO, profile.info.as_str());
+        }
+        // All of it was printed from JSON just now.
+        let whole = RawValue::from_string(format!("{{{members}}}")).unwrap_or_default();
+        Self { members, whole }
+    }
+}
+
+/// The capabilities that this era has words for: changes of roots are not told, and tasks are an extension.
+fn declared(capabilities: &RawObject) -> RawObject {
+    let capabilities = capabilities.without(&["tasks"]);
+    let Some(roots) = capabilities.decode_member::<RawObject>("roots").ok().flatten() else {
+        return capabilities;
+    };
+    match serde_json::value::to_raw_value(&roots.without(&["listChanged"])) {
+        Ok(roots) => capabilities.with("roots", &roots),
+        Err(_) => capabilities,
+    }
+}
+
+impl Stateless {
+    pub(super) fn new(profile: &Profile, revision: Revision, limits: &Limits) -> Self {
+        Self {
+            revision,
+            introduction: Introduction::new(profile, revision),
+            reading: Reading::new(profile, limits),
+            subscriptions: Subscriptions::default(),
+        }
+    }
+
+    /// The params with everything that a request must say for itself.
+    pub(super) fn dress(
+        &self,
+        id: i64,
+        params: &RawObject,
+        own: &RawObject,
+        extras: &Extras<'_>,
+    ) -> RawObject {
+        if extras.is_empty() && own.is_empty() {
+            return params.with("_meta", &self.introduction.whole);
+        }
+        let mut meta = self.introduction.members.clone();
+        extras.write(id, own, &mut meta);
+        if let Some(level) = extras.log_level {
+            push(&mut meta, LOG_LEVEL, &Value::from(level).to_string());
+        }
+        let ours = |name: &str| match name {
+            PROTOCOL_VERSION | CLIENT_CAPABILITIES | CLIENT_INFO => true,
+            LOG_LEVEL => extras.log_level.is_some(),
+            _ => extras.replaces(name),
+        };
+        for (name, value) in own.iter().filter(|(name, _)| !ours(name)) {
+            push(&mut meta, name, value);
+        }
+        match serde_json::from_str(&format!("{{{meta}}}")) {
+            Ok(meta) => params.with("_meta", meta),
+            Err(_) => params.with("_meta", &self.introduction.whole),
+        }
+    }
+
+    /// Whether a request asks for log messages.
+    pub(super) fn wants_log(own: &RawObject, extras: &Extras<'_>) -> bool {
+        extras.log_level.is_some() || own.get(LOG_LEVEL).is_some()
+    }
+
+    /// How a request of ours ended.
+    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
+        match result {
+            Ok(result) => self.reading.read(method, result),
+            Err(error) => Outcome::Error(error),
+        }
+    }
+
+    /// How a `subscriptions/listen` ended.
+    pub(super) fn read_end(&mut self, id: i64, result: Result<RawObject, RpcError>) -> Inbound {
+        self.subscriptions.remove(id);
+        let end = result.map_or_else(End::Error, |_| End::Graceful);
+        Inbound::Ended { subscription: id.into(), end }
+    }
+
+    /// A request from the server: there are none in this era, and it gets no answer.
+    pub(super) fn receive_request(&self, method: &str) -> Inbound {
+        Inbound::Violation(Violation::UnwelcomeRequest { method: shown(method) })
+    }
+
+    /// A notification that does not concern the progress of requests. The second value is a request that it ended.
+    pub(super) fn receive_notification(
+        &mut self,
+        notification: Notification,
+        log_wanted: bool,
+    ) -> (Inbound, Option<i64>) {
+        let inbound = match &*notification.method {
+            "notifications/message" => match notification.params {
+                Some(params) if log_wanted => Inbound::Log(params),
+                Some(_) => Inbound::Ignored(Ignored::UnaskedLog),
+                None => Inbound::Ignored(Ignored::Malformed("notifications/message".into())),
+            },
+            "notifications/cancelled" => {
+                let params = notification.params.unwrap_or_default();
+                return match params.decode_member::<RequestId>("requestId") {
+                    Ok(Some(RequestId::Number(id))) if self.subscriptions.contains(id) => {
+                        self.subscriptions.remove(id);
+                        (Inbound::Ended { subscription: id.into(), end: End::Graceful }, Some(id))
+                    }
+                    _ => (Inbound::Ignored(Ignored::StrayCancel), None),
+                };
+            }
+            "notifications/subscriptions/acknowledged" => self.acknowledge(&notification),
+            _ => self.tagged(notification),
+        };
+        (inbound, None)
+    }
+
+    fn acknowledge(&mut self, notification: &Notification) -> Inbound {
+        let Some(RequestId::Number(id)) = subscription_id(notification) else {
+            return Inbound::Ignored(Ignored::UnknownSubscription);
+        };
+        let params = notification.params.as_ref();
+        let granted =
+            params.and_then(|params| params.decode_member::<RawObject>("notifications").ok().flatten());
+        let Some(granted) = granted else {
+            return Inbound::Ignored(Ignored::Malformed(shown(&notification.method)));
+        };
+        if self.subscriptions.acknowledge(id, &granted) {
+            Inbound::Acknowledged { subscription: id.into(), granted }
+        } else {
+            Inbound::Ignored(Ignored::UnknownSubscription)
+        }
+    }
+
+    /// What comes on a subscription, or belongs to an extension.
+    fn tagged(&self, notification: Notification) -> Inbound {
+        let change = Change::of(&notification);
+        let subscription = subscription_id(&notification);
+        let admitted = match &subscription {
+            Some(RequestId::Number(id)) => self.subscriptions.admits(*id, change.as_ref()),
+            Some(RequestId::String(_)) => Err(Ignored::UnknownSubscription),
+            None if change.is_some() => Err(Ignored::UnknownSubscription),
+            None => Ok(()),
+        };
+        match (admitted, change) {
+            (Err(ignored), _) => Inbound::Ignored(ignored),
+            (Ok(()), Some(change)) => Inbound::Change { change, subscription },
+            (Ok(()), None) if notification.method == "notifications/resources/updated" => {
+                Inbound::Ignored(Ignored::Malformed(shown(&notification.method)))
+            }
+            (Ok(()), None) => Inbound::Notification { notification, subscription },
+        }
+    }
+}
+
+fn subscription_id(notification: &Notification) -> Option<RequestId> {
+    let meta: RawObject = notification.params.as_ref()?.decode_member("_meta").ok()??;
+    meta.decode_member(SUBSCRIPTION_ID).ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Violation,
+        client::{
+            Change, End, Engine, Extras, Ignored, Inbound, Outcome,
+            testing::{engine, hear, object, said},
+        },
+    };
+
+    const R5: &str = "2026-07-28";
+
+    #[test]
+    fn every_request_says_who_asks() {
+        let mut client = engine(R5, r#"{"roots":{"listChanged":true},"tasks":{}}"#);
+        let request = client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        assert_eq!(
+            said(request),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}"#
+        );
+    }
+
+    #[test]
+    fn the_callers_own_meta_is_kept_and_cannot_pose_as_ours() {
+        let mut client = engine(R5, "{}");
+        let params = object(
+            r#"{"name":"t","arguments":{"big":1e400},"_meta":{"acme/x":[1],"io.modelcontextprotocol/protocolVersion":"x","traceparent":"theirs","progressToken":7}}"#,
+        );
+        let extras = Extras { log_level: Some("debug"), tracestate: Some("a=\"b\""), ..Extras::default() };
+        let request = client.request("tools/call", params, &extras).unwrap();
+        let params = request.params.unwrap();
+        assert_eq!(params.get("arguments"), Some(r#"{"big":1e400}"#));
+        assert_eq!(
+            params.get("_meta"),
+            Some(
+                r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"progressToken":1,"tracestate":"a=\"b\"","io.modelcontextprotocol/logLevel":"debug","acme/x":[1],"traceparent":"theirs"}"#
+            )
+        );
+    }
+
+    #[test]
+    fn what_the_era_lacks_is_not_sent() {
+        let mut client = engine(R5, "{}");
+        for method in ["ping", "logging/setLevel", "resources/subscribe", "initialize", "tasks/result"] {
+            let error = client.request(method, object("{}"), &Extras::default()).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("the server speaks revision `2026-07-28`, which has no `{method}`")
+            );
+        }
+        assert!(client.notify("notifications/roots/list_changed", None).is_err());
+        assert!(client.notify("notifications/initialized", None).is_err());
+    }
+
+    #[test]
+    fn a_request_from_the_server_is_never_answered() {
+        let mut client = engine(R5, r#"{"roots":{}}"#);
+        for method in ["ping", "roots/list", "elicitation/create"] {
+            let inbound = hear(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#));
+            assert!(matches!(inbound, Inbound::Violation(Violation::UnwelcomeRequest { .. })), "{inbound:?}");
+        }
+        assert!(client.reply(&1.into(), Ok(object("{}"))).is_none());
+        let malformed = hear(&mut client, r#"{"id":1,"method":"ping"}"#);
+        assert!(matches!(malformed, Inbound::Violation(Violation::NotAMessage { .. })));
+    }
+
+    #[test]
+    fn logs_come_only_if_somebody_asked() {
+        let mut client = engine(R5, "{}");
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+        assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
+        let extras = Extras { log_level: Some("info"), ..Extras::default() };
+        client.request("tools/list", object("{}"), &extras).unwrap();
+        assert!(matches!(hear(&mut client, log), Inbound::Log(_)));
+        hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
+    }
+
+    fn listen(client: &mut Engine, wishes: &str) {
+        let params = object(&format!(r#"{{"notifications":{wishes}}}"#));
+        client.request("subscriptions/listen", params, &Extras::default()).unwrap();
+    }
+
+    fn on(id: &str, method: &str, rest: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}{rest}}}}}"#
+        )
+    }
+
+    #[test]
+    fn subscriptions_are_told_apart() {
+        let mut client = engine(R5, "{}");
+        listen(&mut client, r#"{"toolsListChanged":true,"promptsListChanged":true}"#);
+        listen(&mut client, r#"{"resourceSubscriptions":["a:b"]}"#);
+
+        // Nothing before the acknowledgement, and an acknowledgement of one is none of the other.
+        let tools = on("1", "tools/list_changed", "");
+        assert!(matches!(hear(&mut client, &tools), Inbound::Ignored(Ignored::NotAcknowledged(_))));
+        let granted = on("1", "subscriptions/acknowledged", r#","notifications":{"toolsListChanged":true}"#);
+        let Inbound::Acknowledged { subscription, granted: what } = hear(&mut client, &granted) else {
+            panic!()
+        };
+        assert_eq!((subscription, what.as_str()), (1.into(), r#"{"toolsListChanged":true}"#));
+        assert!(matches!(hear(&mut client, &granted), Inbound::Ignored(_)), "twice");
+        let Inbound::Change { change: Change::Tools, subscription } = hear(&mut client, &tools) else {
+            panic!()
+        };
+        assert_eq!(subscription, Some(1.into()));
+
+        for (line, ignored) in [
+            (on("1", "prompts/list_changed", ""), Ignored::NotGranted(1.into())),
+            (on("2", "resources/updated", r#","uri":"a:b/c""#), Ignored::NotAcknowledged(2.into())),
+            // A string is not a number, and what has no id belongs to nobody.
+            (on("\"1\"", "tools/list_changed", ""), Ignored::UnknownSubscription),
+            (on("9", "tools/list_changed", ""), Ignored::UnknownSubscription),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.into(),
+                Ignored::UnknownSubscription,
+            ),
+        ] {
+            match hear(&mut client, &line) {
+                Inbound::Ignored(found) => assert_eq!(found, ignored, "{line}"),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+        hear(
+            &mut client,
+            &on("2", "subscriptions/acknowledged", r#","notifications":{"resourceSubscriptions":["a:b"]}"#),
+        );
+        let updated = on("2", "resources/updated", r#","uri":"a:b/c""#);
+        assert!(matches!(
+            hear(&mut client, &updated),
+            Inbound::Change { change: Change::Resource { .. }, .. }
+        ));
+        // An extension's own news come through.
+        let task = on("2", "tasks", r#","taskId":"1""#);
+        assert!(matches!(hear(&mut client, &task), Inbound::Notification { subscription: Some(_), .. }));
+    }
+
+    #[test]
+    fn a_subscription_ends_once_however_the_server_says_it() {
+        let result = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#;
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        for (first, second) in [(result, cancelled), (cancelled, result)] {
+            let mut client = engine(R5, "{}");
+            listen(&mut client, "{}");
+            let inbound = hear(&mut client, first);
+            assert!(matches!(inbound, Inbound::Ended { end: End::Graceful, .. }), "{inbound:?}");
+            assert!(matches!(hear(&mut client, second), Inbound::Ignored(_)));
+            assert!(client.lose().listen.is_empty());
+        }
+        let mut client = engine(R5, "{}");
+        listen(&mut client, "{}");
+        let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
+        assert!(matches!(hear(&mut client, refused), Inbound::Ended { end: End::Error(_), .. }));
+    }
+
+    #[test]
+    fn a_server_may_cancel_nothing_but_subscriptions() {
+        let mut client = engine(R5, "{}");
+        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        assert!(matches!(hear(&mut client, cancelled), Inbound::Ignored(Ignored::StrayCancel)));
+        let answer = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
+        assert!(matches!(answer, Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+    }
+
+    #[test]
+    fn a_broken_connection_says_what_to_listen_to_again() {
+        let mut client = engine(R5, "{}");
+        listen(&mut client, r#"{"toolsListChanged":true}"#);
+        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        listen(&mut client, r#"{"promptsListChanged":true}"#);
+        assert_eq!(
+            client.abandon(&3.into()).unwrap().as_str(),
+            r#"{"notifications":{"promptsListChanged":true}}"#
+        );
+        listen(&mut client, r#"{"resourcesListChanged":true}"#);
+        let lost = client.lose();
+        assert_eq!(lost.requests, [1.into(), 2.into(), 4.into()]);
+        let again: Vec<_> = lost.listen.iter().map(|params| params.as_str()).collect();
+        assert_eq!(
+            again,
+            [
+                r#"{"notifications":{"toolsListChanged":true}}"#,
+                r#"{"notifications":{"resourcesListChanged":true}}"#
+            ]
+        );
+        assert_eq!(client.request("tools/list", object("{}"), &Extras::default()).unwrap().id, 5.into());
+    }
+
+    #[test]
+    fn a_thousand_subscriptions_are_no_slower_than_one() {
+        let mut client = engine(R5, "{}");
+        for _ in 0..1_000 {
+            listen(&mut client, r#"{"toolsListChanged":true}"#);
+        }
+        for id in 1..=1_000 {
+            let id = id.to_string();
+            hear(
+                &mut client,
+                &on(&id, "subscriptions/acknowledged", r#","notifications":{"toolsListChanged":true}"#),
+            );
+            assert!(matches!(hear(&mut client, &on(&id, "tools/list_changed", "")), Inbound::Change { .. }));
+        }
+    }
+}
