@@ -42,7 +42,9 @@ impl fmt::Display for Error {
             Self::Rpc(error) => write!(f, "the peer said: {error}"),
             Self::Protocol(violation) => write!(f, "the peer broke the protocol: {violation}"),
             Self::Open(error) => error.fmt(f),
-            Self::Timeout(after) => write!(f, "no answer within {after:?}: raise the timeout or ask for less"),
+            Self::Timeout(after) => {
+                write!(f, "no answer within {after:?}: raise the timeout or ask for less")
+            }
             Self::Closed => f.write_str("the connection is closed: open it again"),
             Self::Io(error) => write!(f, "the connection failed: {error}"),
             Self::Misuse(said) | Self::Refused(said) => f.write_str(said),

@@ -1,6 +1,14 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+mod error;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod transport;
+pub mod uri;
+
+pub use error::{Error, Result};
+#[cfg(feature = "server")]
+pub use server::Server;
 
 pub use pintle_proto as proto;
 pub use pintle_types as types;

@@ -77,6 +77,11 @@ impl Listener {
         }
     }
 
+    /// Marks everything that is watched: so much changed that nobody kept count.
+    pub fn note_all(&mut self) {
+        self.updated = self.watched.iter().cloned().collect();
+    }
+
     /// The next notification to send, lists first.
     pub fn next_notice(&mut self) -> Option<Vec<u8>> {
         let list = [

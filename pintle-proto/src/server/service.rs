@@ -65,12 +65,18 @@ enum Identity {
     Untold,
 }
 
+impl Identity {
+    fn told(info: &Implementation) -> Self {
+        let mut member = br#""io.modelcontextprotocol/serverInfo":"#.to_vec();
+        print::json(&mut member, info);
+        Self::Told(String::from_utf8_lossy(&member).into())
+    }
+}
+
 impl Service {
     /// A server that speaks every revision.
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
-        let mut member = br#""io.modelcontextprotocol/serverInfo":"#.to_vec();
-        print::json(&mut member, &info);
-        let identity = Identity::Told(String::from_utf8_lossy(&member).into());
+        let identity = Identity::told(&info);
         Self {
             info,
             capabilities,
@@ -83,6 +89,16 @@ impl Service {
             discover_hint: CacheHint::default(),
             acquaintances: Arc::default(),
         }
+    }
+
+    /// Gives it another name, title or version.
+    #[must_use]
+    pub fn named(mut self, info: Implementation) -> Self {
+        if matches!(self.identity, Identity::Told(_)) {
+            self.identity = Identity::told(&info);
+        }
+        self.info = info;
+        self
     }
 
     /// Tells every client how to use the server.

@@ -1,0 +1,5 @@
+//! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
+#![allow(missing_docs, reason = "tests")]
+
+mod raw;
+mod server_both_eras;
