@@ -1,5 +1,5 @@
 use super::Endpoint;
-use crate::Revision;
+use crate::{Revision, revision::VersionHeader};
 
 /// The revisions that an endpoint serves, sorted by what they mean over HTTP.
 ///
@@ -33,8 +33,10 @@ impl Served {
             stateless: names(&|revision| revision.is_stateless()),
             advertised: names(&|_| true),
             batching: names(&|revision| here(revision) && revision.dialect().batches),
-            // The oldest that is served here: it sends no header that would name it.
-            assumed: session.last().copied(),
+            // Only a revision that sends no header may be meant by a request that has none (HTTP-37).
+            assumed: names(&|revision| here(revision) && revision.dialect().version_header == VersionHeader::Never)
+                .first()
+                .copied(),
             session,
         }
     }
@@ -67,5 +69,8 @@ mod tests {
         let modern = Served::new([Revision::LATEST]);
         assert!(!modern.endpoint().sessions);
         assert_eq!(modern.endpoint().assumed, None);
+
+        let newer = Served::new(["2025-11-25", "2025-06-18"].map(|name| name.parse().unwrap()));
+        assert_eq!(newer.endpoint().assumed, None, "both would have named themselves");
     }
 }
