@@ -42,7 +42,8 @@ impl Caching {
         self.pair.principal = Some(principal);
         let ticket = self.cache.ticket();
         let result = self.pair.call(method, params.clone())?;
-        let first = self.pair.client().rounds(self.pair.clients[0].last()) == 0;
+        let last = self.pair.client().last();
+        let first = self.pair.client().rounds(last) == 0;
         if first {
             self.cache.store(method, &raw, principal, ticket, &object(&result), self.pair.now);
         }

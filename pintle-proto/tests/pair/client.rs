@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use pintle_proto::{
-    Limits, Revision, Violation,
+    Limits, Revision,
     client::{
         Change, End, Engine, Event, Extras, Ignored, Inbound, InputRequired, Mode, OpenError, Opened,
         Opening, Outcome, Profile, RetryError, Rounds, SendError, Step,
@@ -51,7 +51,6 @@ enum Timer {
 pub(crate) enum Failure {
     Unsent(SendError),
     Error(RpcError),
-    Violation(Violation),
     Retry(RetryError),
 }
 
@@ -331,7 +330,6 @@ impl Client {
             Outcome::Complete(result) => Ok(result.decode().unwrap()),
             Outcome::InputRequired(asked) => return self.next_round(call, &asked, now),
             Outcome::Error(error) => Err(Failure::Error(error)),
-            Outcome::Violation(violation) => Err(Failure::Violation(violation)),
             other => panic!("{other:?}"),
         };
         self.heard.push("answer".into());
