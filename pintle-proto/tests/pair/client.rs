@@ -7,7 +7,7 @@ use pintle_proto::{
         Opening, Outcome, Profile, RetryError, Rounds, SendError, Step,
     },
 };
-use pintle_types::{Frame, Message, RawObject, RequestId, RpcError};
+use pintle_types::{ErrorCode, Frame, Message, RawObject, RequestId, RpcError};
 use serde_json::{Value, json};
 
 /// Drives the client's engines, and answers for the user.
@@ -21,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) opened: Option<Result<Opened, OpenError>>,
     /// How long the user thinks before answering.
     pub(crate) thinks_ms: u64,
+    /// The user wants none of it.
+    pub(crate) refuses: bool,
     /// What the client does to the params of a retry, if it is no honest client.
     pub(crate) forges: Option<fn(&mut Value)>,
     /// What happened, in order.
@@ -86,6 +88,7 @@ impl Client {
             awaited: None,
             opened: None,
             thinks_ms: 0,
+            refuses: false,
             forges: None,
             heard: Vec::new(),
             out: VecDeque::new(),
@@ -364,6 +367,9 @@ impl Client {
     /// What the user, the model and the file system say.
     fn ask(&mut self, method: &str, params: &RawObject) -> Result<Value, RpcError> {
         let params: Value = params.decode().unwrap();
+        if self.refuses {
+            return Err(RpcError::new(ErrorCode::USER_REJECTED, "the user said no"));
+        }
         let answer = match method {
             "roots/list" => {
                 self.heard.push("asked for roots".into());

@@ -9,6 +9,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what it means")]
 
+mod asking;
 mod cache;
 mod client;
 mod features;
@@ -18,6 +19,7 @@ mod server;
 mod shop;
 mod state;
 mod trouble;
+mod wire;
 
 const R1: &str = "2024-11-05";
 const R2: &str = "2025-03-26";
