@@ -8,6 +8,7 @@
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a test says what it means")]
+#![expect(clippy::needless_pass_by_value, reason = "literal JSON reads better without `&`")]
 
 mod asking;
 mod cache;

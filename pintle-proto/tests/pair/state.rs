@@ -13,10 +13,13 @@ use crate::{
     server::Server,
 };
 
+/// What a dishonest client does to the params of its retry.
+type Forge = fn(&mut Value);
+
 const THINKS_MS: u64 = 1_000;
 
 /// A call of `book` whose user is still thinking about the first question; its number.
-fn thinking(server: Server, forges: Option<fn(&mut Value)>) -> (Pair, usize) {
+fn thinking(server: Server, forges: Option<Forge>) -> (Pair, usize) {
     let mut pair = Pair::new(Client::new(Mode::Auto, ALL), server);
     pair.principal = Some("ann");
     assert_eq!(pair.open().as_deref(), Ok(R5));
@@ -53,7 +56,7 @@ fn an_honest_client_gets_through() {
 
 #[test]
 fn a_tampered_state_is_refused() {
-    let forges: [fn(&mut Value); 6] = [
+    let forges: [Forge; 6] = [
         |params| {
             let state = params["requestState"].as_str().unwrap();
             let (head, tail) = state.split_at(state.len() / 2);
@@ -77,7 +80,7 @@ fn a_tampered_state_is_refused() {
 
 #[test]
 fn a_state_of_the_wrong_shape_is_refused() {
-    let forges: [(fn(&mut Value), &str); 3] = [
+    let forges: [(Forge, &str); 3] = [
         (|params| params["requestState"] = 5.into(), "`requestState` does not fit"),
         (|params| params["inputResponses"] = json!([]), "`inputResponses` does not fit"),
         (
@@ -120,7 +123,7 @@ fn the_state_of_somebody_else_is_refused() {
 
 #[test]
 fn the_state_of_another_call_is_refused() {
-    let forges: [fn(&mut Value); 3] = [
+    let forges: [Forge; 3] = [
         |params| params["name"] = "greet".into(),
         |params| params["arguments"] = json!({"for": "bob"}),
         |params| drop(params.as_object_mut().unwrap().remove("arguments")),
@@ -149,7 +152,7 @@ fn the_state_of_another_method_is_refused() {
 #[test]
 fn a_state_that_is_left_out_begins_anew() {
     // Answers without a state are answers all the same: the handler asks, and finds them.
-    let forge: fn(&mut Value) = |params| drop(params.as_object_mut().unwrap().remove("requestState"));
+    let forge: Forge = |params| drop(params.as_object_mut().unwrap().remove("requestState"));
     let (pair, call) = thinking(Server::new(ALL), Some(forge));
     let (end, charges) = end(pair, call);
     // What was remembered went with the state, and the first answer is not sent again: it never ends by itself.
