@@ -34,6 +34,7 @@ const FEATURES: &[Feature] = &[
     Feature { name: "a form and a sample at once",    has: &[R5, R4, R3], works: form_and_sample,  refused: no_form },
     Feature { name: "a page to open",                 has: &[R5, R4],     works: page,             refused: no_page },
     Feature { name: "sampling",                       has: ALL,           works: sampling,         refused: NEVER },
+    Feature { name: "sampling with tools",            has: &[R5, R4],     works: sampling_tools,   refused: no_sampling_tools },
     Feature { name: "two samples and an act between", has: ALL,           works: two_samples,      refused: NEVER },
     Feature { name: "two questions at once",          has: ALL,           works: two_at_once,      refused: NEVER },
     Feature { name: "roots",                          has: ALL,           works: roots,            refused: NEVER },
@@ -223,6 +224,16 @@ fn sampling(pair: &mut Pair) {
     assert_eq!(pair.tool("think", json!({})).unwrap(), "Hm? Yes.");
 }
 
+fn sampling_tools(pair: &mut Pair) {
+    assert_eq!(pair.tool("arm", json!({})).unwrap(), "m");
+}
+
+fn no_sampling_tools(pair: &mut Pair) {
+    let expected = missing_capability(pair);
+    assert_eq!(code(pair.tool("arm", json!({}))), expected);
+    assert_eq!(pair.client().heard(), ["answer"], "nobody was asked");
+}
+
 fn two_samples(pair: &mut Pair) {
     let before = pair.server.shop.charges.get();
     let said = pair.tool("draft", json!({})).unwrap();
@@ -307,17 +318,28 @@ fn no_set_level(pair: &mut Pair) {
 fn cancellation(pair: &mut Pair) {
     let mut extras = Extras::default();
     extras.progress = true;
-    let call = pair.client().start("tools/call", json!({"name": "wait"}), &extras).unwrap();
-    pair.drive();
-    assert_eq!(pair.server.running(), 1);
-    pair.client().cancel(call);
-    pair.drive();
-    assert_eq!((pair.server.running(), pair.server.heard()), (0, vec!["cancelled".to_owned()]));
-    pair.server.shop.release.set(true);
-    pair.drive();
-    pair.server.shop.release.set(false);
-    assert!(pair.client().heard().is_empty());
-    assert!(pair.client().ended(call).is_none());
+    extras.log_level = Some("debug");
+    for stubborn in [false, true] {
+        pair.server.stubborn = stubborn;
+        let call = pair.client().start("tools/call", json!({"name": "wait"}), &extras).unwrap();
+        pair.drive();
+        assert_eq!(pair.server.running(), 1);
+        pair.client().cancel(call);
+        pair.drive();
+        assert_eq!(
+            (pair.server.running(), pair.server.heard()),
+            (usize::from(stubborn), vec!["cancelled".into()])
+        );
+        // Whatever it still does, nobody hears of it.
+        let lines = pair.wire.len();
+        pair.server.shop.release.set(true);
+        pair.drive();
+        pair.server.shop.release.set(false);
+        assert_eq!((pair.wire.len(), pair.server.running()), (lines, 0));
+        assert!(pair.client().heard().is_empty());
+        assert!(pair.client().ended(call).is_none());
+    }
+    pair.server.stubborn = false;
 }
 
 fn withdrawal(pair: &mut Pair) {

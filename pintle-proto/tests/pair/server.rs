@@ -28,6 +28,8 @@ pub(crate) struct Server {
     pub(crate) service: Service,
     pub(crate) shop: Rc<Shop>,
     pub(crate) out: VecDeque<Vec<u8>>,
+    /// Lets cancelled handlers run on, as one that is just being polled does.
+    pub(crate) stubborn: bool,
     /// What came in besides requests.
     pub(crate) heard: Vec<String>,
     running: Vec<Running>,
@@ -92,6 +94,7 @@ impl Server {
             service,
             shop: Rc::default(),
             out: VecDeque::new(),
+            stubborn: false,
             heard: Vec::new(),
             running: Vec::new(),
             listening: Vec::new(),
@@ -155,9 +158,12 @@ impl Server {
                 self.listening.retain(|listen| listen.call.ticket() != Some(ticket));
                 let at = self.running.iter().position(|running| running.call.ticket() == Some(ticket));
                 if let Some(at) = at {
-                    let running = self.running.remove(at);
-                    self.out.extend(self.engine.cancelled(&running.call));
-                    self.take_back(&running.asked);
+                    self.out.extend(self.engine.cancelled(&self.running[at].call));
+                    let asked = std::mem::take(&mut self.running[at].asked);
+                    self.take_back(&asked);
+                    if !self.stubborn {
+                        self.running.remove(at);
+                    }
                 }
             }
             Inbound::Notify(notification, _) => self.heard.push(notification.method.into()),

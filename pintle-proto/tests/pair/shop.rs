@@ -24,6 +24,8 @@ pub(crate) struct Shop {
     pub(crate) charges: Cell<u32>,
     /// How often a list was made, rather than served from a client's cache.
     pub(crate) listings: Cell<u32>,
+    /// Asks something else under the same name.
+    pub(crate) fickle: Cell<bool>,
     /// Lets those go who wait.
     pub(crate) release: Cell<bool>,
     /// Makes every list fail.
@@ -35,9 +37,9 @@ pub(crate) struct Shop {
 }
 
 /// The tools, in the order of the list.
-pub(crate) const TOOLS: [&str; 13] = [
-    "both", "book", "chat", "count", "draft", "echo", "greet", "pay", "plan", "quoted", "think", "wait",
-    "where",
+pub(crate) const TOOLS: [&str; 14] = [
+    "arm", "both", "book", "chat", "count", "draft", "echo", "greet", "pay", "plan", "quoted", "think",
+    "wait", "where",
 ];
 
 /// The same for every revision: nothing here knows which one is spoken.
@@ -102,7 +104,8 @@ async fn tool(cx: &Cx, name: &str, arguments: &Value) -> Result<Reply, RpcError>
             }
         }
         "book" => {
-            let seat = form(cx, "seat", "Which seat?").await?.unwrap();
+            let message = if cx.shop.fickle.get() { "Which meal?" } else { "Which seat?" };
+            let seat = form(cx, "seat", message).await?.unwrap();
             let charge = charge(cx);
             let meal = form(cx, "meal", "Which meal?").await?.unwrap();
             format!("{seat}, {meal}, charge {charge}")
@@ -123,6 +126,14 @@ async fn tool(cx: &Cx, name: &str, arguments: &Value) -> Result<Reply, RpcError>
         }
         "quoted" => sample(cx, "what \"they\" said\n", "Truly").await?,
         "think" => sample(cx, "think", "Hm").await?,
+        "arm" => {
+            let message = json!({"role": "user", "content": {"type": "text", "text": "Hm"}});
+            let tools = json!([{"name": "knife", "inputSchema": {"type": "object"}}]);
+            let params = json!({"messages": [message], "maxTokens": 9, "tools": tools});
+            let question = Question::Sample(serde_json::from_value(params).unwrap());
+            let Answer::Sample(result) = cx.ask("arm", question).await? else { panic!("another kind") };
+            result.model
+        }
         "where" => roots(cx).await?,
         "pay" => {
             let params = json!({"mode": "url", "message": "Pay here", "url": "https://pay.example/1"});
@@ -150,6 +161,7 @@ async fn tool(cx: &Cx, name: &str, arguments: &Value) -> Result<Reply, RpcError>
             }
             poll_fn(|_| if cx.shop.release.get() { Poll::Ready(()) } else { Poll::Pending }).await;
             cx.progress(9.0, "late");
+            cx.log(LoggingLevel::Emergency, "late");
             "waited".to_owned()
         }
         other => return Err(RpcError::invalid_params(format!("no such tool: `{other}`"))),

@@ -170,3 +170,14 @@ fn any_node_of_a_fleet_goes_on_with_a_call() {
     assert_eq!(end.unwrap()["content"][0]["text"], "12A, soup, charge 1");
     assert_eq!(charges, 1);
 }
+
+#[test]
+fn a_question_that_is_another_one_now_is_not_answered_with_the_old_answer() {
+    let (pair, call) = thinking(Server::new(ALL), None);
+    pair.server.shop.fickle.set(true);
+    let (end, charges) = end(pair, call);
+    let Err(Failure::Error(error)) = end else { panic!("{end:?}") };
+    assert_eq!(error.code.0, -32603);
+    assert!(error.message.starts_with("the key `seat` stands for another question already"));
+    assert_eq!(charges, 0);
+}
