@@ -1,0 +1,8 @@
+//! Whole conversations with the engines, as a peer would see them.
+
+mod demo;
+mod pattern;
+mod script;
+mod seal;
+mod stream;
+mod transcripts;
