@@ -73,6 +73,7 @@ impl RawObject {
 
     /// The value of a member, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
+        let name = &*printed(name);
         let member = self.index().iter().find(|member| self.slice(member.name) == name)?;
         Some(self.slice(member.value))
     }
@@ -99,7 +100,8 @@ impl RawObject {
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
         let mut builder = Builder::with_capacity(self.text.len());
-        for (name, value) in self.iter().filter(|(name, _)| !names.contains(name)) {
+        let names: Vec<_> = names.iter().map(|name| printed(name)).collect();
+        for (name, value) in self.iter().filter(|(name, _)| !names.iter().any(|other| other == name)) {
             builder.push_printed(name, value);
         }
         builder.finish()
@@ -111,7 +113,8 @@ impl RawObject {
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
         let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 4);
-        for (name, value) in self.iter().filter(|(other, _)| *other != name) {
+        let replaced = printed(name);
+        for (name, value) in self.iter().filter(|(other, _)| *other != replaced) {
             builder.push_printed(name, value);
         }
         builder.push(name, value.get());
@@ -234,6 +237,15 @@ impl<'de> de::Visitor<'de> for Name {
     }
 }
 
+/// A member's name as it stands between the quotes.
+fn printed(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        return Cow::Borrowed(name);
+    }
+    let quoted = serde_json::Value::from(name).to_string();
+    Cow::Owned(quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned())
+}
+
 /// An object being printed, member by member.
 struct Builder {
     text: String,
@@ -248,11 +260,7 @@ impl Builder {
     }
 
     fn push(&mut self, name: &str, value: &str) {
-        if name.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
-            return self.push_printed(name, value);
-        }
-        let quoted = serde_json::Value::from(name).to_string();
-        self.push_printed(quoted.get(1..quoted.len() - 1).unwrap_or_default(), value);
+        self.push_printed(&printed(name), value);
     }
 
     fn push_printed(&mut self, name: &str, value: &str) {
@@ -319,6 +327,10 @@ mod tests {
         let object = read(r#"{"n\u0061me":"x","\"\n":1}"#);
         assert_eq!(object.get("name"), Some("\"x\""));
         assert_eq!(object.as_str(), r#"{"name":"x","\"\n":1}"#);
+        assert_eq!(object.get("\"\n"), Some("1"));
+        assert_eq!(object.without(&["\"\n"]).as_str(), r#"{"name":"x"}"#);
+        let two = serde_json::value::to_raw_value(&2).unwrap();
+        assert_eq!(object.with("\"\n", &two).as_str(), r#"{"name":"x","\"\n":2}"#);
     }
 
     #[test]

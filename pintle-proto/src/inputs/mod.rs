@@ -117,10 +117,15 @@ impl Inputs {
             }
             return Ok(Ask::Answered(answer));
         }
-        if inner.state.round >= limits.rounds || inner.asked.len() >= limits.questions {
-            let most = limits.questions.min(limits.rounds as usize);
-            return Err(AskError::TooMany { most });
+        let begins = inner.asked.is_empty();
+        if begins && inner.state.round >= limits.rounds {
+            return Err(AskError::TooMany { most: limits.rounds as usize });
         }
+        if inner.asked.len() >= limits.questions && !inner.asked.contains_key(key) {
+            return Err(AskError::TooMany { most: limits.questions });
+        }
+        // On a session no answer ends the round, so the first question counts it.
+        inner.state.round += u32::from(self.live && begins);
         inner.asked.insert(key.to_owned(), (mark, request.clone()));
         Ok(if self.live { Ask::Send(request) } else { Ask::Park })
     }

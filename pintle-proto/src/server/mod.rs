@@ -171,14 +171,16 @@ impl Engine {
             match decision {
                 Inbound::Reply(response) => self.batches.reply(id, response),
                 Inbound::Call(call) => {
-                    self.batches.expect(id);
+                    if let Some(ticket) = call.ticket() {
+                        self.batches.expect(id, ticket);
+                    }
                     decisions.push(Inbound::Call(call));
                 }
                 Inbound::Many(several) => decisions.extend(several),
                 other => decisions.push(other),
             }
         }
-        decisions.extend(self.batches.settle(id, None).map(Inbound::BatchReply));
+        decisions.extend(self.batches.split(id).map(Inbound::BatchReply));
         Inbound::Many(decisions)
     }
 
@@ -307,12 +309,11 @@ impl Engine {
     pub fn finish(&mut self, service: &Service, call: &Call, outcome: Outcome, now: u64) -> Option<Vec<u8>> {
         let current = call.ticket().is_none_or(|ticket| self.in_flight.leave(call.id(), ticket));
         if !current {
-            call.close();
-            return None;
+            return self.cancelled(call);
         }
         let finished = call.finish(service, outcome, now);
-        match call.inner().batch {
-            Some(batch) => self.batches.settle(batch, Some(&finished.bytes)),
+        match call.inner().batch.zip(call.ticket()) {
+            Some((batch, ticket)) => self.batches.settle(batch, ticket, Some(&finished.bytes)),
             None => Some(finished.bytes),
         }
     }
@@ -328,7 +329,7 @@ impl Engine {
     /// Drops a cancelled call. The bytes to send now, if it was the last that a batch waited for.
     pub fn cancelled(&mut self, call: &Call) -> Option<Vec<u8>> {
         call.close();
-        self.batches.settle(call.inner().batch?, None)
+        self.batches.settle(call.inner().batch?, call.ticket()?, None)
     }
 
     /// Ends a subscription from the server's side, on a stream that goes on.

@@ -159,6 +159,8 @@ impl Service {
     /// Changes what the server can do, for requests from now on.
     pub fn set_capabilities(&mut self, capabilities: ServerCapabilities) {
         self.capabilities = capabilities;
+        // What a client is told depends on them.
+        self.acquaintances = Arc::default();
     }
 
     /// What it calls itself.

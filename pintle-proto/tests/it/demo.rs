@@ -108,7 +108,7 @@ fn call_tool(cx: &mut Cx<'_>, params: &Value) -> Result<Outcome, Stop> {
                 })
             };
             let sum = number("a")? + number("b")?;
-            json!({ "content": [{ "type": "text", "text": sum.to_string() }], "structuredContent": { "sum": sum } })
+            json!({ "content": [{ "type": "text", "text": json!({ "sum": sum }).to_string() }], "structuredContent": { "sum": sum } })
         }
         "fail" => json!({ "content": [{ "type": "text", "text": "the disk is full" }], "isError": true }),
         "broken" => return Err(RpcError::internal("the database is gone").into()),
@@ -178,7 +178,10 @@ fn ask_tool(cx: &mut Cx<'_>, name: &str) -> Result<Outcome, Stop> {
         }
         "ask_many" => {
             let asked: Vec<_> = (0..9).map(|n| cx.elicit(&format!("q{n}"), "What?")).collect();
-            asked.into_iter().collect::<Result<Vec<_>, _>>().map(|all| text(&all.join(" ")))?
+            let (failed, other): (Vec<_>, Vec<_>) =
+                asked.into_iter().partition(|asked| matches!(asked, Err(Stop::Failed(_))));
+            let all: Vec<_> = failed.into_iter().chain(other).collect::<Result<_, _>>()?;
+            text(&all.join(" "))
         }
         "ask_two_ways" => {
             cx.elicit("name", "Who are you?").or_else(|stop| match stop {

@@ -47,9 +47,13 @@ pub(crate) fn mismatch(expected: &Value, came: &Value, names: &mut Names) -> Opt
     }
 }
 
-/// Puts remembered values in the place of their names.
+/// Puts remembered values in the place of their names; `"$name+"` is the value with something behind it.
 pub(crate) fn fill(value: &mut Value, names: &Names) {
     match value {
+        Value::String(name) if name.starts_with('$') && name.ends_with('+') => {
+            let known = names.get(name.trim_end_matches('+')).and_then(Value::as_str);
+            *value = format!("{}-TAMPERED", known.expect("a string that has come")).into();
+        }
         Value::String(name) if name.starts_with('$') => {
             *value = names.get(name).unwrap_or_else(|| panic!("`{name}` has not come yet")).clone();
         }

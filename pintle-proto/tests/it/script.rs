@@ -102,8 +102,8 @@ struct Player {
     stream: Stream,
     capabilities: Value,
     names: Names,
-    /// Whether the latest request of an id was a stateless one.
-    stateless: HashMap<String, bool>,
+    /// Whether the requests of an id that wait for an answer are stateless ones, in the order they were made.
+    stateless: HashMap<String, Vec<bool>>,
 }
 
 impl Player {
@@ -117,7 +117,13 @@ impl Player {
             "--" => return self.nothing(),
             "open" => return self.open(rest),
             "can" => self.capabilities = parse(rest),
-            "bytes" => self.stream.read(&raw(rest)),
+            "bytes" => {
+                let bytes = raw(rest);
+                if let Ok(value) = serde_json::from_slice(&bytes) {
+                    self.note_era(&value);
+                }
+                self.stream.read(&bytes);
+            }
             "as" => self.stream.principal = (rest != "nobody").then(|| rest.to_owned()),
             "now" => {
                 let seconds = rest.strip_prefix('+').and_then(|rest| rest.strip_suffix('s')).expect("+10s");
@@ -168,7 +174,7 @@ impl Player {
     fn note_era(&mut self, value: &Value) {
         for one in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
             let stateless = !one["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_null();
-            self.stateless.insert(one["id"].to_string(), stateless);
+            self.stateless.entry(one["id"].to_string()).or_default().push(stateless);
         }
     }
 
@@ -213,9 +219,16 @@ impl Player {
     }
 
     /// Nothing modern in an old reply, and the least that a modern one has.
-    fn lawful(&self, message: &Value) -> Result<(), String> {
-        let Some(result) = message.get("result") else { return Ok(()) };
-        let stateless = self.stateless.get(&message["id"].to_string()) == Some(&true);
+    fn lawful(&mut self, message: &Value) -> Result<(), String> {
+        let waiting = self.stateless.entry(message["id"].to_string()).or_default();
+        let Some(result) = message.get("result") else {
+            // Of two requests of one id the later is refused.
+            if message.get("error").is_some() {
+                waiting.pop();
+            }
+            return Ok(());
+        };
+        let stateless = !waiting.is_empty() && waiting.remove(0);
         let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
         let modern = ["resultType", "ttlMs", "cacheScope"].iter().find(|name| result.get(**name).is_some());
         match modern {
