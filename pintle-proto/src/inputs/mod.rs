@@ -21,7 +21,7 @@ pub(crate) use seal::Binding;
 pub use seal::{KeyId, Seal};
 use state::{Answered, Mark, State};
 
-use crate::{Limits, Peer};
+use crate::{Limits, Peer, stamp::Plain};
 
 /// Where the answer to a question is.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
@@ -193,5 +193,5 @@ impl Inputs {
 }
 
 fn bad_answer(key: &str, error: &serde_json::Error) -> AskError {
-    AskError::BadAnswer { key: key.to_owned(), said: error.to_string() }
+    AskError::BadAnswer { key: key.to_owned(), said: Plain(error).to_string() }
 }

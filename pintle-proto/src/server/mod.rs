@@ -139,7 +139,17 @@ impl Engine {
 
     /// Decides what to do about bytes that are no message.
     pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
-        malformed.reply().map_or(Inbound::Ignore("an answer that is none"), Inbound::Reply)
+        if let Some(reply) = malformed.reply() {
+            return Inbound::Reply(reply);
+        }
+        // Whoever asked must not wait for a better one: none will come.
+        let answer = Response::new(malformed.id.clone(), Err(malformed.error.clone()));
+        if self.asked(&answer) { Inbound::Answer(answer) } else { Inbound::Ignore("an answer that is none") }
+    }
+
+    /// Whether a question of ours waits for this answer. From here on no more.
+    fn asked(&mut self, answer: &Response) -> bool {
+        self.session.as_mut().is_some_and(|session| session.answered(answer))
     }
 
     /// The reply to a message that was too long to be read.
@@ -195,7 +205,7 @@ impl Engine {
             Message::Request(request) => self.request(service, request, arrival, batch),
             Message::Notification(notification) => self.notification(notification),
             Message::Response(response) => {
-                if self.session.as_mut().is_some_and(|session| session.answered(&response)) {
+                if self.asked(&response) {
                     Inbound::Answer(response)
                 } else {
                     Inbound::Ignore("an answer to nothing that was asked")

@@ -102,12 +102,15 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
 
 /// Works for a client of either era: it names what would be understood.
 fn not_yet(service: &Service) -> RpcError {
-    let names: Vec<_> = service.revisions().iter().map(|revision| revision.as_str()).collect();
-    RpcError::invalid_params(format!(
-        "no session yet and no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`: send `initialize` first, or name \
-         one of `{}` in `_meta`",
-        names.join("`, `")
-    ))
+    const NO_STAMP: &str = "no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`";
+    const NO_SESSION: &str = "no session yet";
+    let ways = service.ways();
+    let era = |stateless| service.revisions().iter().any(|revision| revision.is_stateless() == stateless);
+    RpcError::invalid_params(match (era(false), era(true)) {
+        (true, false) => format!("{NO_SESSION}: {ways}"),
+        (false, _) => format!("{NO_STAMP}: {ways}"),
+        (true, true) => format!("{NO_SESSION} and {NO_STAMP}: {ways}"),
+    })
 }
 
 impl Session {

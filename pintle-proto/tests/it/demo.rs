@@ -73,8 +73,10 @@ pub(crate) fn released() -> Outcome {
 }
 
 fn serve(cx: &mut Cx<'_>) -> Result<Outcome, Stop> {
-    let params: Value =
-        cx.call.params().decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    let params: Value = cx.call.params().decode().map_err(|error| {
+        let said = error.to_string();
+        RpcError::invalid_params(said.split(" at line").next().unwrap_or_default().to_owned())
+    })?;
     match cx.call.method() {
         "tools/list" => list(&params, "tools", tools()),
         "tools/call" => call_tool(cx, &params),

@@ -2,6 +2,7 @@
 
 mod demo;
 mod pattern;
+mod replies;
 mod script;
 mod seal;
 mod stream;
