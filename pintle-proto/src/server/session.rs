@@ -1,6 +1,10 @@
 //! The session era: a handshake opens a session, and the server may send requests of its own.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use pintle_types::{
     Message, Notification, RawObject, RawValue, Request, RequestId, Response, RpcError,
@@ -96,7 +100,7 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
         resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
     };
-    let listener = Listener::new(wants, HashSet::new(), None, say);
+    let listener = Listener::new(wants, BTreeSet::new(), None, say);
     Ok((Session { peer: Arc::new(peer), listener, last_id: 0, asked: HashSet::new() }, result))
 }
 

@@ -1,6 +1,6 @@
 //! The stateless era: each request says who asks; the server never sends a request, it answers `input_required`.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
     Message, Notification, RawObject, RawValue, Request, RequestId, RpcError,
@@ -207,7 +207,7 @@ pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter) -> (Listener,
     struct Acknowledged<'a> {
         notifications: &'a SubscriptionFilter,
     }
-    let watched: HashSet<Box<str>> =
+    let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
     let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();

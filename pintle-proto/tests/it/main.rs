@@ -5,5 +5,6 @@ mod pattern;
 mod replies;
 mod script;
 mod seal;
+mod sizes;
 mod stream;
 mod transcripts;

@@ -2,13 +2,17 @@
 //!
 //! `PINTLE_BLESS=1 cargo test -p pintle-proto --test it` writes the page anew.
 
+mod rows;
 mod table;
 
 use std::{fmt::Write as _, fs, path::Path};
 
 use serde_json::{Value, json};
 
-use self::table::{Given, Row, SECTIONS};
+use self::{
+    rows::SECTIONS,
+    table::{Given, Row},
+};
 use crate::stream::{Stream, service};
 
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];

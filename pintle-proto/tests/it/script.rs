@@ -14,12 +14,12 @@
 //! S 1 ! -32602 "no such tool…"         an error; with more JSON behind it, its data
 //! --                                   nothing more has come
 //! bytes "\xff"                         raw bytes from the client
-//! as bob | now +10s | change tools | release 1 | end 1 | ping | in flight 0
+//! as bob | now +10s | change tools | release 1 | end 1 | ping | tell method {} | in flight 0
 //! ```
 //!
 //! An indented line continues the one above. When a transcript ends, nothing may be left unread.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use pintle_proto::{Revision, server::Change};
 use pintle_types::RequestId;
@@ -68,20 +68,22 @@ pub(crate) fn scripts(file: &str, text: &str) -> Vec<Script> {
 }
 
 impl Script {
-    /// Plays it in each of its revisions; says where it went wrong.
-    pub(crate) fn play(&self) -> Vec<String> {
+    /// Plays it in each of its revisions; says where it went wrong, and adds to what has been seen.
+    pub(crate) fn play(&self, seen: &mut Seen) -> Vec<String> {
         if self.revisions.is_empty() {
-            return self.play_in("").err().into_iter().collect();
+            return self.play_in("", seen).err().into_iter().collect();
         }
-        self.revisions.iter().filter_map(|revision| self.play_in(revision).err()).collect()
+        self.revisions.iter().filter_map(|revision| self.play_in(revision, seen).err()).collect()
     }
 
-    fn play_in(&self, revision: &str) -> Result<(), String> {
+    fn play_in(&self, revision: &str, seen: &mut Seen) -> Result<(), String> {
         let mut player = Player {
             stream: Stream::new(service(&self.service)),
             capabilities: json!({}),
             names: Names::new(),
-            stateless: HashMap::new(),
+            session: Revision::LATEST.to_string(),
+            waiting: HashMap::new(),
+            seen,
         };
         let mut last = 0;
         for (line, step) in &self.steps {
@@ -98,15 +100,22 @@ impl Script {
     }
 }
 
-struct Player {
+/// What has passed in a revision: `2025-06-18 C ping ok` (a request and how it was answered), `… C ping`, `… S ping`
+/// (who said it), `… ! -32602` (an error of the server's).
+pub(crate) type Seen = BTreeSet<String>;
+
+struct Player<'a> {
     stream: Stream,
     capabilities: Value,
     names: Names,
-    /// Whether the requests of an id that wait for an answer are stateless ones, in the order they were made.
-    stateless: HashMap<String, Vec<bool>>,
+    /// The revision of the session; the newest before there is one.
+    session: String,
+    /// The revision and the method of the requests of an id that wait for an answer, in the order they were made.
+    waiting: HashMap<String, Vec<(String, String)>>,
+    seen: &'a mut Seen,
 }
 
-impl Player {
+impl Player<'_> {
     fn step(&mut self, step: &str) -> Result<(), String> {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
@@ -120,7 +129,7 @@ impl Player {
             "bytes" => {
                 let bytes = raw(rest);
                 if let Ok(value) = serde_json::from_slice(&bytes) {
-                    self.note_era(&value);
+                    self.note(&value);
                 }
                 self.stream.read(&bytes);
             }
@@ -138,6 +147,10 @@ impl Player {
             "release" => self.stream.release(&id(rest)),
             "end" => self.stream.unlisten(&id(rest)),
             "ping" => self.stream.ping(),
+            "tell" => {
+                let (method, params) = rest.split_once(' ').expect("a method and params");
+                self.stream.tell(method, params);
+            }
             "in" => {
                 let count = format!("flight {}", self.stream.in_flight());
                 return if count == rest { Ok(()) } else { Err(format!("expected in {rest}, is {count}")) };
@@ -152,7 +165,7 @@ impl Player {
         let literal = said.starts_with(['{', '[']) && !said.contains("\"$") && !stateless;
         if literal {
             if let Ok(value) = serde_json::from_str(said) {
-                self.note_era(&value);
+                self.note(&value);
             }
             return self.stream.read(said.as_bytes());
         }
@@ -167,14 +180,20 @@ impl Player {
             let can = || self.capabilities.clone();
             meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert_with(can);
         }
-        self.note_era(&value);
+        self.note(&value);
         self.stream.read(value.to_string().as_bytes());
     }
 
-    fn note_era(&mut self, value: &Value) {
+    fn note(&mut self, value: &Value) {
         for one in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
-            let stateless = !one["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_null();
-            self.stateless.entry(one["id"].to_string()).or_default().push(stateless);
+            let alone = !one["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_null();
+            let revision = if alone { Revision::LATEST.to_string() } else { self.session.clone() };
+            let method = one["method"].as_str().unwrap_or_default().to_owned();
+            if one.get("id").is_none() {
+                self.seen.insert(format!("{revision} C {method}"));
+            } else if one.get("method").is_some() {
+                self.waiting.entry(one["id"].to_string()).or_default().push((revision, method));
+            }
         }
     }
 
@@ -220,17 +239,36 @@ impl Player {
 
     /// Nothing modern in an old reply, and the least that a modern one has.
     fn lawful(&mut self, message: &Value) -> Result<(), String> {
-        let waiting = self.stateless.entry(message["id"].to_string()).or_default();
-        let Some(result) = message.get("result") else {
+        let waiting = self.waiting.entry(message["id"].to_string()).or_default();
+        let latest = Revision::LATEST.as_str();
+        let session = (self.session.clone(), String::new());
+        if let Some(code) = message["error"]["code"].as_i64() {
             // Of two requests of one id the later is refused.
-            if message.get("error").is_some() {
-                waiting.pop();
-            }
+            let (revision, method) = waiting.pop().unwrap_or(session);
+            self.seen.insert(format!("{revision} C {method} {code}"));
+            self.seen.insert(format!("{revision} ! {code}"));
+            return Ok(());
+        }
+        let Some(result) = message.get("result") else {
+            let tag = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+            let revision = if tag.is_null() { &*session.0 } else { latest };
+            self.seen.insert(format!("{revision} S {}", message["method"].as_str().unwrap_or_default()));
             return Ok(());
         };
-        let stateless = !waiting.is_empty() && waiting.remove(0);
+        let (mut revision, method) = if waiting.is_empty() { session } else { waiting.remove(0) };
+        if let Some(opened) = result["protocolVersion"].as_str() {
+            opened.clone_into(&mut revision);
+            opened.clone_into(&mut self.session);
+        }
+        let asked = result["inputRequests"].as_object().into_iter().flat_map(|asked| asked.values());
+        self.seen.extend(
+            asked.map(|asked| format!("{latest} S {}", asked["method"].as_str().unwrap_or_default())),
+        );
+        self.seen.insert(format!("{revision} C {method} ok"));
         let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
         let modern = ["resultType", "ttlMs", "cacheScope"].iter().find(|name| result.get(**name).is_some());
+        // A ping before the handshake is of no revision yet.
+        let stateless = revision == latest && method != "ping";
         match modern {
             Some(name) if !stateless => Err(format!("`{name}` in the result of a session: {message}")),
             None if !stateless && !info.is_null() => {

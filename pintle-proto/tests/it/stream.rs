@@ -214,6 +214,12 @@ impl Stream {
         self.written.push(bytes);
     }
 
+    /// Tells the session something of the application's.
+    pub(crate) fn tell(&mut self, method: &str, params: &str) {
+        let bytes = self.engine.listener().expect("a session").tell(method, Some(&params.parse().unwrap()));
+        self.written.push(bytes);
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.engine.in_flight()
     }
