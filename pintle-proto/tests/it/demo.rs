@@ -69,7 +69,7 @@ pub(crate) fn run(cx: &mut Cx<'_>) -> Turn {
 
 /// What a slow call says when it is released.
 pub(crate) fn released() -> Outcome {
-    complete(text("at last"))
+    complete(&text("at last"))
 }
 
 fn serve(cx: &mut Cx<'_>) -> Result<Outcome, Stop> {
@@ -142,7 +142,7 @@ fn call_tool(cx: &mut Cx<'_>, params: &Value) -> Result<Outcome, Stop> {
         }
         _ => return ask_tool(cx, &name),
     };
-    Ok(complete(result))
+    Ok(complete(&result))
 }
 
 /// Tools that ask the client something.
@@ -223,7 +223,7 @@ fn ask_tool(cx: &mut Cx<'_>, name: &str) -> Result<Outcome, Stop> {
         "asks_nothing" => return Err(Stop::Parked),
         _ => return Err(RpcError::invalid_params(format!("no such tool: `{name}`")).into()),
     };
-    Ok(complete(result))
+    Ok(complete(&result))
 }
 
 impl Cx<'_> {
@@ -282,10 +282,10 @@ fn get_prompt(cx: &mut Cx<'_>, params: &Value) -> Result<Outcome, Stop> {
             let Some(name) = params["arguments"]["name"].as_str() else {
                 return Err(RpcError::invalid_params("the argument `name` is missing").into());
             };
-            Ok(complete(message(&format!("Greet {name}."))))
+            Ok(complete(&message(&format!("Greet {name}."))))
         }
-        "ask" => Ok(complete(message(&cx.elicit("name", "Who are you?")?))),
-        "rich" => Ok(complete(json!({ "messages": [
+        "ask" => Ok(complete(&message(&cx.elicit("name", "Who are you?")?))),
+        "rich" => Ok(complete(&json!({ "messages": [
             { "role": "user", "content": { "type": "audio", "data": "AA==", "mimeType": "audio/wav" } },
             { "role": "user", "content": { "type": "resource_link", "uri": "note://a", "name": "a" } },
         ] }))),
@@ -301,11 +301,11 @@ fn read(cx: &mut Cx<'_>, params: &Value) -> Result<Outcome, Stop> {
         "note://ask" => json!({ "uri": uri, "text": cx.elicit("name", "Who are you?")? }),
         "note://elsewhere" => {
             // What a gateway passes on is left as it is.
-            return Ok(complete(json!({ "resultType": "input_required", "requestState": "theirs" })));
+            return Ok(complete(&json!({ "resultType": "input_required", "requestState": "theirs" })));
         }
         _ => return Ok(Outcome::NotFound { uri }),
     };
-    Ok(complete(json!({ "contents": [contents] })))
+    Ok(complete(&json!({ "contents": [contents] })))
 }
 
 fn complete_argument(params: &Value) -> Result<Outcome, Stop> {
@@ -319,7 +319,7 @@ fn complete_argument(params: &Value) -> Result<Outcome, Stop> {
         Some("ref/resource") => vec!["a".to_owned()],
         _ => return Err(RpcError::invalid_params("no such reference").into()),
     };
-    Ok(complete(json!({ "completion": { "values": values, "hasMore": false } })))
+    Ok(complete(&json!({ "completion": { "values": values, "hasMore": false } })))
 }
 
 /// Two pages; the cursor of the second is the empty string, which is a cursor like any other.
@@ -385,8 +385,8 @@ fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn complete(result: Value) -> Outcome {
-    Outcome::Complete(RawObject::from_serialize(&result).unwrap().into())
+fn complete(result: &Value) -> Outcome {
+    Outcome::Complete(RawObject::from_serialize(result).unwrap().into())
 }
 
 fn string(params: &Value, name: &str) -> Result<String, Stop> {

@@ -114,7 +114,7 @@ impl Stream {
         self.written.extend(said);
         let ticket = running.call.ticket().expect("a stream's calls have tickets");
         match turn {
-            Turn::Done(outcome) => return self.finish(&running.call, outcome),
+            Turn::Done(outcome) => self.finish(&running.call, outcome),
             Turn::Slow => drop(self.running.insert(ticket, Running { slow: true, ..running })),
             Turn::Waits => {
                 for (key, kind, request) in sent {
