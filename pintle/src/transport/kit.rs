@@ -258,6 +258,11 @@ fn text(length: usize) -> Bytes {
     if length < 2 {
         return Bytes::from_static(b"7");
     }
-    let letters = (0..length - 2).map(|place| b'a' + u8::try_from(place % 23).unwrap_or_default());
-    [b'"'].into_iter().chain(letters).chain([b'"']).collect()
+    let letters = b"abcdefghijklmnopqrstuvw";
+    let mut text = Vec::with_capacity(length + letters.len());
+    text.push(b'"');
+    text.extend(letters.repeat(length / letters.len() + 1));
+    text.truncate(length - 1);
+    text.push(b'"');
+    text.into()
 }

@@ -1,10 +1,10 @@
-use std::{io, net::SocketAddr};
+use std::{fmt::Display, io, net::SocketAddr};
 
-use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::Stream;
 
-/// Connects to a server that listens on TCP.
+/// Connects to a server that listens on TCP, at an address like `localhost:8080` or a [`SocketAddr`].
 ///
 /// There is neither encryption nor a login here: it is for the own machine, or for inside a tunnel. For TLS, hand the
 /// halves of a TLS stream to [`Stream::new`].
@@ -19,13 +19,13 @@ use super::Stream;
 /// # drop((client_side, server_side));
 /// # Ok(()) }
 /// ```
-pub async fn tcp(address: impl ToSocketAddrs) -> io::Result<Stream> {
-    over_tcp(TcpStream::connect(address).await?)
+pub async fn tcp(address: impl Display) -> io::Result<Stream> {
+    over_tcp(TcpStream::connect(address.to_string()).await?)
 }
 
 /// Listens on TCP. Anyone who can reach the address can connect, so give a loopback one.
-pub async fn listen_tcp(address: impl ToSocketAddrs) -> io::Result<Listener> {
-    Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address).await?) })
+pub async fn listen_tcp(address: impl Display) -> io::Result<Listener> {
+    Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address.to_string()).await?) })
 }
 
 /// Connects to a server that listens on a Unix socket.

@@ -90,7 +90,7 @@ async fn each_stage_is_tried_before_the_next() {
     assert_eq!((exit.stage, exit.to_string().as_str()), (Stage::Closed, "exited with status 5"));
     // One that needs to be told.
     let tidy = r#"trap "exit 7" TERM; echo up; while :; do sleep 0.01; done"#;
-    let mut child = sh(tidy).grace(Duration::from_millis(1)).spawn().unwrap();
+    let mut child = sh(tidy).stderr(Stderr::Null).grace(Duration::from_millis(1)).spawn().unwrap();
     recv(&mut child).await;
     let exit = child.shutdown().await;
     assert!(exit.stage >= Stage::Terminated, "{exit:?}");
@@ -107,6 +107,19 @@ async fn what_a_server_leaves_behind_when_it_exits_is_ended() {
     let exit = child.shutdown().await;
     assert_eq!(exit.status.and_then(|status| status.code()), Some(3));
     assert!(exit.stage >= Stage::Terminated);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_exit_is_noticed_though_another_process_holds_the_output_open() {
+    let mut child = sh("setsid sh -c 'echo $$; exec sleep 1000' & read line; exit 3").spawn().unwrap();
+    let daemon = recv(&mut child).await.unwrap().parse().unwrap();
+    send(&mut child, "go").await;
+    assert_eq!(recv(&mut child).await, None);
+    assert_eq!(child.describe_exit().unwrap(), "the server `sh` exited with status 3");
+    // It left the group on purpose.
+    assert!(runs(daemon));
+    rustix::process::kill_process(Pid::from_raw(daemon).unwrap(), rustix::process::Signal::KILL).unwrap();
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Seek, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
+    process::Stdio as Streams,
     sync::{Arc, Mutex},
 };
 
 use pintle::transport::Stderr;
+use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::{
     transport_helper,
@@ -43,7 +45,8 @@ fn a_host_may_give_sockets() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let output = OwnedFd::from(theirs.try_clone().unwrap());
     let mut command = transport_helper::std_command("echo");
-    let mut child = command.stdin(OwnedFd::from(theirs)).stdout(output).spawn().unwrap();
+    let mut child =
+        command.stdin(OwnedFd::from(theirs)).stdout(output).stderr(Streams::null()).spawn().unwrap();
     drop(command);
     (&ours).write_all(b"1\n").unwrap();
     ours.shutdown(std::net::Shutdown::Write).unwrap();
@@ -60,6 +63,7 @@ fn a_host_may_give_files() {
         fs::File::options().create(true).truncate(true).read(true).write(true).open(&output).unwrap();
     let mut command = transport_helper::std_command("echo");
     command.stdin(fs::File::open(&input).unwrap()).stdout(written.try_clone().unwrap());
+    command.stderr(Streams::null());
     assert!(command.status().unwrap().success());
     written.rewind().unwrap();
     assert_eq!(answers(BufReader::new(written)), ["1 AlreadyExists", "2 AlreadyExists"]);
@@ -68,9 +72,10 @@ fn a_host_may_give_files() {
 }
 
 #[test]
-fn standard_error_on_the_same_pipe_is_silenced() {
+fn standard_error_on_the_same_pipe_is_silenced_and_the_pipes_are_left_as_they_were() {
     let (output, theirs) = io::pipe().unwrap();
     let (input, mut ours) = io::pipe().unwrap();
+    let shared = input.try_clone().unwrap();
     let mut command = transport_helper::std_command("echo");
     command.stdin(input).stdout(theirs.try_clone().unwrap()).stderr(theirs);
     let mut child = command.spawn().unwrap();
@@ -79,4 +84,6 @@ fn standard_error_on_the_same_pipe_is_silenced() {
     drop(ours);
     assert_eq!(answers(BufReader::new(output)), ["1 AlreadyExists"]);
     assert!(child.wait().unwrap().success());
+    // What is shared with others blocks again.
+    assert!(!fcntl_getfl(shared).unwrap().contains(OFlags::NONBLOCK));
 }

@@ -35,9 +35,21 @@ mod signals {
     use super::Group;
 
     impl Group {
-        /// Whether there is someone to signal.
+        /// Whether someone is left who can be asked to go.
         pub(in super::super) fn is_alive(&self) -> bool {
-            !self.is_over() && self.id().is_some_and(|group| test_kill_process_group(group).is_ok())
+            if self.is_over() {
+                return false;
+            }
+            let Some(group) = self.id() else { return false };
+            if test_kill_process_group(group).is_ok() {
+                if has_living(group) {
+                    return true;
+                }
+                // One that was born while we looked is not missed; the dead do not mind.
+                self.kill();
+            }
+            self.set_over();
+            false
         }
 
         pub(in super::super) fn terminate(&self) {
@@ -58,6 +70,33 @@ mod signals {
         fn id(&self) -> Option<Pid> {
             Pid::from_raw(i32::try_from(self.leader).ok()?)
         }
+    }
+
+    /// Whether not all that are left are dead. In many containers nobody collects orphans: they stay in their group for
+    /// ever, and it would seem as if they ignored every signal.
+    #[cfg(target_os = "linux")]
+    fn has_living(group: Pid) -> bool {
+        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
+        let numbered = processes
+            .flatten()
+            .filter(|process| process.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit));
+        let mut stats = numbered.map(|process| std::fs::read_to_string(process.path().join("stat")));
+        stats.any(|stat| stat.is_ok_and(|stat| is_living_member(&stat, group)))
+    }
+
+    /// Reads `<pid> (<name>) <state> <parent> <group> …`. The name may hold anything.
+    #[cfg(target_os = "linux")]
+    fn is_living_member(stat: &str, group: Pid) -> bool {
+        let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
+        let mut fields = rest.split(' ');
+        let state = fields.next();
+        let member = fields.nth(1).and_then(|field| field.parse().ok()) == Some(group.as_raw_nonzero().get());
+        member && !matches!(state, Some("Z" | "X"))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_living(_: Pid) -> bool {
+        true
     }
 }
 

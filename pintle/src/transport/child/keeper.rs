@@ -119,8 +119,8 @@ struct Keeper {
 const KILLED: Duration = Duration::from_secs(2);
 /// How long the last of standard error may take to come in, once nobody should be writing any more.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// How often it is looked whether a group is empty: the system does not tell.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often it is looked whether a group is empty, at first and at most: the system does not tell.
+const LOOK: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
 impl Keeper {
     async fn keep(mut self, ordered: oneshot::Receiver<Reader>) {
@@ -129,11 +129,15 @@ impl Keeper {
             First(status) => (status.ok(), Stage::Exited),
             Second(output) => self.end(output.ok()).await,
         };
+        // Now, because the group's number is free as soon as it is empty.
+        let left_behind = self.group.is_alive();
         // Before the status is told, so that the reason is there with it.
         let _ = timeout(LAST_WORDS, self.listening.join_next()).await;
         let mut exit = Exit { status, stage };
         self.state.send_modify(|state| state.exit = Some(exit));
-        exit.stage = self.sweep(stage).await;
+        if left_behind {
+            exit.stage = self.sweep(stage).await;
+        }
         let _ = timeout(LAST_WORDS, self.listening.join_next()).await;
         self.state.send_replace(State { exit: Some(exit), over: true });
     }
@@ -176,28 +180,29 @@ impl Keeper {
         }
     }
 
-    /// Ends what the process left behind. Right after its exit, while the group's number is still its own.
+    /// Ends what the process left behind.
     async fn sweep(&self, stage: Stage) -> Stage {
         let mut reached = stage;
-        if stage < Stage::Killed && self.group.is_alive() {
+        if stage < Stage::Killed {
             self.group.terminate();
-            reached = Stage::Terminated.max(stage);
+            reached = Stage::Terminated;
             self.until_empty(self.grace).await;
         }
         if self.group.is_alive() {
             self.group.kill();
             reached = Stage::Killed;
-            // The dead whom nobody collects are counted as well, so this may be in vain.
-            self.until_empty(LAST_WORDS).await;
+            self.until_empty(KILLED).await;
         }
         self.group.set_over();
         reached
     }
 
     async fn until_empty(&self, patience: Duration) {
-        let until = Instant::now() + patience;
-        while self.group.is_alive() && Instant::now() < until {
-            sleep(LOOK.min(patience)).await;
+        let start = Instant::now();
+        let [mut pause, longest] = LOOK;
+        while self.group.is_alive() && start.elapsed() < patience {
+            sleep(pause.min(patience)).await;
+            pause = longest.min(pause * 2);
         }
     }
 }

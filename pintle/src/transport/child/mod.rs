@@ -15,7 +15,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
 
 use super::{Incoming, Stream, Transport};
 use keeper::Kept;
@@ -60,15 +63,17 @@ pub struct Child {
     closing: Option<Pin<Box<dyn Future<Output = Exit> + Send>>>,
 }
 
-/// What the output's end led to.
+/// How far the end of the output is.
 enum End {
-    NotYet,
-    /// The status, which comes a moment later.
+    /// Messages may come, until this is ready: then the process is gone and had time to be heard. Usually its output
+    /// ends before that, but one that left the group may hold it open.
+    Open(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// It ended; the status comes a moment later.
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Here,
 }
 
-/// How long the end of a child's output may be held back until its exit status is there to explain it.
+/// How far apart the end of a child's output and the news of its exit may be.
 const STATUS_LAG: Duration = Duration::from_millis(500);
 
 impl Child {
@@ -87,7 +92,12 @@ impl Child {
 
     fn start(command: ChildCommand) -> io::Result<Self> {
         let (stream, kept) = keeper::start(&command)?;
-        Ok(Self { command, kept, stream: Some(stream), end: End::NotYet, closing: None })
+        let over = kept.over();
+        let end = End::Open(Box::pin(async {
+            over.await;
+            sleep(STATUS_LAG).await;
+        }));
+        Ok(Self { command, kept, stream: Some(stream), end, closing: None })
     }
 
     /// The process id. It is also the id of the process group.
@@ -177,16 +187,22 @@ impl Transport for Child {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         loop {
             match &mut self.end {
-                End::NotYet => {
+                End::Open(over) => {
                     let Some(stream) = &mut self.stream else { return Poll::Ready(Ok(None)) };
-                    if let Some(incoming) = ready!(stream.poll_recv(cx))? {
-                        return Poll::Ready(Ok(Some(incoming)));
+                    match stream.poll_recv(cx) {
+                        Poll::Ready(Ok(None)) => {
+                            let exited = self.kept.exited();
+                            self.end = End::Awaited(Box::pin(async {
+                                // One that closed its output and lives on has ended the conversation all the same.
+                                let _ = timeout(STATUS_LAG, exited).await;
+                            }));
+                        }
+                        Poll::Ready(received) => return Poll::Ready(received),
+                        Poll::Pending => {
+                            ready!(over.as_mut().poll(cx));
+                            self.end = End::Here;
+                        }
                     }
-                    let exited = self.kept.exited();
-                    self.end = End::Awaited(Box::pin(async {
-                        // One that closed its output and lives on has ended the conversation all the same.
-                        let _ = timeout(STATUS_LAG, exited).await;
-                    }));
                 }
                 End::Awaited(status) => {
                     ready!(status.as_mut().poll(cx));
