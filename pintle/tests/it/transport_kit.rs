@@ -5,7 +5,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle::transport::{Incoming, Memory, Stream, Transport, channels, kit, memory};
+use pintle::transport::{Incoming, Memory, Record, Stream, Transport, channels, kit, memory};
 use tokio::{io::duplex, sync::mpsc};
 
 #[tokio::test]
@@ -16,6 +16,15 @@ async fn in_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_memory_on_two_threads() {
     assert_eq!(kit::check(|| async { Ok(memory()) }).await, Ok(()));
+}
+
+#[tokio::test]
+async fn recorded() {
+    let check = kit::check(|| async {
+        let (left, right) = memory();
+        Ok((Record::new(left, |_| {}), right))
+    });
+    assert_eq!(check.await, Ok(()));
 }
 
 #[tokio::test]

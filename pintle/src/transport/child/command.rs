@@ -220,3 +220,15 @@ fn covers(pattern: &OsStr, name: &OsStr) -> bool {
     };
     if cfg!(windows) { wanted.eq_ignore_ascii_case(given) } else { wanted == given }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_end_and_nothing_else_does() {
+        let covers = |pattern: &str, name: &str| covers(pattern.as_ref(), name.as_ref());
+        assert!(covers("PATH", "PATH") && covers("LC_*", "LC_ALL") && covers("LC_*", "LC_"));
+        assert!(!covers("PATH", "PATHS") && !covers("LC_*", "LC") && !covers("PATH", "MANPATH"));
+    }
+}

@@ -32,8 +32,8 @@ pub use stderr::Stderr;
 /// otherwise: see [`Child::command`]. However it ends, it ends whole: when the process exits, is shut down or this is
 /// dropped, so are the processes that it started and that stayed in its group.
 ///
-/// Dropping closes its input and leaves it to a task in the background to see that it ends; where the runtime stops
-/// first, or there is none any more, it is killed on the spot. To be sure that it had its time, wait for
+/// Dropping closes its input and leaves it to a task in the background to see that it ends. If the runtime stops
+/// before that, or it is dropped outside of one, it is killed on the spot. To be sure that it had its time, wait for
 /// [`shutdown`](Self::shutdown).
 ///
 /// ```
