@@ -403,6 +403,15 @@ impl Server {
         Ok(Serving::new(tokio::spawn(connection), stop))
     }
 
+    /// Serves the process's own standard streams until the client hangs up.
+    ///
+    /// Nothing else reaches the wire: what the process prints goes to its standard error.
+    #[cfg(feature = "stdio")]
+    pub async fn serve_stdio(&self) -> Result<()> {
+        let limit = self.state().service.bounds().message_bytes;
+        self.serve(crate::transport::Stdio::new()?.limit(limit))?.wait().await.map(drop)
+    }
+
     /// A connection to this server from within the process: give it to a client.
     pub fn in_process(&self) -> Result<Memory> {
         let (ours, theirs) = memory();

@@ -6,12 +6,18 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+#[cfg(feature = "server")]
 mod raw;
+#[cfg(feature = "server")]
 mod server_both_eras;
+#[cfg(all(unix, feature = "child"))]
 mod transport_child;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
 mod transport_helper;
 mod transport_kit;
 mod transport_record;
+#[cfg(feature = "net")]
 mod transport_socket;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
 mod transport_stdio;
 mod transport_verbs;
