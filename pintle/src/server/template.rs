@@ -6,8 +6,11 @@ use pintle_types::{
     schema::{Annotations, Icon, ResourceTemplate},
 };
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use super::{
-    Cx, Next, RequestError,
+    Cx, Form, Next, RequestError,
     completion::Completers,
     resource::{IntoResourceResult, reader},
 };
@@ -89,6 +92,18 @@ impl TemplateRoute {
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.described.annotations = Some(annotations);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!(
+                "the resource template `{}` asks for what it cannot: {error}",
+                self.described.uri_template
+            ));
+        }
         self
     }
 
