@@ -1,5 +1,7 @@
 //! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
 #![allow(missing_docs, reason = "tests")]
 
+mod eras;
 mod raw;
 mod server_both_eras;
+mod server_elicit;
