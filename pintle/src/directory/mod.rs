@@ -1,0 +1,1 @@
+//! A confined directory as resources.
