@@ -258,10 +258,14 @@ fn name_of(bytes: &[u8]) -> Option<OsString> {
     return str::from_utf8(bytes).ok().filter(|name| portable::is_plain(name)).map(OsString::from);
 }
 
-#[cfg_attr(unix, expect(clippy::unnecessary_wraps, reason = "elsewhere, not every name has bytes"))]
+/// The bytes that stand for a name in a URI. Elsewhere than on Unix, a name may have none.
 fn bytes_of(name: &std::ffi::OsStr) -> Option<Vec<u8>> {
     #[cfg(unix)]
     return Some(std::os::unix::ffi::OsStrExt::as_bytes(name).to_owned());
     #[cfg(not(unix))]
     return name.to_str().map(|name| name.as_bytes().to_owned());
 }
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;

@@ -128,7 +128,7 @@ fn expand_one(out: &mut String, operator: Operator, variable: &Variable, value: 
         }
     };
 
-    if operator.named() && !(variable.explode && !matches!(value, Value::String(_))) {
+    if operator.named() && (!variable.explode || matches!(value, Value::String(_))) {
         out.push_str(&variable.name);
         out.push_str(equals(match value {
             Value::String(text) => text.is_empty(),

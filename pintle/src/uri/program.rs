@@ -304,7 +304,7 @@ impl Compiler {
                 matches!(rest.first(), Some(Part::Expression(next)) if next.operator == Operator::Label);
             self.steps.push(Step::Save(place * 2));
             let start = self.steps.len();
-            self.characters(Step::Character { strict, lenient }, variable.prefix, lazy);
+            self.characters(&Step::Character { strict, lenient }, variable.prefix, lazy);
             if variable.explode {
                 let end = self.split();
                 self.exactly(operator.separator());
@@ -359,7 +359,7 @@ impl Compiler {
             Operator::Parameter => strict.and(Set::of(b"!$'()*+:@=")),
             _ => strict.and(Set::of(b"!$'()*+:@=;/?")),
         };
-        self.characters(Step::Character { strict, lenient }, None, false);
+        self.characters(&Step::Character { strict, lenient }, None, false);
         self.land(&bare);
         let end = self.split();
         self.steps.push(Step::Character { strict: separator, lenient: separator });
@@ -370,7 +370,7 @@ impl Compiler {
     }
 
     /// One character or more.
-    fn characters(&mut self, one: Step, most: Option<usize>, lazy: bool) {
+    fn characters(&mut self, one: &Step, most: Option<usize>, lazy: bool) {
         let start = self.steps.len();
         self.steps.push(one.clone());
         match most {

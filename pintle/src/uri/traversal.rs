@@ -22,9 +22,8 @@ pub(super) fn escapes(operator: Operator, text: &str, items: &[String]) -> bool 
 }
 
 fn is_plain_segment(text: &str) -> bool {
-    !matches!(text, "" | "." | "..")
-        && !text.contains(['/', '\\', '\0'])
-        && !(cfg!(windows) && has_drive(text))
+    let drive = cfg!(windows) && has_drive(text);
+    !drive && !matches!(text, "" | "." | "..") && !text.contains(['/', '\\', '\0'])
 }
 
 /// `C:` and what follows: joined to a path, it replaces the path.
