@@ -1,5 +1,7 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+#[cfg(feature = "server")]
+pub mod directory;
 mod error;
 #[cfg(feature = "server")]
 pub mod server;

@@ -28,7 +28,8 @@ use crate::uri::{Template, Vars};
 #[derive(Clone)]
 pub struct TemplateRoute {
     pub(crate) described: ResourceTemplate,
-    pub(crate) template: Template,
+    /// `None` if it could not be read, which is a fault.
+    pub(crate) template: Option<Template>,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
     pub(crate) faults: Vec<String>,
@@ -47,14 +48,17 @@ where
 {
     let text = uri_template.into();
     let mut faults = Vec::new();
-    let template = Template::parse(&text).unwrap_or_else(|error| {
-        faults.push(format!("`{text}` is not a URI template: {error}"));
-        Template::default()
-    });
+    let template = match Template::parse(&text) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            faults.push(format!("`{text}` is not a URI template: {error}"));
+            None
+        }
+    };
     let matcher = template.clone();
     let handler = std::sync::Arc::new(handler);
     let next = reader(move |cx, uri| {
-        let (vars, handler) = (matcher.matches(&uri), handler.clone());
+        let (vars, handler) = (matcher.as_ref().and_then(|template| template.matches(&uri)), handler.clone());
         async move {
             match vars {
                 Some(vars) => handler(cx, vars).await,

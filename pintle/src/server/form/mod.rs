@@ -17,7 +17,7 @@ use pintle_types::{
     schema::{ElicitSchema, PrimitiveSchema},
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::{Deserialize, de::DeserializeOwned, de::value::MapDeserializer};
+use serde::de::{DeserializeOwned, value::MapDeserializer};
 use serde_json::{Number, Value};
 
 pub use error::FormError;
@@ -165,6 +165,7 @@ impl Forms {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
