@@ -11,6 +11,8 @@ pub mod uri;
 pub use error::{Error, Result};
 #[cfg(feature = "server")]
 pub use server::Server;
+#[cfg(feature = "logging")]
+pub use server::logging;
 
 pub use pintle_proto as proto;
 pub use pintle_types as types;

@@ -3,6 +3,8 @@
 mod catalogue;
 mod completion;
 mod connection;
+#[cfg(feature = "logging")]
+mod current;
 mod custom;
 mod cx;
 mod dispatch;
@@ -13,8 +15,11 @@ mod form;
 mod handler;
 mod layer;
 mod lists;
+#[cfg(feature = "logging")]
+pub mod logging;
 mod port;
 mod prompt;
+mod rate;
 mod resource;
 mod run;
 mod scope;

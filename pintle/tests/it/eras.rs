@@ -104,6 +104,26 @@ impl Client {
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
+    /// Calls a tool while another request is running; both must be answered, in any order.
+    pub(crate) async fn tool_while(&mut self, name: &str, running: i64) -> String {
+        let id = self.send("tools/call", json!({"name": name})).await;
+        let mut told = String::new();
+        let mut open = vec![id, running];
+        while !open.is_empty() {
+            let message = self.recv().await;
+            match message.get("id").and_then(Value::as_i64) {
+                Some(found) => {
+                    open.retain(|id| *id != found);
+                    if found == id {
+                        told = message["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+                    }
+                }
+                None => self.heard.push_back(message),
+            }
+        }
+        told
+    }
+
     /// Sends a request in the era's clothes; returns its id.
     pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> i64 {
         if self.is_stateless() {

@@ -5,3 +5,4 @@ mod eras;
 mod raw;
 mod server_both_eras;
 mod server_elicit;
+mod server_telling;
