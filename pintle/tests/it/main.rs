@@ -7,9 +7,15 @@
 )]
 
 #[cfg(feature = "server")]
+mod eras;
+#[cfg(feature = "server")]
 mod raw;
 #[cfg(feature = "server")]
 mod server_both_eras;
+#[cfg(feature = "server")]
+mod server_elicit;
+#[cfg(feature = "server")]
+mod server_telling;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
