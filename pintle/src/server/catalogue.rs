@@ -33,11 +33,15 @@ impl Catalogue {
             || self.templates.iter().any(|route| !route.completers.is_empty())
     }
 
-    /// The template that fits this URI best.
-    pub(crate) fn template(&self, uri: &str) -> Option<&Arc<TemplateRoute>> {
+    /// The template that fits this URI best, of those that are seen.
+    pub(crate) fn template(
+        &self,
+        uri: &str,
+        sees: impl Fn(&TemplateRoute) -> bool,
+    ) -> Option<&Arc<TemplateRoute>> {
         let fitting = self.templates.iter().filter_map(|route| {
             let template = route.template.as_ref()?;
-            template.matches(uri).map(|_| (template.rank(), route))
+            (template.matches(uri).is_some() && sees(route)).then(|| (template.rank(), route))
         });
         fitting.min_by_key(|(rank, _)| *rank).map(|(_, route)| route)
     }

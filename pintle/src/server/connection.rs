@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    Cx, Server,
+    Caller, Cx, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
     port::{Port, Said},
@@ -110,9 +110,9 @@ impl Connection {
     }
 
     /// Whom the other side is known to be, and what is known of it.
-    pub(crate) fn known(mut self, principal: Option<Box<str>>, extensions: Extensions) -> Self {
-        self.principal = principal;
-        self.extensions = Arc::new(extensions);
+    pub(crate) fn known(mut self, caller: Caller) -> Self {
+        self.principal = caller.principal;
+        self.extensions = Arc::new(caller.extensions);
         self
     }
 

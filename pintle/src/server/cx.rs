@@ -143,10 +143,6 @@ impl Cx {
         Scope { peer: self.peer(), principal: self.principal(), extensions: &self.0.extensions }
     }
 
-    pub(crate) fn call(&self) -> &Call {
-        &self.0.call
-    }
-
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.0.state
     }

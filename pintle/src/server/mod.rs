@@ -1,6 +1,8 @@
 //! Building and running servers.
 
+mod caller;
 mod catalogue;
+mod complete;
 mod completion;
 mod connection;
 #[cfg(feature = "logging")]
@@ -51,7 +53,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
-pub use completion::Partial;
+pub use caller::Caller;
+pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
 pub use elicit::Elicited;
 pub use fault::{RequestError, ToolError};
@@ -415,9 +418,14 @@ impl Server {
 
     /// Serves one connection in a task of its own.
     pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
+        self.serve_to(transport, Caller::new())
+    }
+
+    /// The same, for somebody who is known.
+    pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.check()?;
         let stop = Arc::new(Stop::default());
-        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone());
+        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone()).known(caller);
         Ok(Serving::new(tokio::spawn(connection), stop))
     }
 

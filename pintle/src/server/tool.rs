@@ -11,7 +11,10 @@ use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Cx, Form, Handler, Next, completion::Completers};
+use super::{
+    Cx, Form, Handler, Next,
+    completion::{Completers, IntoValues},
+};
 
 /// A tool and the function behind it, not yet part of a server.
 ///
@@ -162,7 +165,7 @@ impl ToolRoute {
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
         self

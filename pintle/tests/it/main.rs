@@ -13,8 +13,12 @@ mod raw;
 #[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
+mod server_completion;
+#[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
+mod server_filters;
+#[cfg(feature = "logging")]
 mod server_telling;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
