@@ -9,10 +9,13 @@ mod dispatch;
 mod ears;
 mod fault;
 mod handler;
+mod keepalive;
 mod layer;
 mod lists;
 mod port;
 mod prompt;
+mod questions;
+mod queue;
 mod resource;
 mod run;
 mod scope;
@@ -418,14 +421,9 @@ impl Server {
         &self.0.ears
     }
 
-    pub(crate) fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let handlers = self.0.notified.read().unwrap_or_else(PoisonError::into_inner);
-        let handler = handlers.get(&*notification.method)?.clone();
-        Some(handler(notification, peer))
+    /// Who handles notifications of this name. Called by whoever asked, so that nothing is locked meanwhile.
+    fn hears(&self, method: &str) -> Option<Arc<OnNotification>> {
+        self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
     }
 
     /// Makes another state of the present one.

@@ -3,3 +3,13 @@
 
 mod raw;
 mod server_both_eras;
+mod stress_ask;
+mod stress_changes;
+mod stress_end;
+mod stress_groups;
+mod stress_jam;
+mod stress_keepalive;
+mod stress_load;
+mod stress_panic;
+mod stress_pipe;
+mod stress_rivals;
