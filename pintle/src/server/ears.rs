@@ -91,7 +91,10 @@ impl Ear {
         news.extend(
             std::mem::take(&mut heard.updated).into_iter().map(|uri| News::One(Change::Resource(uri))),
         );
-        heard.waker = Some(cx.waker().clone());
+        match &mut heard.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
         news
     }
 }

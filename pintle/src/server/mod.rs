@@ -15,12 +15,15 @@ mod elicit;
 mod fault;
 mod form;
 mod handler;
+mod keepalive;
 mod layer;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
 mod port;
 mod prompt;
+mod questions;
+mod queue;
 mod rate;
 mod resource;
 mod run;
@@ -457,14 +460,9 @@ impl Server {
         &self.0.forms
     }
 
-    pub(crate) fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let handlers = self.0.notified.read().unwrap_or_else(PoisonError::into_inner);
-        let handler = handlers.get(&*notification.method)?.clone();
-        Some(handler(notification, peer))
+    /// Who handles notifications of this name. Called by whoever asked, so that nothing is locked meanwhile.
+    fn hears(&self, method: &str) -> Option<Arc<OnNotification>> {
+        self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
     }
 
     /// Makes another state of the present one.

@@ -20,6 +20,26 @@ mod server_elicit;
 mod server_filters;
 #[cfg(feature = "logging")]
 mod server_telling;
+#[cfg(feature = "server")]
+mod stress_ask;
+#[cfg(feature = "server")]
+mod stress_changes;
+#[cfg(feature = "server")]
+mod stress_end;
+#[cfg(feature = "server")]
+mod stress_groups;
+#[cfg(feature = "server")]
+mod stress_jam;
+#[cfg(feature = "server")]
+mod stress_keepalive;
+#[cfg(feature = "server")]
+mod stress_load;
+#[cfg(feature = "server")]
+mod stress_panic;
+#[cfg(feature = "server")]
+mod stress_pipe;
+#[cfg(feature = "server")]
+mod stress_rivals;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
