@@ -129,7 +129,10 @@ async fn progress_and_logs_come_in_order_and_before_the_result() {
         pipe.say(message).await;
         for n in 0..500 {
             let line = pipe.hear().await;
-            assert_eq!((&line["params"]["progress"], &line["params"]["progressToken"]), (&json!(f64::from(n)), &json!(id)));
+            assert_eq!(
+                (&line["params"]["progress"], &line["params"]["progressToken"]),
+                (&json!(f64::from(n)), &json!(id))
+            );
             let line = pipe.hear().await;
             assert_eq!(line["params"]["data"], n);
         }
