@@ -1,5 +1,7 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+#[cfg(feature = "server")]
+pub mod directory;
 mod error;
 #[cfg(feature = "server")]
 pub mod server;
@@ -9,6 +11,8 @@ pub mod uri;
 pub use error::{Error, Result};
 #[cfg(feature = "server")]
 pub use server::Server;
+#[cfg(feature = "logging")]
+pub use server::logging;
 
 pub use pintle_proto as proto;
 pub use pintle_types as types;

@@ -159,6 +159,8 @@ impl Service {
     /// Changes what the server can do, for requests from now on.
     pub fn set_capabilities(&mut self, capabilities: ServerCapabilities) {
         self.capabilities = capabilities;
+        // What a client is told depends on them.
+        self.acquaintances = Arc::default();
     }
 
     /// What it calls itself.
@@ -243,10 +245,25 @@ impl Service {
     /// The names of all revisions, for a client that named another.
     pub(super) fn unsupported(&self, requested: &str) -> RpcError {
         let supported: Vec<_> = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
-        let said =
-            format!("unsupported protocol version: `{requested}`; use one of `{}`", supported.join("`, `"));
+        let said = format!("unsupported protocol version: `{requested}`: {}", self.ways());
         RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, said)
             .with_data(&UnsupportedVersionData::new(supported, requested))
+    }
+
+    /// How a client gets an answer here, whichever era it is of.
+    pub(super) fn ways(&self) -> String {
+        let names = |stateless: bool| {
+            let era = self.revisions.iter().filter(|revision| revision.is_stateless() == stateless);
+            era.map(|revision| format!("`{revision}`")).collect::<Vec<_>>().join(", ")
+        };
+        let (alone, opened) = (names(true), names(false));
+        match (alone.is_empty(), opened.is_empty()) {
+            (_, true) => format!("name one of {alone} in `_meta`"),
+            (true, false) => format!("send `initialize` with one of {opened}"),
+            (false, false) => {
+                format!("name one of {alone} in `_meta`, or send `initialize` with one of {opened}")
+            }
+        }
     }
 
     /// The answer to `server/discover`, without what every stateless result has.

@@ -33,9 +33,16 @@ impl Catalogue {
             || self.templates.iter().any(|route| !route.completers.is_empty())
     }
 
-    /// The template that fits this URI best.
-    pub(crate) fn template(&self, uri: &str) -> Option<&Arc<TemplateRoute>> {
-        let fitting = self.templates.iter().filter(|route| route.template.matches(uri).is_some());
-        fitting.max_by_key(|route| route.template.rank())
+    /// The template that fits this URI best, of those that are seen.
+    pub(crate) fn template(
+        &self,
+        uri: &str,
+        sees: impl Fn(&TemplateRoute) -> bool,
+    ) -> Option<&Arc<TemplateRoute>> {
+        let fitting = self.templates.iter().filter_map(|route| {
+            let template = route.template.as_ref()?;
+            (template.matches(uri).is_some() && sees(route)).then(|| (template.rank(), route))
+        });
+        fitting.min_by_key(|(rank, _)| *rank).map(|(_, route)| route)
     }
 }

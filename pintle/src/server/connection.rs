@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    Cx, OnNotification, Server,
+    Caller, Cx, OnNotification, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
     keepalive::{Keepalive, Silence},
@@ -135,9 +135,9 @@ impl Connection {
     }
 
     /// Whom the other side is known to be, and what is known of it.
-    pub(crate) fn known(mut self, principal: Option<Box<str>>, extensions: Extensions) -> Self {
-        self.principal = principal;
-        self.extensions = Arc::new(extensions);
+    pub(crate) fn known(mut self, caller: Caller) -> Self {
+        self.principal = caller.principal;
+        self.extensions = Arc::new(caller.extensions);
         self
     }
 
@@ -475,13 +475,18 @@ impl Connection {
         };
         let mut run = Run::new(handling, cx, state.settings.timeout);
         if let Poll::Ready(outcome) = Pin::new(&mut run).poll(task) {
+            let last = run.last_words();
             drop(run);
             self.hear_out(call.ticket());
+            last.into_iter().for_each(|line| self.send(line));
             return self.finish(state, &call, outcome);
         }
         let running = call.clone();
         let task = self.tasks.spawn(async move {
             let outcome = (&mut run).await;
+            for line in run.last_words() {
+                port.say(Said::Notice(line)).await;
+            }
             drop(run);
             port.say(Said::Done(call, outcome)).await;
         });

@@ -1,21 +1,30 @@
 //! Building and running servers.
 
+mod caller;
 mod catalogue;
+mod complete;
 mod completion;
 mod connection;
+#[cfg(feature = "logging")]
+mod current;
 mod custom;
 mod cx;
 mod dispatch;
 mod ears;
+mod elicit;
 mod fault;
+mod form;
 mod handler;
 mod keepalive;
 mod layer;
 mod lists;
+#[cfg(feature = "logging")]
+pub mod logging;
 mod port;
 mod prompt;
 mod questions;
 mod queue;
+mod rate;
 mod resource;
 mod run;
 mod scope;
@@ -47,9 +56,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
-pub use completion::Partial;
+pub use caller::Caller;
+pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
+pub use elicit::Elicited;
 pub use fault::{RequestError, ToolError};
+pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
 pub use layer::Next;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
@@ -68,6 +80,7 @@ use self::{
     custom::CustomMethod,
     dispatch::Start,
     ears::Ears,
+    form::Forms,
     scope::Filter,
     serving::Stop,
     state::{Settings, State},
@@ -99,6 +112,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     state: RwLock<Arc<State>>,
     ears: Ears,
+    forms: Forms,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
 }
 
@@ -122,6 +136,7 @@ impl Server {
         Self(Arc::new(Shared {
             state: RwLock::new(Arc::new(state)),
             ears: Ears::default(),
+            forms: Forms::default(),
             notified: RwLock::default(),
         }))
     }
@@ -343,6 +358,9 @@ impl Server {
     /// Adds a prompt while the server runs.
     pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
         let name = route.prompt.name.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
         let added = self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.add(&name, route));
         taken(added, "prompt", &name)
     }
@@ -355,6 +373,9 @@ impl Server {
     /// Adds a resource while the server runs.
     pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
         let uri = route.resource.uri.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
         let added = self.catalogue(Change::Resources, |catalogue| catalogue.resources.add(&uri, route));
         taken(added, "resource", &uri)
     }
@@ -400,10 +421,24 @@ impl Server {
 
     /// Serves one connection in a task of its own.
     pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
+        self.serve_to(transport, Caller::new())
+    }
+
+    /// The same, for somebody who is known.
+    pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.check()?;
         let stop = Arc::new(Stop::default());
-        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone());
+        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone()).known(caller);
         Ok(Serving::new(tokio::spawn(connection), stop))
+    }
+
+    /// Serves the process's own standard streams until the client hangs up.
+    ///
+    /// Nothing else reaches the wire: what the process prints goes to its standard error.
+    #[cfg(feature = "stdio")]
+    pub async fn serve_stdio(&self) -> Result<()> {
+        let limit = self.state().service.bounds().message_bytes;
+        self.serve(crate::transport::Stdio::new()?.limit(limit))?.wait().await.map(drop)
     }
 
     /// A connection to this server from within the process: give it to a client.
@@ -419,6 +454,10 @@ impl Server {
 
     pub(crate) fn ears(&self) -> &Ears {
         &self.0.ears
+    }
+
+    pub(crate) fn forms(&self) -> &Forms {
+        &self.0.forms
     }
 
     /// Who handles notifications of this name. Called by whoever asked, so that nothing is locked meanwhile.

@@ -61,6 +61,11 @@ impl Port {
         self.said.try_send((self.ticket, said)).is_ok()
     }
 
+    /// Whether something could be said at once.
+    pub(crate) fn has_room(&self) -> bool {
+        self.said.capacity() > 0
+    }
+
     /// Sends a question and waits for its answer.
     pub(crate) async fn ask(&self, request: InputRequest) -> Result<RawObject, AskError> {
         let (tx, rx) = oneshot::channel();

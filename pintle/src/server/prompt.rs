@@ -9,7 +9,13 @@ use pintle_types::{
     },
 };
 
-use super::{Cx, Next, RequestError, completion::Completers};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{
+    Cx, Form, Next, RequestError,
+    completion::{Completers, IntoValues},
+};
 
 /// A prompt and the function behind it, not yet part of a server.
 ///
@@ -28,6 +34,9 @@ pub struct PromptRoute {
     pub(crate) prompt: Prompt,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
+    /// The values that some arguments may have.
+    pub(crate) allowed: BTreeMap<String, Vec<String>>,
+    pub(crate) faults: Vec<String>,
 }
 
 /// What was filled in: argument names and their texts.
@@ -55,7 +64,13 @@ where
             }
         })
     });
-    PromptRoute { prompt: Prompt::new(name), next, completers: Completers::default() }
+    PromptRoute {
+        prompt: Prompt::new(name),
+        next,
+        completers: Completers::default(),
+        allowed: BTreeMap::new(),
+        faults: Vec::new(),
+    }
 }
 
 fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
@@ -68,6 +83,16 @@ fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
         .filter(|argument| argument.required == Some(true) && !arguments.contains_key(&argument.name))
         .map(|argument| format!("`{}`", argument.name));
     let missing: Vec<_> = missing.collect();
+    let other = known.into_iter().flat_map(|route| &route.allowed).find_map(|(name, allowed)| {
+        arguments.get(name).filter(|value| !allowed.contains(value)).map(|value| (name, value, allowed))
+    });
+    if let Some((name, value, allowed)) = other {
+        let shown: String = value.chars().take(80).collect();
+        let allowed = allowed.join("`, `");
+        return Err(RpcError::invalid_params(format!(
+            "`{name}` is `{shown}` and should be one of `{allowed}`"
+        )));
+    }
     if missing.is_empty() {
         return Ok(arguments);
     }
@@ -109,6 +134,15 @@ impl PromptRoute {
         self
     }
 
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the prompt `{}` asks for what it cannot: {error}", self.prompt.name));
+        }
+        self
+    }
+
     /// A picture of it.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
@@ -123,12 +157,25 @@ impl PromptRoute {
         self
     }
 
+    /// The only values that an argument may have. They complete it too.
+    #[must_use]
+    pub fn argument_values<T: Into<String>>(
+        mut self,
+        argument: impl Into<String>,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let (argument, values) = (argument.into(), values.into_iter().map(Into::into).collect::<Vec<_>>());
+        self.completers.add_values(argument.clone(), values.clone());
+        self.allowed.insert(argument, values);
+        self
+    }
+
     /// Completes the values of one argument.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
         self

@@ -5,11 +5,16 @@ use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
     schema::{Icon, Tool, ToolAnnotations},
 };
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Cx, Handler, Next, completion::Completers};
+use super::{
+    Cx, Form, Handler, Next,
+    completion::{Completers, IntoValues},
+};
 
 /// A tool and the function behind it, not yet part of a server.
 ///
@@ -132,6 +137,15 @@ impl ToolRoute {
         self
     }
 
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the tool `{}` asks for what it cannot: {error}", self.tool.name));
+        }
+        self
+    }
+
     /// A picture of it.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
@@ -151,7 +165,7 @@ impl ToolRoute {
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
         self

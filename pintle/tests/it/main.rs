@@ -1,15 +1,53 @@
 //! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
-#![allow(missing_docs, reason = "tests")]
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "clippy's exemption for tests does not reach their helpers"
+)]
 
+#[cfg(feature = "server")]
+mod eras;
+#[cfg(feature = "server")]
 mod raw;
+#[cfg(feature = "server")]
 mod server_both_eras;
+#[cfg(feature = "server")]
+mod server_completion;
+#[cfg(feature = "server")]
+mod server_elicit;
+#[cfg(feature = "server")]
+mod server_filters;
+#[cfg(feature = "logging")]
+mod server_telling;
+#[cfg(feature = "server")]
 mod stress_ask;
+#[cfg(feature = "server")]
 mod stress_changes;
+#[cfg(feature = "server")]
 mod stress_end;
+#[cfg(feature = "server")]
 mod stress_groups;
+#[cfg(feature = "server")]
 mod stress_jam;
+#[cfg(feature = "server")]
 mod stress_keepalive;
+#[cfg(feature = "server")]
 mod stress_load;
+#[cfg(feature = "server")]
 mod stress_panic;
+#[cfg(feature = "server")]
 mod stress_pipe;
+#[cfg(feature = "server")]
 mod stress_rivals;
+#[cfg(all(unix, feature = "child"))]
+mod transport_child;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
+mod transport_helper;
+mod transport_kit;
+mod transport_record;
+#[cfg(feature = "net")]
+mod transport_socket;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
+mod transport_stdio;
+mod transport_verbs;
