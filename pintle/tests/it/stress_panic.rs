@@ -141,7 +141,9 @@ async fn nothing_that_panics_ends_the_connection() {
         pipe.say(message).await;
         let answer = pipe.hear().await;
         assert_eq!(answer["id"], id, "{answer}");
-        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        // Who types on is not bothered with a completer that fails.
+        let empty = answer["result"]["completion"]["values"] == json!([]);
+        assert!(empty || answer["error"]["code"] == -32603, "{answer}");
         assert!(!answer.to_string().contains("fails"), "what was said is for the log: {answer}");
     }
     for method in ["notifications/sync", "notifications/later"] {
