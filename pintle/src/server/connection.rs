@@ -154,7 +154,9 @@ impl Connection {
                     Ok(relieved) => busy |= relieved,
                     // Who has hung up need not read either.
                     Err(error) => {
-                        return Poll::Ready(self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(*ended)));
+                        return Poll::Ready(
+                            self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(*ended)),
+                        );
                     }
                 }
             }
@@ -186,7 +188,9 @@ impl Connection {
             }
             Poll::Ready(()) => {
                 // One who takes what had to wait for it is there. That a write succeeds says nothing by itself.
-                if std::mem::take(&mut self.stuck) && let Some(keepalive) = &mut self.keepalive {
+                if std::mem::take(&mut self.stuck)
+                    && let Some(keepalive) = &mut self.keepalive
+                {
                     keepalive.heard();
                 }
                 let relieved = self.is_full();
@@ -201,7 +205,11 @@ impl Connection {
     fn poll_said(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
         while taken < TURN && !self.is_full() {
-            let Poll::Ready(Some((ticket, said))) = self.said.poll_recv(cx) else { break };
+            // Taken without a waker as long as there is something: the runtime counts each poll, and a task that polls
+            // too often is sent away before it has written.
+            let Some((ticket, said)) = self.said.try_recv().ok().or_else(|| self.poll_next_said(cx)) else {
+                break;
+            };
             self.heed(ticket, said);
             taken += 1;
         }
@@ -210,6 +218,13 @@ impl Connection {
             self.take_back(&ids);
         }
         taken > 0
+    }
+
+    fn poll_next_said(&mut self, cx: &mut Context<'_>) -> Option<(Option<Ticket>, Said)> {
+        match self.said.poll_recv(cx) {
+            Poll::Ready(said) => said,
+            Poll::Pending => None,
+        }
     }
 
     fn heed(&mut self, ticket: Option<Ticket>, said: Said) {
@@ -356,7 +371,9 @@ impl Connection {
             }
             taken += 1;
         }
-        if taken > 0 && let Some(keepalive) = &mut self.keepalive {
+        if taken > 0
+            && let Some(keepalive) = &mut self.keepalive
+        {
             keepalive.heard();
         }
         Ok(taken > 0)
@@ -430,8 +447,7 @@ impl Connection {
 
     /// Begins a call, unless others come first.
     fn admit(&mut self, state: &Arc<State>, call: Call, cx: &mut Context<'_>) {
-        let at_once =
-            self.queue.is_empty() && !self.is_full() && self.running.len() < state.settings.running;
+        let at_once = self.queue.is_empty() && !self.is_full() && self.running.len() < state.settings.running;
         if at_once {
             return self.begin(state, call, cx);
         }

@@ -163,19 +163,16 @@ impl Cx {
         if !self.wants_progress() {
             return;
         }
-        let now = {
+        {
+            // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
             let mut telling = self.telling();
-            let now = self.0.port.has_room() && telling.progress.take();
-            let held = telling.held.as_ref().map(|held| held.done);
-            if now {
-                telling.held = None;
-            } else if held.is_none_or(|held| done > held) {
+            let told = telling.progress.take()
+                && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
+            if told {
+                telling.held.take_if(|held| held.done <= done);
+            } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
                 telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
             }
-            now
-        };
-        if now {
-            self.say(self.0.call.progress(done, total, message)).await;
         }
         // A handler that does nothing but report lets others have their turn.
         tokio::task::coop::consume_budget().await;

@@ -62,8 +62,18 @@ impl Port {
     }
 
     /// Whether something could be said at once.
+    #[cfg(feature = "logging")]
     pub(crate) fn has_room(&self) -> bool {
         self.said.capacity() > 0
+    }
+
+    /// Makes a notification and sends it, if there is room for it. `false` if not, and then it is not made either.
+    pub(crate) fn try_notice(&self, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+        let Ok(room) = self.said.try_reserve() else { return false };
+        if let Some(line) = make() {
+            room.send((self.ticket, Said::Notice(line.into())));
+        }
+        true
     }
 
     /// Sends a question and waits for its answer.
