@@ -2,6 +2,7 @@
 
 mod caller;
 mod catalogue;
+mod changes;
 mod complete;
 mod completion;
 mod connection;
@@ -16,6 +17,7 @@ mod fault;
 mod form;
 mod handler;
 mod layer;
+mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
@@ -37,14 +39,11 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Once, PoisonError, RwLock},
     time::Duration,
 };
 
-use pintle_proto::{
-    Limits, Peer, Revision,
-    server::{Change, Service},
-};
+use pintle_proto::{Limits, Peer, Revision, server::Service};
 use pintle_types::{
     Notification, RpcError,
     schema::{Icon, Implementation, Tool},
@@ -83,7 +82,7 @@ use self::{
     state::{Settings, State},
 };
 use crate::{
-    Error, Result,
+    AboutTools, Error, Result,
     transport::{Memory, Transport, memory},
 };
 
@@ -110,6 +109,8 @@ struct Shared {
     state: RwLock<Arc<State>>,
     ears: Ears,
     forms: Forms,
+    /// Lints are told when the first connection is served, not with each.
+    linted: Once,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
 }
 
@@ -134,6 +135,7 @@ impl Server {
             state: RwLock::new(Arc::new(state)),
             ears: Ears::default(),
             forms: Forms::default(),
+            linted: Once::new(),
             notified: RwLock::default(),
         }))
     }
@@ -144,10 +146,22 @@ impl Server {
         self.noting(|server| server.add_tool(route))
     }
 
+    /// Adds several tools.
+    #[must_use]
+    pub fn tools(self, routes: impl IntoIterator<Item = ToolRoute>) -> Self {
+        self.noting(|server| server.extend_tools(routes))
+    }
+
     /// Adds a prompt.
     #[must_use]
     pub fn prompt(self, route: PromptRoute) -> Self {
         self.noting(|server| server.add_prompt(route))
+    }
+
+    /// Adds several prompts.
+    #[must_use]
+    pub fn prompts(self, routes: impl IntoIterator<Item = PromptRoute>) -> Self {
+        self.noting(|server| server.extend_prompts(routes))
     }
 
     /// Adds a resource.
@@ -156,10 +170,22 @@ impl Server {
         self.noting(|server| server.add_resource(route))
     }
 
+    /// Adds several resources.
+    #[must_use]
+    pub fn resources(self, routes: impl IntoIterator<Item = ResourceRoute>) -> Self {
+        self.noting(|server| server.extend_resources(routes))
+    }
+
     /// Adds a family of resources.
     #[must_use]
     pub fn template(self, route: TemplateRoute) -> Self {
         self.noting(|server| server.add_template(route))
+    }
+
+    /// Adds several families of resources.
+    #[must_use]
+    pub fn templates(self, routes: impl IntoIterator<Item = TemplateRoute>) -> Self {
+        self.noting(|server| server.extend_templates(routes))
     }
 
     /// Tells every client how to use the server.
@@ -337,75 +363,24 @@ impl Server {
         self
     }
 
-    /// Adds a tool while the server runs; clients that want to know are told.
-    pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
-        let name = route.tool.name.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Tools, |catalogue| catalogue.tools.add(&name, route));
-        taken(added, "tool", &name)
-    }
-
-    /// Takes a tool away. `false` if there is none of that name.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.catalogue(Change::Tools, |catalogue| catalogue.tools.remove(name))
-    }
-
-    /// Adds a prompt while the server runs.
-    pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
-        let name = route.prompt.name.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.add(&name, route));
-        taken(added, "prompt", &name)
-    }
-
-    /// Takes a prompt away. `false` if there is none of that name.
-    pub fn remove_prompt(&self, name: &str) -> bool {
-        self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.remove(name))
-    }
-
-    /// Adds a resource while the server runs.
-    pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
-        let uri = route.resource.uri.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Resources, |catalogue| catalogue.resources.add(&uri, route));
-        taken(added, "resource", &uri)
-    }
-
-    /// Takes a resource away. `false` if there is none of that URI.
-    pub fn remove_resource(&self, uri: &str) -> bool {
-        self.catalogue(Change::Resources, |catalogue| catalogue.resources.remove(uri))
-    }
-
-    /// Adds a family of resources while the server runs.
-    pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
-        let uri = route.described.uri_template.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Resources, |catalogue| catalogue.templates.add(&uri, route));
-        taken(added, "resource template", &uri)
-    }
-
-    /// Takes a family of resources away. `false` if there is none of that template.
-    pub fn remove_template(&self, uri_template: &str) -> bool {
-        self.catalogue(Change::Resources, |catalogue| catalogue.templates.remove(uri_template))
-    }
-
-    /// Tells whoever watches it that a resource holds something else now.
-    pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
-        self.0.ears.tell(&Change::Resource(uri.into()));
-    }
-
-    /// The tools that fit a question about them, for example `|tool| tool.annotations.…`.
-    pub fn tools_where(&self, fits: impl Fn(&Tool) -> bool) -> Vec<Tool> {
+    /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
+    /// `|tool: &Tool| tool.output_schema.is_some()`.
+    pub fn tools_where(&self, query: impl AboutTools) -> Vec<Tool> {
         let state = self.state();
-        state.catalogue.tools.iter().map(|route| &route.tool).filter(|tool| fits(tool)).cloned().collect()
+        state
+            .catalogue
+            .tools
+            .iter()
+            .map(|route| &route.tool)
+            .filter(|tool| query.wants(tool))
+            .cloned()
+            .collect()
+    }
+
+    /// What works but could be better: tools without a description, tags that are said twice, dependencies that are
+    /// not there. [`serve`](Self::serve) writes them to the log.
+    pub fn lint(&self) -> Vec<String> {
+        lint::lint(&self.state().catalogue)
     }
 
     /// Whether everything that was registered is as it should be.
@@ -424,6 +399,7 @@ impl Server {
     /// The same, for somebody who is known.
     pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.check()?;
+        self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));
         let stop = Arc::new(Stop::default());
         let connection = Connection::new(self.clone(), Box::new(transport), stop.clone()).known(caller);
         Ok(Serving::new(tokio::spawn(connection), stop))
@@ -467,17 +443,6 @@ impl Server {
         value
     }
 
-    fn catalogue(&self, told: Change, change: impl FnOnce(&mut Catalogue) -> bool) -> bool {
-        let changed = self.change(|state| {
-            state.catalogue.printed = Default::default();
-            change(&mut state.catalogue)
-        });
-        if changed {
-            self.0.ears.tell(&told);
-        }
-        changed
-    }
-
     fn noting(self, add: impl FnOnce(&Self) -> Result<()>) -> Self {
         if let Err(error) = add(&self) {
             self.change(|state| state.faults.push(error.to_string()));
@@ -501,14 +466,6 @@ impl Server {
     fn setting(self, change: impl FnOnce(&mut Settings)) -> Self {
         self.change(|state| change(&mut state.settings));
         self
-    }
-}
-
-fn taken(added: bool, kind: &str, name: &str) -> Result<()> {
-    if added {
-        Ok(())
-    } else {
-        Err(Error::misuse(format!("there is a {kind} `{name}` already: choose another name")))
     }
 }
 

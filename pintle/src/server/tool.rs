@@ -15,6 +15,7 @@ use super::{
     Cx, Form, Handler, Next,
     completion::{Completers, IntoValues},
 };
+use crate::{ToolTraits, tool_traits};
 
 /// A tool and the function behind it, not yet part of a server.
 ///
@@ -113,14 +114,14 @@ impl ToolRoute {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.annotations().read_only_hint = Some(true);
-        self
+        self.agreeing()
     }
 
     /// It may destroy something; `false` says that it only adds.
     #[must_use]
     pub fn destructive(mut self, destructive: bool) -> Self {
         self.annotations().destructive_hint = Some(destructive);
-        self
+        self.agreeing()
     }
 
     /// Calling it twice with the same arguments is as good as once.
@@ -156,8 +157,27 @@ impl ToolRoute {
     /// Anything else that clients may want to know.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
-        self.tool.meta = Some(meta);
+        self.tool.meta.get_or_insert_default().as_object_mut().extend(meta.into_object());
         self
+    }
+
+    /// What else is worth knowing of it.
+    #[must_use]
+    pub fn traits(mut self, traits: ToolTraits) -> Self {
+        match serde_json::to_value(traits) {
+            Ok(traits) => drop(self.tool.meta.get_or_insert_default().insert(tool_traits::KEY, traits)),
+            Err(error) => {
+                self.faults.push(format!("the traits of `{}` cannot be printed: {error}", self.tool.name))
+            }
+        }
+        self
+    }
+
+    /// A word to find it by.
+    #[must_use]
+    pub fn tag(self, tag: impl Into<String>) -> Self {
+        let traits = ToolTraits::of(&self.tool).tag(tag);
+        self.traits(traits)
     }
 
     /// Completes the values of one argument. Clients see it if the server turned tool completion on.
@@ -181,6 +201,18 @@ impl ToolRoute {
         <L::Service as Service<Cx>>::Future: Send + 'static,
     {
         self.next = self.next.wrapped(layer);
+        self
+    }
+
+    /// Finds hints that contradict each other.
+    fn agreeing(mut self) -> Self {
+        let hints = self.annotations();
+        if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
+            let name = &self.tool.name;
+            self.faults.push(format!(
+                "the tool `{name}` is said to be read-only and destructive: it cannot be both"
+            ));
+        }
         self
     }
 

@@ -4,6 +4,7 @@
 mod eras;
 mod raw;
 mod server_both_eras;
+mod server_catalogue;
 mod server_completion;
 mod server_elicit;
 mod server_filters;
