@@ -10,6 +10,7 @@ mod connection;
 mod current;
 mod custom;
 mod cx;
+mod directory;
 mod dispatch;
 mod ears;
 mod elicit;
@@ -30,6 +31,7 @@ mod scope;
 mod seal;
 mod serving;
 mod shelf;
+mod source;
 mod state;
 mod template;
 mod tool;
@@ -67,6 +69,7 @@ pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::{Ended, Serving};
+pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
 
@@ -83,6 +86,7 @@ use self::{
 };
 use crate::{
     AboutTools, Error, Result,
+    directory::Directory,
     transport::{Memory, Transport, memory},
 };
 
@@ -186,6 +190,23 @@ impl Server {
     #[must_use]
     pub fn templates(self, routes: impl IntoIterator<Item = TemplateRoute>) -> Self {
         self.noting(|server| server.extend_templates(routes))
+    }
+
+    /// Adds resources that come and go by themselves. They are read after those that were added one by one, and
+    /// before templates.
+    #[must_use]
+    pub fn source(self, source: impl ResourceSource) -> Self {
+        self.change(|state| state.catalogue.sources.push(Arc::new(source)));
+        self
+    }
+
+    /// Adds the files of a directory, and nothing outside of it whatever a URI says.
+    ///
+    /// Say [`resource_updated`](Self::resource_updated) or [`resources_changed`](Self::resources_changed) when you know
+    /// that a file changed: nobody watches the disk.
+    #[must_use]
+    pub fn directory(self, directory: Directory) -> Self {
+        self.source(directory)
     }
 
     /// Tells every client how to use the server.

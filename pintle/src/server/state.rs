@@ -78,7 +78,9 @@ impl State {
             prompts.list_changed = Some(true);
             can.prompts = Some(prompts);
         }
-        if settings.expected.resources || !catalogue.resources.is_empty() || !catalogue.templates.is_empty() {
+        let no_resources =
+            catalogue.resources.is_empty() && catalogue.templates.is_empty() && catalogue.sources.is_empty();
+        if settings.expected.resources || !no_resources {
             let mut resources = ResourcesCapability::default();
             resources.list_changed = Some(true);
             resources.subscribe = Some(true);

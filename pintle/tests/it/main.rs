@@ -8,4 +8,5 @@ mod server_catalogue;
 mod server_completion;
 mod server_elicit;
 mod server_filters;
+mod server_sources;
 mod server_telling;
