@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    Caller, Cx, Server,
+    Caller, Cx, Notice, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
     port::{Port, Said},
@@ -221,6 +221,11 @@ impl Connection {
                 }
             }
         }
+        while self.unwritten < FULL
+            && let Some(notice) = self.ear.take_notice()
+        {
+            self.pass_on(&notice);
+        }
         // A slow reader is told when it has read; until then what it has missed is merged.
         while self.unwritten < FULL {
             let mut listeners =
@@ -228,6 +233,26 @@ impl Connection {
             let Some(line) = listeners.find_map(Listener::next_notice) else { break };
             self.send(line.into());
         }
+    }
+
+    /// Says what an extension has to say to those who want to hear it.
+    fn pass_on(&mut self, notice: &Notice) {
+        let params = RawObject::from_serialize(&notice.params).ok();
+        let mut lines = Vec::new();
+        for (_, listener) in self.listens.values() {
+            if notice.is_for(listener.grants(&notice.member)) {
+                lines.push(listener.tell(&notice.method, params.as_ref()));
+            }
+        }
+        let state = self.server.state();
+        let declared = self.engine.peer().is_some_and(|peer| {
+            let mut extensions = state.service.extensions().iter();
+            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
+        });
+        if declared && let Some(listener) = self.engine.listener() {
+            lines.push(listener.tell(&notice.method, params.as_ref()));
+        }
+        lines.into_iter().for_each(|line| self.send(line.into()));
     }
 
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {

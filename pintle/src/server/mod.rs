@@ -14,6 +14,7 @@ mod directory;
 mod dispatch;
 mod ears;
 mod elicit;
+mod extension;
 mod fault;
 mod form;
 mod handler;
@@ -58,6 +59,7 @@ pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
 pub use elicit::Elicited;
+pub use extension::{Extension, Installation, Notice};
 pub use fault::{RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
@@ -380,8 +382,12 @@ impl Server {
     {
         let handler: Arc<OnNotification> =
             Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
-        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), handler);
+        self.hear(name.into(), handler);
         self
+    }
+
+    fn hear(&self, name: String, handler: Arc<OnNotification>) {
+        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name, handler);
     }
 
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as

@@ -7,6 +7,7 @@ mod server_both_eras;
 mod server_catalogue;
 mod server_completion;
 mod server_elicit;
+mod server_extensions;
 mod server_filters;
 mod server_sources;
 mod server_telling;
