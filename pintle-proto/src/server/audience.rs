@@ -103,6 +103,11 @@ impl Listener {
         self.updated = self.watched.iter().cloned().collect();
     }
 
+    /// Forgets what changed and is not to be told.
+    pub fn withhold(&mut self, hidden: impl Fn(&str) -> bool) {
+        self.updated.retain(|uri| !hidden(uri));
+    }
+
     /// The next notification to send, lists first.
     pub fn next_notice(&mut self) -> Option<Vec<u8>> {
         let list = [

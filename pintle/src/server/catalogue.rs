@@ -6,8 +6,8 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use super::{
-    prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource, template::TemplateRoute,
-    tool::ToolRoute,
+    Entry, prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource,
+    template::TemplateRoute, tool::ToolRoute,
 };
 
 /// All that a server has to offer.
@@ -65,6 +65,19 @@ impl Catalogue {
     pub(crate) fn completes(&self) -> bool {
         self.prompts.iter().any(|route| !route.completers.is_empty())
             || self.templates.iter().any(|route| !route.completers.is_empty())
+    }
+
+    /// What `sees` says of the entry that this URI leads to; `true` if there is none to judge.
+    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(Entry<'_>) -> bool) -> bool {
+        if let Some(route) = self.resources.get(uri) {
+            sees(Entry::Resource(&route.resource))
+        } else if let Some((_, resource)) = self.sources.find(uri) {
+            sees(Entry::Resource(&resource))
+        } else if let Some(route) = self.template(uri) {
+            sees(Entry::Template(&route.described))
+        } else {
+            true
+        }
     }
 
     /// The template that fits this URI best.

@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use http::Extensions;
 use pintle_proto::{
+    Peer,
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
@@ -22,9 +23,10 @@ use tokio::{
 };
 
 use super::{
-    Caller, Cx, Notice, Server,
+    Caller, Cx, Entry, Notice, Scope, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
+    hooks::Visit,
     port::{Port, Said},
     run::Run,
     serving::{Ended, Stop},
@@ -60,6 +62,7 @@ pub(crate) struct Connection {
     keepalive: Option<Keepalive>,
     /// Set when no more is read: how long the rest may take.
     closing: Option<(Ended, Pin<Box<Sleep>>)>,
+    visit: Option<Visit>,
 }
 
 struct Running {
@@ -105,14 +108,16 @@ impl Connection {
             stop,
             keepalive,
             closing: None,
+            visit: None,
             server,
         }
     }
 
     /// Whom the other side is known to be, and what is known of it.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
-        self.principal = caller.principal;
-        self.extensions = Arc::new(caller.extensions);
+        self.principal = caller.principal.clone();
+        self.extensions = Arc::new(caller.extensions.clone());
+        self.visit = Some(Visit::begin(self.server.clone(), caller));
         self
     }
 
@@ -226,12 +231,35 @@ impl Connection {
         {
             self.pass_on(&notice);
         }
+        self.withhold();
         // A slow reader is told when it has read; until then what it has missed is merged.
         while self.unwritten < FULL {
             let mut listeners =
                 self.listens.values_mut().map(|(_, listener)| listener).chain(self.engine.listener());
             let Some(line) = listeners.find_map(Listener::next_notice) else { break };
             self.send(line.into());
+        }
+    }
+
+    /// What somebody does not see has not changed for them either.
+    fn withhold(&mut self) {
+        let state = self.server.state();
+        if state.filters.is_empty() {
+            return;
+        }
+        let (principal, extensions) = (self.principal.as_deref(), &*self.extensions);
+        let hides = |peer: &Peer, uri: &str| {
+            let scope = Scope { peer, principal, extensions };
+            let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
+            !state.catalogue.judge(uri, sees)
+        };
+        for (call, listener) in self.listens.values_mut() {
+            listener.withhold(|uri| hides(call.peer(), uri));
+        }
+        if let Some(peer) = self.engine.peer().cloned()
+            && let Some(listener) = self.engine.listener()
+        {
+            listener.withhold(|uri| hides(&peer, uri));
         }
     }
 
@@ -433,7 +461,15 @@ impl Future for Connection {
     type Output = Result<Ended>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        self.poll_all(cx)
+        let polled = self.poll_all(cx);
+        let Self { visit, engine, .. } = &mut *self;
+        if let Some(visit) = visit {
+            visit.note_session(engine.peer());
+            if let Poll::Ready(Ok(ended)) = &polled {
+                visit.ended = Some(*ended);
+            }
+        }
+        polled
     }
 }
 

@@ -18,6 +18,7 @@ mod extension;
 mod fault;
 mod form;
 mod handler;
+mod hooks;
 mod layer;
 mod lint;
 mod lists;
@@ -32,6 +33,7 @@ mod scope;
 mod seal;
 mod serving;
 mod shelf;
+mod size;
 mod source;
 mod state;
 mod template;
@@ -63,6 +65,7 @@ pub use extension::{Extension, Installation, Notice};
 pub use fault::{RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
+pub use hooks::Opened;
 pub use layer::Next;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
@@ -133,6 +136,7 @@ impl Server {
             catalogue: Catalogue::default(),
             settings: Settings::default(),
             filters: Vec::new(),
+            hooks: Default::default(),
             custom: HashMap::new(),
             layered: None,
             faults: Vec::new(),
@@ -275,6 +279,12 @@ impl Server {
     #[must_use]
     pub fn call_timeout(self, after: Duration) -> Self {
         self.setting(|settings| settings.timeout = Some(after))
+    }
+
+    /// Results of more bytes are not sent: a tool's becomes an error that says so. 16 MiB if nothing is said.
+    #[must_use]
+    pub fn max_content_bytes(self, bytes: usize) -> Self {
+        self.setting(|settings| settings.result_bytes = bytes)
     }
 
     /// Asks a silent session at this interval whether it is still there, and ends it if nobody answers.

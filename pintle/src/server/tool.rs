@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use pintle_proto::server::Outcome;
 use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
-    schema::{Icon, Tool, ToolAnnotations},
+    schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -14,6 +14,7 @@ use tower_service::Service;
 use super::{
     Cx, Form, Handler, Next,
     completion::{Completers, IntoValues},
+    size::{self, Unprinted},
 };
 use crate::{ToolTraits, tool_traits};
 
@@ -38,10 +39,10 @@ pub struct ToolRoute {
 pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> ToolRoute {
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
-        let running = handler.call(cx);
+        let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
-                Ok(result) => complete(&result),
+                Ok(result) => complete(&cx, &result),
                 Err(outcome) => outcome,
             }
         })
@@ -49,10 +50,20 @@ pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> To
     ToolRoute::new(name.into(), next)
 }
 
-fn complete(result: &impl serde::Serialize) -> Outcome {
-    match RawObject::from_serialize(result) {
+fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
+    let printed = match size::print(cx, result) {
+        Err(Unprinted::Failed(said)) => Err(said),
+        Err(too_large) => {
+            let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
+            let mut told = CallToolResult::new(vec![text]);
+            told.is_error = Some(true);
+            RawObject::from_serialize(&told).map_err(|error| error.to_string())
+        }
+        Ok(printed) => Ok(printed),
+    };
+    match printed {
         Ok(result) => Outcome::Complete(result.into()),
-        Err(error) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {error}"))),
+        Err(said) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {said}"))),
     }
 }
 

@@ -9,5 +9,7 @@ mod server_completion;
 mod server_elicit;
 mod server_extensions;
 mod server_filters;
+mod server_hooks;
+mod server_limits;
 mod server_sources;
 mod server_telling;
