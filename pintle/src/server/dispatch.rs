@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
-use super::{Cx, Entry, TemplateRoute, complete, lists, run::Handling};
+use super::{Cx, Entry, complete, lists, run::Handling, source};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -30,6 +30,9 @@ pub(crate) fn route(cx: Cx) -> Start {
         "completion/complete" => complete::complete(&cx),
         "tools/list" => return Start::Done(lists::tools(&cx)),
         "prompts/list" => return Start::Done(lists::prompts(&cx)),
+        "resources/list" if !cx.state().catalogue.sources.is_empty() => {
+            Ok(Box::pin(source::list(cx.clone())) as Handling)
+        }
         "resources/list" => return Start::Done(lists::resources(&cx)),
         "resources/templates/list" => return Start::Done(lists::templates(&cx)),
         method => match cx.state().custom.get(method).cloned() {
@@ -91,17 +94,18 @@ fn unknown(kind: &str, name: &str) -> Outcome {
     Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
 }
 
+/// What fits a URI best decides: if the caller does not see that, what fits less is no way around it.
 fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
-    let fixed =
-        catalogue.resources.get(&uri).filter(|route| lists::sees(cx, Entry::Resource(&route.resource)));
-    if let Some(route) = fixed {
-        return Ok(route.next.go(cx.clone()));
-    }
-    let sees = |route: &TemplateRoute| lists::sees(cx, Entry::Template(&route.described));
-    match catalogue.template(&uri, sees) {
-        Some(route) => Ok(route.next.go(cx.clone())),
-        None => Err(Outcome::NotFound { uri: uri.into_owned() }),
-    }
+    let found = if let Some(route) = catalogue.resources.get(&uri) {
+        lists::sees(cx, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
+    } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
+        lists::sees(cx, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
+    } else if let Some(route) = catalogue.template(&uri) {
+        lists::sees(cx, Entry::Template(&route.described)).then(|| route.next.go(cx.clone()))
+    } else {
+        None
+    };
+    found.ok_or_else(|| Outcome::NotFound { uri: uri.into_owned() })
 }
