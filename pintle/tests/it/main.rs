@@ -31,6 +31,8 @@ mod server_sources;
 #[cfg(feature = "logging")]
 mod server_telling;
 #[cfg(feature = "server")]
+mod server_typed;
+#[cfg(feature = "server")]
 mod stress_ask;
 #[cfg(feature = "server")]
 mod stress_changes;
