@@ -183,7 +183,12 @@ macro_rules! impl_handler {
                 R::describe(description);
             }
 
-            #[allow(non_snake_case, unused_variables, reason = "one shape for any number of arguments")]
+            #[allow(
+                non_snake_case,
+                unused_variables,
+                clippy::redundant_closure_call,
+                reason = "one shape for any number of arguments"
+            )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static {
                 let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
                 async move { running?.await.into_tool_result() }

@@ -370,7 +370,7 @@ impl Server {
     {
         self.change(|state| {
             let inner = state.layered.take().unwrap_or_else(|| {
-                Next::new(|cx| match dispatch::route(cx) {
+                Next::new(|cx| match dispatch::route(&cx) {
                     Start::Run(handling) => handling,
                     Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
                 })
@@ -416,6 +416,7 @@ impl Server {
 
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
     /// `|tool: &Tool| tool.output_schema.is_some()`.
+    #[expect(clippy::needless_pass_by_value, reason = "a closure is written where it is used")]
     pub fn tools_where(&self, query: impl AboutTools) -> Vec<Tool> {
         let state = self.state();
         state
