@@ -11,11 +11,15 @@ mod eras;
 #[cfg(feature = "server")]
 mod raw;
 #[cfg(feature = "server")]
+mod server_ask;
+#[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
 mod server_catalogue;
 #[cfg(feature = "server")]
 mod server_completion;
+#[cfg(feature = "server")]
+mod server_custom;
 #[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
@@ -24,6 +28,8 @@ mod server_extensions;
 mod server_filters;
 #[cfg(feature = "server")]
 mod server_hooks;
+#[cfg(feature = "server")]
+mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]
