@@ -344,7 +344,7 @@ async fn nobody_jumps_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_answered_although_one_of_it_is_cancelled() {
-    let stuck = || std::future::pending::<String>();
+    let stuck = std::future::pending::<String>;
     let server = echo().tool(tool("stuck", stuck));
     for limit in [1, 100] {
         let server = server.clone().concurrency(limit);
@@ -387,4 +387,71 @@ async fn a_question_that_nobody_waits_for_is_taken_back() {
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
     assert_eq!(text(&pipe.hear().await), "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_writes_for_ever_and_never_reads_is_made_to_wait() {
+    use tokio::io::AsyncWriteExt;
+    let (pipe, _serving) = Pipe::open(&echo(), 64 << 10);
+    let Pipe { mut reader, mut writer } = pipe;
+    writer.write_all(format!("{}\n", call("big", "big", json!({}))).as_bytes()).await.unwrap();
+    settle().await;
+    let padding = "p".repeat(64 << 10);
+    let mut written = 0;
+    let write = async {
+        for id in 0.. {
+            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping", "params": {"p": padding}});
+            writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+            written = id + 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), write).await.is_err());
+    // As much as one large message, so that a peer that writes one before it reads is not stuck; no more.
+    let mebibytes = written * padding.len() / MIB;
+    assert!((15..20).contains(&mebibytes), "{mebibytes} MiB were taken");
+    assert!(within(reader.next_line()).await.unwrap().unwrap().len() > 10 * MIB);
+    for id in 0..written {
+        let line = within(reader.next_line()).await.unwrap().unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"], id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
+    use tokio::io::AsyncWriteExt;
+    let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let server = echo().on_notification("notifications/mine", move |notification, _| {
+        let (tx, gate) = (tx.clone(), gate.clone());
+        async move {
+            gate.notified().await;
+            gate.notify_one();
+            let params = notification.params.unwrap_or_default();
+            tx.send(params.decode_member::<usize>("n").unwrap().unwrap()).unwrap();
+        }
+    });
+    let (mut pipe, serving) = Pipe::open(&server, 4096);
+    let mut written = 0;
+    let write = async {
+        for n in 0..5000 {
+            let message = json!({"jsonrpc": "2.0", "method": "notifications/mine", "params": {"n": n}});
+            pipe.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            written = n + 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), write).await.is_err(), "it holds {written}");
+    go.notify_one();
+    // The rest of the line that was cut short is noise; the next message is whole again.
+    pipe.write("\n").await;
+    pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    while pipe.hear().await["id"] != 1 {}
+    pipe.hang_up().await;
+    within(serving.wait()).await.unwrap();
+    let mut order = Vec::new();
+    while let Ok(n) = heard.try_recv() {
+        order.push(n);
+    }
+    assert!(order.len() >= written, "{} of {written}", order.len());
+    assert!(order.iter().copied().eq(0..order.len()));
 }
