@@ -258,35 +258,62 @@ async fn what_another_task_still_says_never_follows_the_result() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_cancelled_call_said_and_nobody_has_read_yet_is_not_sent() {
-    let chatty = |cx: Cx| async move {
-        for n in 0..1000 {
-            cx.progress(f64::from(n), None).await;
-            tokio::task::yield_now().await;
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let chatty = move |cx: Cx| {
+        let gate = gate.clone();
+        async move {
+            cx.progress(0.0, None).await;
+            gate.notified().await;
+            for n in 1..50 {
+                cx.progress(f64::from(n), None).await;
+            }
+            std::future::pending::<String>().await
         }
-        "said"
     };
     let server = echo().tool(tool("chatty", chatty));
     let (mut pipe, _serving) = Pipe::open(&server, 4096);
-    pipe.say(call(1, "big", json!({}))).await;
-    settle().await;
-    // The output is full: the call waits in the queue, and begins when the result is read.
-    let mut message = call(2, "chatty", json!({}));
-    message["params"]["_meta"]["progressToken"] = 2.into();
+    let mut message = call(1, "chatty", json!({}));
+    message["params"]["_meta"]["progressToken"] = 1.into();
     pipe.say(message).await;
-    assert_eq!(pipe.hear().await["id"], 1);
-    pipe.say(call(3, "big", json!({}))).await;
+    assert_eq!(pipe.hear().await["params"]["progress"], 0.0);
+    pipe.say(call(2, "big", json!({}))).await;
     settle().await;
-    pipe.say(cancel(2)).await;
+    // The output is full: what is said now waits, and meanwhile nobody wants to know any more.
+    go.notify_one();
     settle().await;
-    pipe.say(json!({"jsonrpc": "2.0", "id": 4, "method": "ping"})).await;
-    let mut big = false;
-    loop {
+    pipe.say(cancel(1)).await;
+    pipe.say(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+    for id in [2, 3] {
         let line = pipe.hear().await;
-        match line["id"].as_u64() {
-            Some(3) => big = true,
-            Some(4) => break,
-            _ => assert!(!big, "{line} behind a result that was written before the cancellation was read"),
+        assert_eq!(line["id"], id, "{}", line["method"]);
+    }
+    pipe.say(json!({"jsonrpc": "2.0", "id": 4, "method": "ping"})).await;
+    assert_eq!(pipe.hear().await["id"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_said_comes_before_its_end_although_it_never_waited() {
+    let quick = |cx: Cx| async move {
+        for n in 0..3 {
+            cx.progress(f64::from(n), None).await;
         }
+        "done"
+    };
+    let server = Server::new("s", "0").tool(tool("quick", quick));
+    let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
+    for id in 1..4 {
+        let mut message = call(id, "quick", json!({}));
+        message["params"]["_meta"]["progressToken"] = id.into();
+        pipe.say(message).await;
+    }
+    for id in 1..4 {
+        for n in 0..3 {
+            let line = pipe.hear().await;
+            assert_eq!(line["params"]["progressToken"], id, "{line}");
+            assert_eq!(line["params"]["progress"], f64::from(n), "{line}");
+        }
+        assert_eq!(pipe.hear().await["id"], id);
     }
 }
 
@@ -316,30 +343,27 @@ async fn one_at_a_time_and_reading_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn nobody_jumps_the_queue() {
     let go = Arc::new(Notify::new());
-    let (gate, order) = (go.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
-    let noted = order.clone();
-    let wait = move |Arguments(arguments): Arguments| {
-        let (gate, noted) = (gate.clone(), noted.clone());
+    let gate = go.clone();
+    let wait = move || {
+        let gate = gate.clone();
         async move {
-            noted.lock().unwrap().push(arguments.as_str().to_owned());
             gate.notified().await;
-            ""
+            "waited"
         }
     };
-    let server = Server::new("s", "0").tool(tool("wait", wait)).concurrency(1);
-    let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
-    pipe.say(call(1, "wait", json!({"n": 1}))).await;
-    pipe.say(call(2, "wait", json!({"n": 2}))).await;
-    settle().await;
-    // The place becomes free and the next call comes in, both before the connection looks.
-    go.notify_one();
-    pipe.say(call(3, "wait", json!({"n": 3}))).await;
-    for id in [1, 2, 3] {
-        go.notify_one();
-        assert_eq!(pipe.hear().await["id"], id);
-        settle().await;
+    let server = echo().tool(tool("wait", wait)).concurrency(1);
+    let (mut pipe, _serving) = Pipe::open(&server, 1 << 20);
+    pipe.say(call(0, "wait", json!({}))).await;
+    for id in 1..200 {
+        pipe.say(call(id, "echo", json!({}))).await;
     }
-    assert_eq!(*order.lock().unwrap(), [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
+    settle().await;
+    // The place becomes free and one more call comes in, both before the connection looks.
+    go.notify_one();
+    pipe.say(call(200, "echo", json!({}))).await;
+    for id in 0..=200 {
+        assert_eq!(pipe.hear().await["id"], id);
+    }
 }
 
 #[tokio::test(start_paused = true)]
