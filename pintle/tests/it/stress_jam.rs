@@ -369,15 +369,22 @@ async fn nobody_jumps_the_queue() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_answered_although_one_of_it_is_cancelled() {
     let stuck = std::future::pending::<String>;
-    let server = echo().tool(tool("stuck", stuck));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let count = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        std::future::ready("ran")
+    };
+    let server = echo().tool(tool("stuck", stuck)).tool(tool("count", count));
     for limit in [1, 100] {
         let server = server.clone().concurrency(limit);
         let (mut pipe, _serving) = Pipe::session(&server, 1 << 16, "2025-03-26", json!({})).await;
-        // Cancelled in the same batch, before and after what it cancels could end.
+        // Cancelled in the same batch: it need not even begin.
         let batch =
-            json!([session_call(1, "echo", json!({})), session_call(2, "echo", json!({})), cancel(1),]);
+            json!([session_call(1, "count", json!({})), session_call(2, "echo", json!({})), cancel(1),]);
         pipe.say(batch).await;
         assert_eq!(pipe.hear().await.as_array().map(Vec::len), Some(1));
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
         // Cancelled later, running or waiting.
         pipe.say(json!([
             session_call(3, "echo", json!({})),
