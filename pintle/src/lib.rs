@@ -5,6 +5,8 @@ pub mod directory;
 mod error;
 #[cfg(feature = "server")]
 pub mod server;
+mod tool_query;
+mod tool_traits;
 pub mod transport;
 pub mod uri;
 
@@ -13,6 +15,8 @@ pub use error::{Error, Result};
 pub use server::Server;
 #[cfg(feature = "logging")]
 pub use server::logging;
+pub use tool_query::{AboutTools, ToolQuery};
+pub use tool_traits::ToolTraits;
 
 pub use pintle_proto as proto;
 pub use pintle_types as types;

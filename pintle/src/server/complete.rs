@@ -77,9 +77,9 @@ impl Target {
                 lists::sees(cx, Entry::Prompt(&route.prompt)).then(|| Self::Prompt(route.clone()))
             }
             CompletionReference::Resource(resource) => {
-                let sees = |route: &TemplateRoute| lists::sees(cx, Entry::Template(&route.described));
-                let named = catalogue.templates.get(&resource.uri).filter(|route| sees(route));
-                named.or_else(|| catalogue.template(&resource.uri, sees)).cloned().map(Self::Template)
+                let named = catalogue.templates.get(&resource.uri);
+                let route = named.or_else(|| catalogue.template(&resource.uri))?;
+                lists::sees(cx, Entry::Template(&route.described)).then(|| Self::Template(route.clone()))
             }
             CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);

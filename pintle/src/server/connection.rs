@@ -16,7 +16,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
+use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -24,9 +24,10 @@ use tokio::{
 };
 
 use super::{
-    Caller, Cx, OnNotification, Server,
+    Caller, Cx, Entry, Notice, OnNotification, Scope, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
+    hooks::Visit,
     keepalive::{Keepalive, Silence},
     port::{Port, ROOM, Reply, Said},
     questions::Questions,
@@ -75,6 +76,7 @@ pub(crate) struct Connection {
     keepalive: Option<Keepalive>,
     /// Set when no more is read: how long the rest may take.
     closing: Option<(Ended, Pin<Box<Sleep>>)>,
+    visit: Option<Visit>,
 }
 
 struct Running {
@@ -130,14 +132,16 @@ impl Connection {
             stop,
             keepalive: server.state().settings.keepalive.map(Keepalive::new),
             closing: None,
+            visit: None,
             server,
         }
     }
 
     /// Whom the other side is known to be, and what is known of it.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
-        self.principal = caller.principal;
-        self.extensions = Arc::new(caller.extensions);
+        self.principal = caller.principal.clone();
+        self.extensions = Arc::new(caller.extensions.clone());
+        self.visit = Some(Visit::begin(self.server.clone(), caller));
         self
     }
 
@@ -340,9 +344,15 @@ impl Connection {
                 }
             }
         }
+        while self.unwritten < FULL
+            && let Some(notice) = self.ear.take_notice()
+        {
+            self.pass_on(&notice);
+        }
         if !self.untold {
             return;
         }
+        self.withhold();
         // A slow reader is told when it has read; until then what it has missed is merged.
         for listener in listeners(&mut self.listens, &mut self.engine) {
             loop {
@@ -355,6 +365,48 @@ impl Connection {
             }
         }
         self.untold = false;
+    }
+
+    /// What somebody does not see has not changed for them either.
+    fn withhold(&mut self) {
+        let state = self.server.state();
+        if state.filters.is_empty() {
+            return;
+        }
+        let (principal, extensions) = (self.principal.as_deref(), &*self.extensions);
+        let hides = |peer: &Peer, uri: &str| {
+            let scope = Scope { peer, principal, extensions };
+            let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
+            !state.catalogue.judge(uri, sees)
+        };
+        for (call, listener) in self.listens.values_mut() {
+            listener.withhold(|uri| hides(call.peer(), uri));
+        }
+        if let Some(peer) = self.engine.peer().cloned()
+            && let Some(listener) = self.engine.listener()
+        {
+            listener.withhold(|uri| hides(&peer, uri));
+        }
+    }
+
+    /// Says what an extension has to say to those who want to hear it.
+    fn pass_on(&mut self, notice: &Notice) {
+        let params = RawObject::from_serialize(&notice.params).ok();
+        let mut lines = Vec::new();
+        for (_, listener) in self.listens.values() {
+            if notice.is_for(listener.grants(&notice.member)) {
+                lines.push(listener.tell(&notice.method, params.as_ref()));
+            }
+        }
+        let state = self.server.state();
+        let declared = self.engine.peer().is_some_and(|peer| {
+            let mut extensions = state.service.extensions().iter();
+            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
+        });
+        if declared && let Some(listener) = self.engine.listener() {
+            lines.push(listener.tell(&notice.method, params.as_ref()));
+        }
+        lines.into_iter().for_each(|line| self.send(line.into()));
     }
 
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
@@ -603,7 +655,15 @@ impl Future for Connection {
     type Output = Result<Ended>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        self.poll_all(cx)
+        let polled = self.poll_all(cx);
+        let Self { visit, engine, .. } = &mut *self;
+        if let Some(visit) = visit {
+            visit.note_session(engine.peer());
+            if let Poll::Ready(Ok(ended)) = &polled {
+                visit.ended = Some(*ended);
+            }
+        }
+        polled
     }
 }
 

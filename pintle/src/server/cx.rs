@@ -124,6 +124,11 @@ impl Cx {
         &self.0.server
     }
 
+    /// The client's settings of an extension, if it declared it.
+    pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
+        self.peer().capabilities.extensions.as_ref()?.get(name)
+    }
+
     /// The request's parameters, not decoded.
     pub fn params(&self) -> &RawObject {
         self.0.call.params()

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
-use super::{Cx, Entry, TemplateRoute, complete, lists, run::Handling};
+use super::{Cx, Entry, complete, lists, run::Handling, source};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -17,21 +17,24 @@ pub(crate) enum Start {
 pub(crate) fn start(cx: Cx) -> Start {
     match cx.state().layered.clone() {
         Some(layered) => Start::Run(layered.go(cx)),
-        None => route(cx),
+        None => route(&cx),
     }
 }
 
 /// The end of every way: a list, a handler, or nobody.
-pub(crate) fn route(cx: Cx) -> Start {
+pub(crate) fn route(cx: &Cx) -> Start {
     let found = match cx.method() {
-        "tools/call" => tool(&cx),
-        "prompts/get" => prompt(&cx),
-        "resources/read" => resource(&cx),
-        "completion/complete" => complete::complete(&cx),
-        "tools/list" => return Start::Done(lists::tools(&cx)),
-        "prompts/list" => return Start::Done(lists::prompts(&cx)),
-        "resources/list" => return Start::Done(lists::resources(&cx)),
-        "resources/templates/list" => return Start::Done(lists::templates(&cx)),
+        "tools/call" => tool(cx),
+        "prompts/get" => prompt(cx),
+        "resources/read" => resource(cx),
+        "completion/complete" => complete::complete(cx),
+        "tools/list" => return Start::Done(lists::tools(cx)),
+        "prompts/list" => return Start::Done(lists::prompts(cx)),
+        "resources/list" if !cx.state().catalogue.sources.is_empty() => {
+            Ok(Box::pin(source::list(cx.clone())) as Handling)
+        }
+        "resources/list" => return Start::Done(lists::resources(cx)),
+        "resources/templates/list" => return Start::Done(lists::templates(cx)),
         method => match cx.state().custom.get(method).cloned() {
             None => Err(Outcome::Failed(RpcError::method_not_found(method))),
             Some(custom) => {
@@ -91,17 +94,18 @@ fn unknown(kind: &str, name: &str) -> Outcome {
     Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
 }
 
+/// What fits a URI best decides: if the caller does not see that, what fits less is no way around it.
 fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
-    let fixed =
-        catalogue.resources.get(&uri).filter(|route| lists::sees(cx, Entry::Resource(&route.resource)));
-    if let Some(route) = fixed {
-        return Ok(route.next.go(cx.clone()));
-    }
-    let sees = |route: &TemplateRoute| lists::sees(cx, Entry::Template(&route.described));
-    match catalogue.template(&uri, sees) {
-        Some(route) => Ok(route.next.go(cx.clone())),
-        None => Err(Outcome::NotFound { uri: uri.into_owned() }),
-    }
+    let found = if let Some(route) = catalogue.resources.get(&uri) {
+        lists::sees(cx, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
+    } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
+        lists::sees(cx, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
+    } else if let Some(route) = catalogue.template(&uri) {
+        lists::sees(cx, Entry::Template(&route.described)).then(|| route.next.go(cx.clone()))
+    } else {
+        None
+    };
+    found.ok_or_else(|| Outcome::NotFound { uri: uri.into_owned() })
 }

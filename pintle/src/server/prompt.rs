@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    Meta, RawObject, RpcError,
+    Meta, RpcError,
     schema::{
         ContentBlock, GetPromptParams, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role,
         TextContent,
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Cx, Form, Next, RequestError,
     completion::{Completers, IntoValues},
+    size,
 };
 
 /// A prompt and the function behind it, not yet part of a server.
@@ -54,10 +55,12 @@ where
         let (handler, arguments) = (handler.clone(), arguments(&cx));
         Box::pin(async move {
             let result = match arguments {
-                Ok(arguments) => handler(cx, arguments).await.map(IntoPromptResult::into_prompt_result),
+                Ok(arguments) => {
+                    handler(cx.clone(), arguments).await.map(IntoPromptResult::into_prompt_result)
+                }
                 Err(error) => Err(RequestError::protocol(error)),
             };
-            match result.map(|result| RawObject::from_serialize(&result)) {
+            match result.map(|result| size::print(&cx, &result)) {
                 Ok(Ok(result)) => Outcome::Complete(result.into()),
                 Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
                 Err(error) => error.outcome(None),

@@ -14,13 +14,25 @@ mod raw;
 #[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
+mod server_catalogue;
+#[cfg(feature = "server")]
 mod server_completion;
 #[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
+mod server_extensions;
+#[cfg(feature = "server")]
 mod server_filters;
+#[cfg(feature = "server")]
+mod server_hooks;
+#[cfg(feature = "server")]
+mod server_limits;
+#[cfg(feature = "server")]
+mod server_sources;
 #[cfg(feature = "logging")]
 mod server_telling;
+#[cfg(feature = "server")]
+mod server_typed;
 #[cfg(feature = "server")]
 mod stress_ask;
 #[cfg(feature = "server")]

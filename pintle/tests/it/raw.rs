@@ -23,6 +23,10 @@ impl Raw {
     pub(crate) fn known(server: &Server, caller: Caller) -> Self {
         let (ours, wire) = memory();
         server.serve_to(ours, caller).unwrap();
+        Self::over(wire)
+    }
+
+    pub(crate) fn over(wire: Memory) -> Self {
         Self { wire, next_id: 100 }
     }
 

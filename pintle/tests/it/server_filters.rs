@@ -117,3 +117,23 @@ async fn by_era() {
         check(&mut client, revision == R5).await;
     }
 }
+
+#[tokio::test]
+async fn changes_of_what_is_hidden_are_not_told() {
+    let server = server(|scope| scope.principal == Some("ann"));
+    for revision in ALL {
+        for (principal, told) in [
+            ("ann", vec!["open://r", "open://t/1", "secret://r", "secret://t/1"]),
+            ("bob", vec!["open://r", "open://t/1"]),
+        ] {
+            let raw = Raw::known(&server, Caller::new().principal(principal));
+            let mut client = Client::over(raw, revision, json!({})).await;
+            let uris = ["secret://r", "secret://t/1", "open://r", "open://t/1"];
+            client.listen(&uris).await;
+            uris.into_iter().for_each(|uri| server.resource_updated(uri));
+            for uri in told {
+                assert_eq!(client.hear().await["params"]["uri"], uri, "{principal} {revision}");
+            }
+        }
+    }
+}
