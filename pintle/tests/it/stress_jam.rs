@@ -414,7 +414,9 @@ async fn a_question_that_nobody_waits_for_is_taken_back() {
         Pipe::session(&server, 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
     let question = pipe.hear().await;
+    let asked = tokio::time::Instant::now();
     let taken_back = pipe.hear().await;
+    assert_eq!(asked.elapsed().as_secs(), 5, "when the handler gave up, not when it ended");
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
     assert_eq!(text(&pipe.hear().await), "true");
