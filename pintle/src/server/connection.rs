@@ -1,3 +1,5 @@
+mod hearing;
+
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     future::Future,
@@ -16,7 +18,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response, RpcError};
+use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -24,9 +26,9 @@ use tokio::{
 };
 
 use super::{
-    Caller, Cx, Entry, Notice, OnNotification, Scope, Server,
+    Caller, Cx, OnNotification, Server,
     dispatch::{self, Start},
-    ears::{Ear, News},
+    ears::Ear,
     hooks::Visit,
     keepalive::{Keepalive, Silence},
     port::{Port, ROOM, Reply, Said},
@@ -334,87 +336,6 @@ impl Connection {
         begun > 0
     }
 
-    fn poll_changes(&mut self, cx: &mut Context<'_>) {
-        let news = self.ear.take(cx);
-        if !news.is_empty() {
-            self.untold = true;
-            self.noticed |= news.iter().any(|news| matches!(news, News::Notices));
-            for listener in listeners(&mut self.listens, &mut self.engine) {
-                for news in &news {
-                    match news {
-                        News::Notices => {}
-                        News::One(change) => drop(listener.note(change)),
-                        News::EveryResource => listener.note_all(),
-                    }
-                }
-            }
-        }
-        while self.noticed && self.unwritten < FULL {
-            match self.ear.take_notice() {
-                Some(notice) => self.pass_on(&notice),
-                None => self.noticed = false,
-            }
-        }
-        if !self.untold {
-            return;
-        }
-        self.withhold();
-        // A slow reader is told when it has read; until then what it has missed is merged.
-        for listener in listeners(&mut self.listens, &mut self.engine) {
-            loop {
-                if self.unwritten >= FULL {
-                    return;
-                }
-                let Some(line) = listener.next_notice() else { break };
-                self.unwritten += line.len();
-                self.transport.send(line.into());
-            }
-        }
-        self.untold = false;
-    }
-
-    /// What somebody does not see has not changed for them either.
-    fn withhold(&mut self) {
-        let state = self.server.state();
-        if state.filters.is_empty() {
-            return;
-        }
-        let (principal, extensions) = (self.principal.as_deref(), &*self.extensions);
-        let hides = |peer: &Peer, uri: &str| {
-            let scope = Scope { peer, principal, extensions };
-            let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
-            !state.catalogue.judge(uri, sees)
-        };
-        for (call, listener) in self.listens.values_mut() {
-            listener.withhold(|uri| hides(call.peer(), uri));
-        }
-        if let Some(peer) = self.engine.peer().cloned()
-            && let Some(listener) = self.engine.listener()
-        {
-            listener.withhold(|uri| hides(&peer, uri));
-        }
-    }
-
-    /// Says what an extension has to say to those who want to hear it.
-    fn pass_on(&mut self, notice: &Notice) {
-        let params = RawObject::from_serialize(&notice.params).ok();
-        let mut lines = Vec::new();
-        for (_, listener) in self.listens.values() {
-            if notice.is_for(listener.grants(&notice.member)) {
-                lines.push(listener.tell(&notice.method, params.as_ref()));
-            }
-        }
-        let state = self.server.state();
-        let declared = self.engine.peer().is_some_and(|peer| {
-            let mut extensions = state.service.extensions().iter();
-            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
-        });
-        if declared && let Some(listener) = self.engine.listener() {
-            lines.push(listener.tell(&notice.method, params.as_ref()));
-        }
-        lines.into_iter().for_each(|line| self.send(line.into()));
-    }
-
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         let mut taken = 0;
         while taken < TURN
@@ -647,14 +568,6 @@ impl Connection {
         }
         Poll::Pending
     }
-}
-
-/// Everybody on this connection who hears of changes.
-fn listeners<'a>(
-    listens: &'a mut HashMap<Ticket, (Call, Listener)>,
-    engine: &'a mut Engine,
-) -> impl Iterator<Item = &'a mut Listener> {
-    listens.values_mut().map(|(_, listener)| listener).chain(engine.listener())
 }
 
 impl Future for Connection {
