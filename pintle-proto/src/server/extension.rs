@@ -155,3 +155,21 @@ impl Service {
         !self.extensions.iter().any(|extension| extension.name == name && extension.stateless_only)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pintle_types::schema::{Implementation, ServerCapabilities};
+
+    use super::*;
+    use crate::http::name_member;
+
+    #[test]
+    fn requests_of_an_extension_may_be_named_in_the_head() {
+        let mut clock = Extension::new("com.example/clock");
+        clock.names.push(("clock/wind".into(), "clockId".into()));
+        let service =
+            Service::new(Implementation::new("s", "0"), ServerCapabilities::default()).extend(clock);
+        assert_eq!(name_member("clock/wind", &service.name_sources()), Some("clockId"));
+        assert_eq!(name_member("clock/stop", &service.name_sources()), None);
+    }
+}
