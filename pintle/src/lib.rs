@@ -1,6 +1,17 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+#[cfg(feature = "client")]
+pub mod client;
+mod ended;
+mod error;
+pub mod testing;
+mod timeouts;
 pub mod transport;
 
+#[cfg(feature = "client")]
+pub use client::{Client, Connection};
+pub use ended::Ended;
+pub use error::{Error, Result};
 pub use pintle_proto as proto;
 pub use pintle_types as types;
+pub use timeouts::Timeouts;

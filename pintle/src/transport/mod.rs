@@ -37,6 +37,19 @@ pub trait Transport: fmt::Debug + Send + 'static {
 
     /// Writes what is queued. Ready when nothing is left.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Starts the other side again, or connects to it again, after the connection ended. What was queued is gone.
+    ///
+    /// Most transports are good for one connection only, and say [`Unsupported`](io::ErrorKind::Unsupported).
+    fn poll_reopen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _ = cx;
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    /// What is known of how the connection ended, such as a process's exit status. Half a sentence, for an error.
+    fn describe_end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What came in.
@@ -60,5 +73,13 @@ impl Transport for Box<dyn Transport> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         (**self).poll_flush(cx)
+    }
+
+    fn poll_reopen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_reopen(cx)
+    }
+
+    fn describe_end(&self) -> Option<String> {
+        (**self).describe_end()
     }
 }
