@@ -55,7 +55,6 @@ pub enum Answer {
 
 impl Answer {
     /// Yes, with what was filled in. What cannot be printed as JSON is refused when the answer is sent.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub fn accept(content: impl Serialize) -> Self {
         Self::Accept(serde_json::to_value(content).unwrap_or(Value::Bool(false)))
     }
@@ -148,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn completed(schema: Value, answer: Answer) -> Result<Value, String> {
+    fn completed(schema: &Value, answer: Answer) -> Result<Value, String> {
         let result = answer.into_reply().unwrap();
         let result = complete(schema.as_object(), result).map_err(|error| error.to_string())?;
         Ok(serde_json::to_value(result).unwrap())
@@ -162,13 +161,13 @@ mod tests {
             "required": ["b"]
         });
         assert_eq!(
-            completed(schema.clone(), Answer::accept(json!({"b": 1}))),
+            completed(&schema, Answer::accept(json!({"b": 1}))),
             Ok(json!({"action": "accept", "content": {"a": "x", "b": 1}}))
         );
         assert_eq!(
-            completed(schema.clone(), Answer::accept(json!({"a": "y"}))),
+            completed(&schema, Answer::accept(json!({"a": "y"}))),
             Err("the answer lacks `b`, which the form requires (-32603)".into())
         );
-        assert_eq!(completed(schema, Answer::Decline), Ok(json!({"action": "decline"})));
+        assert_eq!(completed(&schema, Answer::Decline), Ok(json!({"action": "decline"})));
     }
 }

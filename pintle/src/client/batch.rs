@@ -39,7 +39,6 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds a call of a tool.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
         #[derive(Serialize)]
         struct Params<'a> {

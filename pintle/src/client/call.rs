@@ -56,7 +56,6 @@ impl<'a> Call<'a> {
     }
 
     /// The arguments: anything that prints as a JSON object. `null` is none at all.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub fn args(mut self, arguments: impl Serialize) -> Self {
         self.arguments = print(&arguments);
         self

@@ -19,6 +19,9 @@ use super::{
 };
 use crate::{Error, Result, Timeouts};
 
+/// Is called with something, and does not wait.
+pub(super) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
+
 /// What a client was told to be, the same for all its connections.
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -26,10 +29,10 @@ pub(super) struct Settings {
     pub(super) handlers: Handlers,
     pub(super) policy: Option<PolicyHook>,
     pub(super) output: Arc<dyn OutputCheck>,
-    pub(super) on_log: Option<Arc<dyn Fn(LoggingMessageParams) + Send + Sync>>,
+    pub(super) on_log: Option<Callback<LoggingMessageParams>>,
     pub(super) on_noise: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    pub(super) on_change: Option<Arc<dyn Fn(Change) + Send + Sync>>,
-    pub(super) on_progress: Option<Arc<dyn Fn(ProgressParams) + Send + Sync>>,
+    pub(super) on_change: Option<Callback<Change>>,
+    pub(super) on_progress: Option<Callback<ProgressParams>>,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) timeouts: Timeouts,
     pub(super) limits: Limits,

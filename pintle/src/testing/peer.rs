@@ -84,7 +84,6 @@ impl Peer {
     }
 
     /// Answers a request.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub async fn answers(&mut self, request: &Value, result: Value) {
         self.says(json!({"id": request["id"], "result": result})).await;
     }
@@ -95,13 +94,11 @@ impl Peer {
     }
 
     /// Tells something that wants no answer.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub async fn tells(&mut self, method: &str, params: Value) {
         self.says(json!({"method": method, "params": params})).await;
     }
 
     /// Asks something, under this id.
-    #[expect(clippy::needless_pass_by_value, reason = "it is written in place, with `json!`")]
     pub async fn asks(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.says(json!({"id": id.into(), "method": method, "params": params})).await;
     }

@@ -46,7 +46,7 @@ impl Driver {
         match command {
             Command::Ask(ask) => {
                 if let Some(message) = self.admit(ask) {
-                    self.send(message);
+                    self.send(&message);
                 }
             }
             Command::Batch(asks) => self.send_batch(asks),

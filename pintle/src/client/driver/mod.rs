@@ -284,7 +284,7 @@ impl Driver {
     fn tell_roots(&mut self) {
         // A revision that has no word for it asks again with every call.
         if let Ok(notification) = self.engine.notify("notifications/roots/list_changed", None) {
-            self.send(Message::Notification(notification));
+            self.send(&Message::Notification(notification));
         }
     }
 
@@ -292,7 +292,7 @@ impl Driver {
         let Some(id) = self.sent.remove(&ticket) else { return };
         self.waiting.remove(&id);
         if let Some(notification) = self.engine.cancel(&id, Some(reason)) {
-            self.send(Message::Notification(notification));
+            self.send(&Message::Notification(notification));
         }
     }
 
@@ -307,7 +307,7 @@ impl Driver {
 
     fn reply(&mut self, response: Response) {
         self.replies += 1;
-        self.send(Message::Response(response));
+        self.send(&Message::Response(response));
     }
 
     fn send_request(&mut self, request: Request, waiting: Waiting) {
@@ -315,7 +315,7 @@ impl Driver {
             self.sent.insert(post.ticket, request.id.clone());
         }
         self.waiting.insert(request.id.clone(), waiting);
-        self.send(Message::Request(request));
+        self.send(&Message::Request(request));
     }
 
     /// Sends a request that nobody waits for, if the server's revision has it.
@@ -326,10 +326,10 @@ impl Driver {
     }
 
     fn send_notification(&mut self, notification: Notification) {
-        self.send(Message::Notification(notification));
+        self.send(&Message::Notification(notification));
     }
 
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, message: &Message) {
         self.transport.send(Bytes::from(message.to_vec()));
     }
 
@@ -360,8 +360,18 @@ impl Driver {
             }
         }
         let wait = self.shared.settings.timeouts.shutdown;
+        let written = poll_fn(|cx| {
+            // A server may only read again once it has written; nobody wants to know what.
+            for _ in 0..BUDGET {
+                if !matches!(self.transport.poll_recv(cx), Poll::Ready(Ok(Some(_)))) {
+                    return self.transport.poll_flush(cx);
+                }
+            }
+            cx.waker().wake_by_ref();
+            self.transport.poll_flush(cx)
+        });
         // A server that does not read any more has its transport closed on it.
-        let _ = tokio::time::timeout(wait, poll_fn(|cx| self.transport.poll_flush(cx))).await;
+        let _ = tokio::time::timeout(wait, written).await;
     }
 
     fn went_away(&self) -> Ended {

@@ -26,7 +26,7 @@ impl Driver {
                     let wait = if method == "initialize" { timeouts.initialize } else { timeouts.probe };
                     let request = self.engine.opening_request(method, params);
                     let id = request.id.clone();
-                    self.send(Message::Request(request));
+                    self.send(&Message::Request(request));
                     match self.answer_to(&id, wait).await {
                         Came::Answer(outcome) => opening.step(Event::from(&outcome)),
                         Came::Silence => {

@@ -152,7 +152,7 @@ impl Driver {
         if let Some(overtaken) = self.watching.opening.replace(request.id.clone()) {
             self.stop(&overtaken);
         }
-        self.send(pintle_types::Message::Request(request));
+        self.send(&pintle_types::Message::Request(request));
         Ok(true)
     }
 
