@@ -29,7 +29,18 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
     out.extend_from_slice(br#","params":"#);
     json(&mut out, params);
     out.push(b'}');
+    one_line(&mut out);
     out
+}
+
+/// Takes the line breaks out of a printed message: what a handler passes on may have some between its tokens, and on
+/// a line-delimited stream they would end the message. Inside a string JSON allows none, so a space changes nothing.
+pub(crate) fn one_line(message: &mut [u8]) {
+    if message.contains(&b'\n') || message.contains(&b'\r') {
+        for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+    }
 }
 
 /// An object with members added behind its own: `{` is never moved, so nothing is copied twice.

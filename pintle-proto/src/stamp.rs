@@ -35,6 +35,10 @@ impl<'a> Stamp<'a> {
     /// Reads the stamp of a request, or of a notification.
     pub fn read(params: Option<&'a RawObject>) -> Result<Self, RpcError> {
         let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Self::default()) };
+        if meta.starts_with('[') {
+            // A struct could be read from an array too, member by member.
+            return Err(RpcError::invalid_params("`_meta` does not fit: an array, expected an object"));
+        }
         serde_json::from_str(meta)
             .map_err(|error| RpcError::invalid_params(format!("`_meta` does not fit: {}", Plain(&error))))
     }

@@ -374,13 +374,16 @@ fn diagnose(text: &str) -> Box<Malformed> {
     let wrong = |name: &str, error: serde_json::Error| {
         RpcError::invalid_request(format!("`{name}` does not fit: {}", plain(&error)))
     };
+    fn unfit<T: de::DeserializeOwned>(members: &RawObject, name: &str) -> Option<serde_json::Error> {
+        serde_json::from_str::<T>(members.get(name)?).err()
+    }
     let checks: [(&str, Option<serde_json::Error>); 6] = [
-        ("jsonrpc", members.decode_member::<String>("jsonrpc").err()),
-        ("id", members.decode_member::<Option<RequestId>>("id").err()),
-        ("method", members.decode_member::<String>("method").err()),
-        ("params", members.decode_member::<Option<RawObject>>("params").err()),
-        ("result", members.decode_member::<RawObject>("result").err()),
-        ("error", members.decode_member::<RpcError>("error").err()),
+        ("jsonrpc", unfit::<String>(&members, "jsonrpc")),
+        ("id", unfit::<Option<RequestId>>(&members, "id")),
+        ("method", unfit::<String>(&members, "method")),
+        ("params", unfit::<Option<RawObject>>(&members, "params")),
+        ("result", unfit::<RawObject>(&members, "result")),
+        ("error", unfit::<RpcError>(&members, "error")),
     ];
     let error = checks.into_iter().find_map(|(name, error)| Some(wrong(name, error?)));
     refuse(id, kind, error.unwrap_or_else(|| RpcError::invalid_request("not a JSON-RPC message")))
@@ -461,6 +464,15 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, "\"a\" Call -32600 `method` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, "1 Call -32600 `params` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"s"}"#, "1 Call -32600 `params` does not fit"),
+            (
+                r#"{"jsonrpc":null,"id":1,"method":"x"}"#,
+                "1 Call -32600 `jsonrpc` does not fit: invalid type: null",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
+                "1 Call -32600 `method` does not fit: invalid type: null",
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "1 Answer -32600 `result` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, "1 Answer -32600 `result` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5}}"#, "1 Answer -32600 `error` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1}"#, "1 Unclear -32600 neither"),

@@ -28,7 +28,14 @@ pub struct RawObject {
     /// A `String`, and the index a `Vec`: giving back the room at their ends would copy a large one.
     text: String,
     /// Where the members are. Filled while reading; what this side printed is indexed when somebody asks.
-    index: OnceLock<Vec<Member>>,
+    index: OnceLock<Index>,
+}
+
+#[derive(Clone)]
+enum Index {
+    Here(Vec<Member>),
+    /// In the same object, read and printed again: what somebody else printed may have white space between members.
+    Elsewhere(Box<RawObject>),
 }
 
 /// Where one member stands in the text: its name without quotes, and its value.
@@ -73,13 +80,16 @@ impl RawObject {
 
     /// The value of a member, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let member = self.index().iter().find(|member| self.slice(member.name) == name)?;
-        Some(self.slice(member.value))
+        let name = &*printed(name);
+        let (text, members) = self.parts();
+        let member = members.iter().find(|member| slice(text, member.name) == name)?;
+        Some(slice(text, member.value))
     }
 
     /// The members in the order they came: name (as printed, without quotes) and value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.index().iter().map(|member| (self.slice(member.name), self.slice(member.value)))
+        let (text, members) = self.parts();
+        members.iter().map(|member| (slice(text, member.name), slice(text, member.value)))
     }
 
     /// Reads the whole object as a `T`.
@@ -99,7 +109,8 @@ impl RawObject {
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
         let mut builder = Builder::with_capacity(self.text.len());
-        for (name, value) in self.iter().filter(|(name, _)| !names.contains(name)) {
+        let names: Vec<_> = names.iter().map(|name| printed(name)).collect();
+        for (name, value) in self.iter().filter(|(name, _)| !names.iter().any(|other| other == name)) {
             builder.push_printed(name, value);
         }
         builder.finish()
@@ -111,23 +122,31 @@ impl RawObject {
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
         let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 4);
-        for (name, value) in self.iter().filter(|(other, _)| *other != name) {
+        let replaced = printed(name);
+        for (name, value) in self.iter().filter(|(other, _)| *other != replaced) {
             builder.push_printed(name, value);
         }
         builder.push(name, value.get());
         builder.finish()
     }
 
-    fn index(&self) -> &[Member] {
-        self.index.get_or_init(|| {
-            let read: Result<Self, _> = serde_json::from_str(&self.text);
-            // The text is ours and was printed compactly, so reading it again gives the same text and its places.
-            read.ok().and_then(|read| read.index.into_inner()).unwrap_or_default()
-        })
+    /// The members, and the text that they are places in.
+    fn parts(&self) -> (&str, &[Member]) {
+        let index = self.index.get_or_init(|| match serde_json::from_str::<Self>(&self.text) {
+            Ok(read) if read.text == self.text => read.index.into_inner().unwrap_or_default(),
+            Ok(read) => Index::Elsewhere(Box::new(read)),
+            Err(_) => Index::default(),
+        });
+        match index {
+            Index::Here(members) => (&self.text, members),
+            Index::Elsewhere(object) => object.parts(),
+        }
     }
+}
 
-    fn slice(&self, (start, end): (u32, u32)) -> &str {
-        self.text.get(start as usize..end as usize).unwrap_or_default()
+impl Default for Index {
+    fn default() -> Self {
+        Self::Here(Vec::new())
     }
 }
 
@@ -234,6 +253,19 @@ impl<'de> de::Visitor<'de> for Name {
     }
 }
 
+fn slice(text: &str, (start, end): (u32, u32)) -> &str {
+    text.get(start as usize..end as usize).unwrap_or_default()
+}
+
+/// A member's name as it stands between the quotes.
+fn printed(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        return Cow::Borrowed(name);
+    }
+    let quoted = serde_json::Value::from(name).to_string();
+    Cow::Owned(quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned())
+}
+
 /// An object being printed, member by member.
 struct Builder {
     text: String,
@@ -248,11 +280,7 @@ impl Builder {
     }
 
     fn push(&mut self, name: &str, value: &str) {
-        if name.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
-            return self.push_printed(name, value);
-        }
-        let quoted = serde_json::Value::from(name).to_string();
-        self.push_printed(quoted.get(1..quoted.len() - 1).unwrap_or_default(), value);
+        self.push_printed(&printed(name), value);
     }
 
     fn push_printed(&mut self, name: &str, value: &str) {
@@ -292,7 +320,7 @@ impl Builder {
 
     fn finish(mut self) -> RawObject {
         self.text.push('}');
-        RawObject { text: self.text, index: OnceLock::from(self.members) }
+        RawObject { text: self.text, index: OnceLock::from(Index::Here(self.members)) }
     }
 }
 
@@ -319,6 +347,10 @@ mod tests {
         let object = read(r#"{"n\u0061me":"x","\"\n":1}"#);
         assert_eq!(object.get("name"), Some("\"x\""));
         assert_eq!(object.as_str(), r#"{"name":"x","\"\n":1}"#);
+        assert_eq!(object.get("\"\n"), Some("1"));
+        assert_eq!(object.without(&["\"\n"]).as_str(), r#"{"name":"x"}"#);
+        let two = serde_json::value::to_raw_value(&2).unwrap();
+        assert_eq!(object.with("\"\n", &two).as_str(), r#"{"name":"x","\"\n":2}"#);
     }
 
     #[test]
@@ -336,6 +368,10 @@ mod tests {
     fn what_we_print_can_be_searched() {
         let object = RawObject::from_serialize(&serde_json::json!({ "x": 1, "y": { "z": [] } })).unwrap();
         assert_eq!(object.get("y"), Some(r#"{"z":[]}"#));
+        let printed_elsewhere = RawValue::from_string("{\n  \"a\": 1,\n  \"b\": [2]\n}".to_owned()).unwrap();
+        let object = RawObject::from_serialize(&printed_elsewhere).unwrap();
+        assert_eq!((object.get("a"), object.get("b")), (Some("1"), Some("[2]")));
+        assert_eq!(object.without(&["a"]).as_str(), r#"{"b":[2]}"#);
         assert!(RawObject::from_serialize(&[1]).is_err());
         assert!(RawObject::empty().is_empty());
     }

@@ -5,9 +5,9 @@ use std::fmt;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Ended {
     /// This side closed it.
-    Here,
+    Stopped,
     /// The other side went away.
-    There {
+    ByPeer {
         /// What is known of it, such as a process's exit status.
         known: Option<Box<str>>,
     },
@@ -17,17 +17,17 @@ pub enum Ended {
         said: Box<str>,
     },
     /// The other side gave no sign of life.
-    Silent,
+    Dead,
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here => f.write_str("this side closed it"),
-            Self::There { known: None } => f.write_str("the other side went away"),
-            Self::There { known: Some(known) } => write!(f, "the other side went away: {known}"),
+            Self::Stopped => f.write_str("this side closed it"),
+            Self::ByPeer { known: None } => f.write_str("the other side went away"),
+            Self::ByPeer { known: Some(known) } => write!(f, "the other side went away: {known}"),
             Self::Failed { said } => write!(f, "{said}"),
-            Self::Silent => f.write_str("the other side gave no sign of life"),
+            Self::Dead => f.write_str("the other side gave no sign of life"),
         }
     }
 }

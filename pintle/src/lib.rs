@@ -4,9 +4,12 @@
 pub mod client;
 mod ended;
 mod error;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod testing;
 mod timeouts;
 pub mod transport;
+pub mod uri;
 
 #[cfg(feature = "client")]
 pub use client::{Client, Connection};
@@ -14,4 +17,6 @@ pub use ended::Ended;
 pub use error::{Error, Result};
 pub use pintle_proto as proto;
 pub use pintle_types as types;
+#[cfg(feature = "server")]
+pub use server::Server;
 pub use timeouts::Timeouts;

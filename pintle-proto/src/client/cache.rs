@@ -105,7 +105,9 @@ impl Cache {
         now: u64,
     ) -> Option<&RawObject> {
         let mut key = Key::new(method, params, Some(principal))?;
-        if !self.entries.contains_key(&key) {
+        if self.entries.get(&key).is_none_or(|own| now >= own.until) {
+            // What is stale of one's own does not hide what is everybody's.
+            self.remove(&key);
             key.principal = None;
         }
         let used = self.next_tick();

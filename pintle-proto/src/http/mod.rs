@@ -12,6 +12,7 @@ mod origin;
 
 mod open;
 mod route;
+mod served;
 
 mod encoding;
 mod mirror;
@@ -40,5 +41,6 @@ pub use origin::Guard;
 pub use param::BadArgument;
 pub use refusal::Refusal;
 pub use route::{Body, Post, RequestHead, check_session_version, route};
+pub use served::Served;
 pub use status::{session_status, stateless_status};
 pub use uri::{BadLocation, redirect, resolve_endpoint, same_origin};

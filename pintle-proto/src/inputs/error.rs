@@ -16,6 +16,8 @@ pub enum AskError {
         /// What it would have to declare.
         required: Box<ClientCapabilities>,
     },
+    /// The client answered with an error: its user said no, or it could not.
+    Refused(RpcError),
     /// The client's revision has no words for it.
     Unsayable(Unsayable),
     /// The question cannot be printed as JSON.
@@ -51,6 +53,7 @@ impl fmt::Display for AskError {
                 let required = serde_json::to_string(required).unwrap_or_default();
                 write!(f, "the client did not declare `{required}`: check with `can_*` before asking")
             }
+            Self::Refused(error) => write!(f, "the client refused: {error}"),
             Self::Unsayable(unsayable) => unsayable.fmt(f),
             Self::Unprintable { said } => write!(f, "the question cannot be printed: {said}"),
             Self::KeyReused { key } => {

@@ -21,7 +21,7 @@ pub(crate) use seal::Binding;
 pub use seal::{KeyId, Seal};
 use state::{Answered, Mark, State};
 
-use crate::{Limits, Peer};
+use crate::{Limits, Peer, stamp::Plain};
 
 /// Where the answer to a question is.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
@@ -117,10 +117,15 @@ impl Inputs {
             }
             return Ok(Ask::Answered(answer));
         }
-        if inner.state.round >= limits.rounds || inner.asked.len() >= limits.questions {
-            let most = limits.questions.min(limits.rounds as usize);
-            return Err(AskError::TooMany { most });
+        let begins = inner.asked.is_empty();
+        if begins && inner.state.round >= limits.rounds {
+            return Err(AskError::TooMany { most: limits.rounds as usize });
         }
+        if inner.asked.len() >= limits.questions && !inner.asked.contains_key(key) {
+            return Err(AskError::TooMany { most: limits.questions });
+        }
+        // On a session no answer ends the round, so the first question counts it.
+        inner.state.round += u32::from(self.live && begins);
         inner.asked.insert(key.to_owned(), (mark, request.clone()));
         Ok(if self.live { Ask::Send(request) } else { Ask::Park })
     }
@@ -188,5 +193,5 @@ impl Inputs {
 }
 
 fn bad_answer(key: &str, error: &serde_json::Error) -> AskError {
-    AskError::BadAnswer { key: key.to_owned(), said: error.to_string() }
+    AskError::BadAnswer { key: key.to_owned(), said: Plain(error).to_string() }
 }

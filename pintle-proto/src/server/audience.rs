@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashSet};
+use std::{collections::BTreeSet, ops::Bound};
 
 use pintle_types::{RawObject, RequestId, RpcError, schema::SubscriptionFilter};
 
@@ -23,7 +23,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Listener {
     wants: Wants,
-    watched: HashSet<Box<str>>,
+    watched: BTreeSet<Box<str>>,
     pending: Wants,
     updated: BTreeSet<Box<str>>,
     /// The id of the request that opened the subscription; a session has none.
@@ -47,7 +47,7 @@ pub(super) struct Wants {
 const APART: usize = 256;
 
 impl Listener {
-    pub(super) fn new(wants: Wants, watched: HashSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
+    pub(super) fn new(wants: Wants, watched: BTreeSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
         Self { wants, watched, pending: Wants::default(), updated: BTreeSet::new(), tag, say }
     }
 
@@ -75,6 +75,11 @@ impl Listener {
                 }
             },
         }
+    }
+
+    /// Marks everything that is watched: so much changed that nobody kept count.
+    pub fn note_all(&mut self) {
+        self.updated = self.watched.iter().cloned().collect();
     }
 
     /// The next notification to send, lists first.
@@ -121,15 +126,31 @@ impl Listener {
     }
 
     /// The watched URI that covers this one: itself, or what is left of it up to some `/`.
+    ///
+    /// What covers a URI begins like it, so it stands below it in order, and nothing that differs earlier than the
+    /// nearest below can cover it: a long URI is not looked up once for each `/` in it.
     fn watched_as(&self, uri: &str) -> Option<&str> {
-        if self.watched.is_empty() {
-            return None;
+        let mut below = uri;
+        loop {
+            let range = (Bound::Unbounded, Bound::Included(below));
+            let nearest = &**self.watched.range::<str, _>(range).next_back()?;
+            let alike = nearest.bytes().zip(uri.bytes()).take_while(|(one, other)| one == other).count();
+            if alike == nearest.len() && covers(nearest, uri) {
+                return Some(nearest);
+            }
+            let mut end = alike.min(nearest.len().checked_sub(1)?);
+            while !uri.is_char_boundary(end) {
+                end -= 1;
+            }
+            below = uri.get(..end)?;
         }
-        let above = uri.rmatch_indices('/').filter_map(|(at, _)| uri.get(..at));
-        // With its `/` as well: a directory is spelled both ways.
-        let spelled = above.flat_map(|above| [Some(above), uri.get(..above.len() + 1)]).flatten();
-        std::iter::once(uri).chain(spelled).find_map(|uri| self.watched.get(uri)).map(|uri| &**uri)
     }
+}
+
+/// Whether `above`, which `uri` begins with, is the same or a directory that it is in. One is spelled with and without
+/// its `/`.
+fn covers(above: &str, uri: &str) -> bool {
+    above.len() == uri.len() || above.ends_with('/') || uri.as_bytes().get(above.len()) == Some(&b'/')
 }
 
 impl Wants {
@@ -189,6 +210,26 @@ mod tests {
             assert_eq!(listener.note(&Change::Resource(uri.into())), told, "{uri}");
         }
         assert_eq!(heard(&mut listener).len(), 3);
+    }
+
+    #[test]
+    fn the_nearest_watched_resource_is_found_among_others_like_it() {
+        let listener = listener(&["f:/a", "f:/a/b/", "f:/a/bä", "f:/a/bb", "f:/ab", "ö", "ö/ä/"]);
+        for (uri, found) in [
+            ("f:/a/b/c", Some("f:/a/b/")),
+            ("f:/a/b", Some("f:/a")),
+            ("f:/a/bä/x", Some("f:/a/bä")),
+            ("f:/a/bü/x", Some("f:/a")),
+            ("f:/a/bbb", Some("f:/a")),
+            ("f:/abc", None),
+            ("f:/", None),
+            ("ö/ä", Some("ö")),
+            ("ö/ä/x", Some("ö/ä/")),
+            ("öä", None),
+            ("", None),
+        ] {
+            assert_eq!(listener.watched_as(uri), found, "{uri}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pintle_types::{Message, Response};
+
+use super::Ticket;
 
 /// The batches of one connection whose answers are not all there.
 ///
@@ -17,7 +19,10 @@ pub(super) struct BatchId(u64);
 
 #[derive(Debug, Default)]
 struct Replies {
-    left: usize,
+    /// Whether the batch has been taken apart: until then it cannot close.
+    split: bool,
+    /// The calls whose answers are owed.
+    owed: HashSet<Ticket>,
     bytes: Vec<u8>,
 }
 
@@ -25,15 +30,14 @@ impl Batches {
     pub(super) fn open(&mut self) -> BatchId {
         self.last += 1;
         let id = BatchId(self.last);
-        // One for the batch itself, so that it cannot close while it is still being taken apart.
-        self.open.insert(id, Replies { left: 1, bytes: Vec::new() });
+        self.open.insert(id, Replies::default());
         id
     }
 
     /// One more answer is owed.
-    pub(super) fn expect(&mut self, id: BatchId) {
+    pub(super) fn expect(&mut self, id: BatchId, call: Ticket) {
         if let Some(replies) = self.open.get_mut(&id) {
-            replies.left += 1;
+            replies.owed.insert(call);
         }
     }
 
@@ -44,14 +48,28 @@ impl Batches {
         }
     }
 
-    /// One answer fewer is owed: here it is, or there will be none. The whole array if it was the last.
-    pub(super) fn settle(&mut self, id: BatchId, answer: Option<&[u8]>) -> Option<Vec<u8>> {
+    /// All of the batch has been looked at. The whole array if nothing more is owed.
+    pub(super) fn split(&mut self, id: BatchId) -> Option<Vec<u8>> {
+        self.open.get_mut(&id)?.split = true;
+        self.close(id)
+    }
+
+    /// This call's answer is owed no more: here it is, or there will be none. The whole array if it was the last.
+    ///
+    /// A call that is settled twice (it was through, and then cancelled) counts once.
+    pub(super) fn settle(&mut self, id: BatchId, call: Ticket, answer: Option<&[u8]>) -> Option<Vec<u8>> {
         let replies = self.open.get_mut(&id)?;
+        if !replies.owed.remove(&call) {
+            return None;
+        }
         if let Some(answer) = answer {
             replies.add(answer);
         }
-        replies.left = replies.left.saturating_sub(1);
-        if replies.left > 0 {
+        self.close(id)
+    }
+
+    fn close(&mut self, id: BatchId) -> Option<Vec<u8>> {
+        if self.open.get(&id).is_none_or(|replies| !replies.split || !replies.owed.is_empty()) {
             return None;
         }
         let mut bytes = self.open.remove(&id)?.bytes;

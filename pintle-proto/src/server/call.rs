@@ -250,18 +250,20 @@ impl Call {
         self.close();
         let mut bytes = Vec::with_capacity(outcome.size() + 256);
         print::open_result(&mut bytes, &self.0.id);
-        match (self.0.finish)(self, service, outcome, now, &mut bytes) {
+        let error = match (self.0.finish)(self, service, outcome, now, &mut bytes) {
             Ok(()) => {
                 bytes.push(b'}');
-                Finished { bytes, error: None }
+                None
             }
             Err(mut error) => {
                 self.0.peer.revision.lower_error(&self.0.method, &mut error);
                 bytes.clear();
                 print::error(&mut bytes, &self.0.id, &error);
-                Finished { bytes, error: Some(error.code) }
+                Some(error.code)
             }
-        }
+        };
+        print::one_line(&mut bytes);
+        Finished { bytes, error }
     }
 
     /// What a state that this call leaves behind is good for.

@@ -139,7 +139,17 @@ impl Engine {
 
     /// Decides what to do about bytes that are no message.
     pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
-        malformed.reply().map_or(Inbound::Ignore("an answer that is none"), Inbound::Reply)
+        if let Some(reply) = malformed.reply() {
+            return Inbound::Reply(reply);
+        }
+        // Whoever asked must not wait for a better one: none will come.
+        let answer = Response::new(malformed.id.clone(), Err(malformed.error.clone()));
+        if self.asked(&answer) { Inbound::Answer(answer) } else { Inbound::Ignore("an answer that is none") }
+    }
+
+    /// Whether a question of ours waits for this answer. From here on no more.
+    fn asked(&mut self, answer: &Response) -> bool {
+        self.session.as_mut().is_some_and(|session| session.answered(answer))
     }
 
     /// The reply to a message that was too long to be read.
@@ -171,14 +181,16 @@ impl Engine {
             match decision {
                 Inbound::Reply(response) => self.batches.reply(id, response),
                 Inbound::Call(call) => {
-                    self.batches.expect(id);
+                    if let Some(ticket) = call.ticket() {
+                        self.batches.expect(id, ticket);
+                    }
                     decisions.push(Inbound::Call(call));
                 }
                 Inbound::Many(several) => decisions.extend(several),
                 other => decisions.push(other),
             }
         }
-        decisions.extend(self.batches.settle(id, None).map(Inbound::BatchReply));
+        decisions.extend(self.batches.split(id).map(Inbound::BatchReply));
         Inbound::Many(decisions)
     }
 
@@ -193,7 +205,7 @@ impl Engine {
             Message::Request(request) => self.request(service, request, arrival, batch),
             Message::Notification(notification) => self.notification(notification),
             Message::Response(response) => {
-                if self.session.as_mut().is_some_and(|session| session.answered(&response)) {
+                if self.asked(&response) {
                     Inbound::Answer(response)
                 } else {
                     Inbound::Ignore("an answer to nothing that was asked")
@@ -307,12 +319,11 @@ impl Engine {
     pub fn finish(&mut self, service: &Service, call: &Call, outcome: Outcome, now: u64) -> Option<Vec<u8>> {
         let current = call.ticket().is_none_or(|ticket| self.in_flight.leave(call.id(), ticket));
         if !current {
-            call.close();
-            return None;
+            return self.cancelled(call);
         }
         let finished = call.finish(service, outcome, now);
-        match call.inner().batch {
-            Some(batch) => self.batches.settle(batch, Some(&finished.bytes)),
+        match call.inner().batch.zip(call.ticket()) {
+            Some((batch, ticket)) => self.batches.settle(batch, ticket, Some(&finished.bytes)),
             None => Some(finished.bytes),
         }
     }
@@ -328,7 +339,7 @@ impl Engine {
     /// Drops a cancelled call. The bytes to send now, if it was the last that a batch waited for.
     pub fn cancelled(&mut self, call: &Call) -> Option<Vec<u8>> {
         call.close();
-        self.batches.settle(call.inner().batch?, None)
+        self.batches.settle(call.inner().batch?, call.ticket()?, None)
     }
 
     /// Ends a subscription from the server's side, on a stream that goes on.

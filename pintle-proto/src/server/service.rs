@@ -65,12 +65,18 @@ enum Identity {
     Untold,
 }
 
+impl Identity {
+    fn told(info: &Implementation) -> Self {
+        let mut member = br#""io.modelcontextprotocol/serverInfo":"#.to_vec();
+        print::json(&mut member, info);
+        Self::Told(String::from_utf8_lossy(&member).into())
+    }
+}
+
 impl Service {
     /// A server that speaks every revision.
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
-        let mut member = br#""io.modelcontextprotocol/serverInfo":"#.to_vec();
-        print::json(&mut member, &info);
-        let identity = Identity::Told(String::from_utf8_lossy(&member).into());
+        let identity = Identity::told(&info);
         Self {
             info,
             capabilities,
@@ -83,6 +89,16 @@ impl Service {
             discover_hint: CacheHint::default(),
             acquaintances: Arc::default(),
         }
+    }
+
+    /// Gives it another name, title or version.
+    #[must_use]
+    pub fn named(mut self, info: Implementation) -> Self {
+        if matches!(self.identity, Identity::Told(_)) {
+            self.identity = Identity::told(&info);
+        }
+        self.info = info;
+        self
     }
 
     /// Tells every client how to use the server.
@@ -143,6 +159,8 @@ impl Service {
     /// Changes what the server can do, for requests from now on.
     pub fn set_capabilities(&mut self, capabilities: ServerCapabilities) {
         self.capabilities = capabilities;
+        // What a client is told depends on them.
+        self.acquaintances = Arc::default();
     }
 
     /// What it calls itself.
@@ -227,10 +245,25 @@ impl Service {
     /// The names of all revisions, for a client that named another.
     pub(super) fn unsupported(&self, requested: &str) -> RpcError {
         let supported: Vec<_> = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
-        let said =
-            format!("unsupported protocol version: `{requested}`; use one of `{}`", supported.join("`, `"));
+        let said = format!("unsupported protocol version: `{requested}`: {}", self.ways());
         RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, said)
             .with_data(&UnsupportedVersionData::new(supported, requested))
+    }
+
+    /// How a client gets an answer here, whichever era it is of.
+    pub(super) fn ways(&self) -> String {
+        let names = |stateless: bool| {
+            let era = self.revisions.iter().filter(|revision| revision.is_stateless() == stateless);
+            era.map(|revision| format!("`{revision}`")).collect::<Vec<_>>().join(", ")
+        };
+        let (alone, opened) = (names(true), names(false));
+        match (alone.is_empty(), opened.is_empty()) {
+            (_, true) => format!("name one of {alone} in `_meta`"),
+            (true, false) => format!("send `initialize` with one of {opened}"),
+            (false, false) => {
+                format!("name one of {alone} in `_meta`, or send `initialize` with one of {opened}")
+            }
+        }
     }
 
     /// The answer to `server/discover`, without what every stateless result has.

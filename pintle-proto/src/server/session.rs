@@ -1,6 +1,10 @@
 //! The session era: a handshake opens a session, and the server may send requests of its own.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use pintle_types::{
     Message, Notification, RawObject, RawValue, Request, RequestId, Response, RpcError,
@@ -96,18 +100,21 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
         resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
     };
-    let listener = Listener::new(wants, HashSet::new(), None, say);
+    let listener = Listener::new(wants, BTreeSet::new(), None, say);
     Ok((Session { peer: Arc::new(peer), listener, last_id: 0, asked: HashSet::new() }, result))
 }
 
 /// Works for a client of either era: it names what would be understood.
 fn not_yet(service: &Service) -> RpcError {
-    let names: Vec<_> = service.revisions().iter().map(|revision| revision.as_str()).collect();
-    RpcError::invalid_params(format!(
-        "no session yet and no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`: send `initialize` first, or name \
-         one of `{}` in `_meta`",
-        names.join("`, `")
-    ))
+    const NO_STAMP: &str = "no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`";
+    const NO_SESSION: &str = "no session yet";
+    let ways = service.ways();
+    let era = |stateless| service.revisions().iter().any(|revision| revision.is_stateless() == stateless);
+    RpcError::invalid_params(match (era(false), era(true)) {
+        (true, false) => format!("{NO_SESSION}: {ways}"),
+        (false, _) => format!("{NO_STAMP}: {ways}"),
+        (true, true) => format!("{NO_SESSION} and {NO_STAMP}: {ways}"),
+    })
 }
 
 impl Session {

@@ -1,6 +1,6 @@
 //! The stateless era: each request says who asks; the server never sends a request, it answers `input_required`.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
     Message, Notification, RawObject, RawValue, Request, RequestId, RpcError,
@@ -73,7 +73,13 @@ fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
         revision,
         info: stamp.info.map(|info| member::<Implementation>("clientInfo", info)).transpose()?,
         capabilities: read_capabilities(capabilities)?,
-        log_level: stamp.log_level.as_deref().map(log_level).transpose()?,
+        // A server that does not declare log messages sends none.
+        log_level: stamp
+            .log_level
+            .as_deref()
+            .map(log_level)
+            .transpose()?
+            .filter(|_| service.capabilities().logging.is_some()),
     })
 }
 
@@ -201,7 +207,7 @@ pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter) -> (Listener,
     struct Acknowledged<'a> {
         notifications: &'a SubscriptionFilter,
     }
-    let watched: HashSet<Box<str>> =
+    let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
     let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
@@ -265,14 +271,14 @@ fn complete(call: &Call, service: &Service, body: &RawObject, hint: &CacheHint, 
     // anywhere; only then is the object searched.
     let text = body.as_str();
     let has = |name: &str, quoted: &str| text.contains(quoted) && body.get(name).is_some();
-    let typed = has("resultType", "\"resultType\"");
+    let kind = has("resultType", "\"resultType\"").then(|| body.get("resultType")).flatten();
     let meta = has("_meta", "\"_meta\"").then(|| body.get("_meta")).flatten();
     let rest = meta.map(|_| body.without(&["_meta"]));
     print::extended(out, rest.as_ref().unwrap_or(body), |out| {
-        if !typed {
+        if kind.is_none() {
             out.extend_from_slice(br#""resultType":"complete","#);
         }
-        if CACHEABLE.contains(&call.method()) {
+        if CACHEABLE.contains(&call.method()) && kind.is_none_or(|kind| kind == "\"complete\"") {
             if !has("ttlMs", "\"ttlMs\"") {
                 out.extend_from_slice(br#""ttlMs":"#);
                 print::json(out, &hint.ttl_ms);

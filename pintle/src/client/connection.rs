@@ -329,7 +329,7 @@ impl Connection {
     pub async fn wait(&self) -> Ended {
         let mut ended = self.shared.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
-            Ok(ended) => ended.clone().unwrap_or(Ended::There { known: None }),
+            Ok(ended) => ended.clone().unwrap_or(Ended::ByPeer { known: None }),
             Err(_) => self.shared.how_ended(),
         }
     }

@@ -51,8 +51,15 @@ where
 /// ```
 pub struct Redial<C: Connector> {
     connector: C,
-    live: C::Transport,
-    dialling: Option<Dialling<C::Transport>>,
+    line: Line<C::Transport>,
+}
+
+enum Line<T> {
+    Live(T),
+    /// Being connected. What is sent meanwhile waits.
+    Dialling(Dialling<T>, Vec<Bytes>),
+    /// It could not be connected, and said so.
+    Dead,
 }
 
 type Dialling<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
@@ -65,39 +72,64 @@ impl<C: Connector> Redial<C> {
     /// It could not.
     pub async fn connect(mut connector: C) -> io::Result<Self> {
         let live = connector.connect().await?;
-        Ok(Self { connector, live, dialling: None })
+        Ok(Self { connector, line: Line::Live(live) })
+    }
+
+    fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut C::Transport>> {
+        if let Line::Dialling(dialling, queued) = &mut self.line {
+            let dialled = ready!(dialling.as_mut().poll(cx));
+            let queued = std::mem::take(queued);
+            self.line = Line::Dead;
+            let mut live = dialled?;
+            queued.into_iter().for_each(|message| live.send(message));
+            self.line = Line::Live(live);
+        }
+        Poll::Ready(match &mut self.line {
+            Line::Live(live) => Ok(live),
+            Line::Dialling(..) | Line::Dead => Err(io::ErrorKind::NotConnected.into()),
+        })
     }
 }
 
 impl<C: Connector> Transport for Redial<C> {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
-        self.live.poll_recv(cx)
+        ready!(self.poll_live(cx))?.poll_recv(cx)
     }
 
     fn send(&mut self, message: Bytes) {
-        self.live.send(message);
+        match &mut self.line {
+            Line::Live(live) => live.send(message),
+            Line::Dialling(_, queued) => queued.push(message),
+            Line::Dead => {}
+        }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.live.poll_flush(cx)
+        ready!(self.poll_live(cx))?.poll_flush(cx)
     }
 
-    fn poll_reopen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let connector = &mut self.connector;
-        let dialling = self.dialling.get_or_insert_with(|| Box::pin(connector.connect()));
-        let dialled = ready!(dialling.as_mut().poll(cx));
-        self.dialling = None;
-        self.live = dialled?;
-        Poll::Ready(Ok(()))
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.line {
+            Line::Live(live) => live.poll_close(cx),
+            Line::Dialling(..) | Line::Dead => Poll::Ready(Ok(())),
+        }
     }
 
-    fn describe_end(&self) -> Option<String> {
-        self.live.describe_end()
+    fn why_ended(&self) -> Option<String> {
+        match &self.line {
+            Line::Live(live) => live.why_ended(),
+            Line::Dialling(..) | Line::Dead => None,
+        }
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.line = Line::Dialling(Box::pin(self.connector.connect()), Vec::new());
+        Ok(())
     }
 }
 
 impl<C: Connector> fmt::Debug for Redial<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redial").field("live", &self.live).finish_non_exhaustive()
+        f.debug_struct("Redial").finish_non_exhaustive()
     }
 }

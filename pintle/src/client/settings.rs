@@ -22,6 +22,9 @@ use crate::{Error, Result, Timeouts};
 /// Is called with something, and does not wait.
 pub(super) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
 
+/// Is called with a line that is no message.
+pub(super) type NoiseCallback = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What a client was told to be, the same for all its connections.
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -30,7 +33,7 @@ pub(super) struct Settings {
     pub(super) policy: Option<PolicyHook>,
     pub(super) output: Arc<dyn OutputCheck>,
     pub(super) on_log: Option<Callback<LoggingMessageParams>>,
-    pub(super) on_noise: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub(super) on_noise: Option<NoiseCallback>,
     pub(super) on_change: Option<Callback<Change>>,
     pub(super) on_progress: Option<Callback<ProgressParams>>,
     pub(super) log_level: Option<LoggingLevel>,

@@ -156,7 +156,7 @@ impl Shared {
     }
 
     pub(super) fn how_ended(&self) -> Ended {
-        self.ended.borrow().clone().unwrap_or(Ended::There { known: None })
+        self.ended.borrow().clone().unwrap_or(Ended::ByPeer { known: None })
     }
 
     /// The connection is over. The first to say so is believed.

@@ -2,11 +2,21 @@
 //!
 //! A [`Transport`] moves whole messages and knows nothing of what they say. Most are made from a byte stream
 //! ([`Stream`]); a custom one is three verbs, and [`channels`] makes one of two queues for those who would rather write
-//! `async` code.
+//! `async` code. The [`kit`] checks one that you wrote; [`Record`] shows what passes through any of them.
 
 mod channels;
+#[cfg(feature = "child")]
+mod child;
+pub mod kit;
 mod memory;
+mod record;
+#[cfg(feature = "net")]
+mod socket;
+#[cfg(feature = "stdio")]
+mod stdio;
 mod stream;
+#[cfg(feature = "stdio")]
+mod threads;
 
 use std::{
     fmt, io,
@@ -16,14 +26,23 @@ use std::{
 use bytes::Bytes;
 
 pub use channels::{Channels, channels};
+#[cfg(feature = "child")]
+pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
 pub use memory::{Memory, memory};
+pub use record::{Direction, Record, Recorded};
+#[cfg(feature = "net")]
+pub use socket::{Listener, listen_tcp, tcp};
+#[cfg(all(feature = "net", unix))]
+pub use socket::{listen_unix, unix};
+#[cfg(feature = "stdio")]
+pub use stdio::Stdio;
 pub use stream::Stream;
 
 /// A connection that carries whole messages, both ways at once.
 ///
 /// Three verbs: [`send`](Self::send) queues, [`poll_flush`](Self::poll_flush) writes, [`poll_recv`](Self::poll_recv)
 /// reads. They are polled by one task, so that reading goes on while a slow peer makes writing wait; dropping the
-/// transport closes it.
+/// transport closes it. The rest is for transports that are more than a pipe, and may be left as it is.
 pub trait Transport: fmt::Debug + Send + 'static {
     /// Takes the next message that came in, or `None` at the end.
     ///
@@ -38,17 +57,24 @@ pub trait Transport: fmt::Debug + Send + 'static {
     /// Writes what is queued. Ready when nothing is left.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Starts the other side again, or connects to it again, after the connection ended. What was queued is gone.
+    /// Closes the connection and waits until all that belongs to it is gone, such as a child process.
     ///
-    /// Most transports are good for one connection only, and say [`Unsupported`](io::ErrorKind::Unsupported).
-    fn poll_reopen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let _ = cx;
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    /// Nothing is sent or received afterwards. Without it, dropping the transport closes it in the background.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
     }
 
-    /// What is known of how the connection ended, such as a process's exit status. Half a sentence, for an error.
-    fn describe_end(&self) -> Option<String> {
+    /// Says why the connection ended, for the error that people see, if more is known than that it did.
+    fn why_ended(&self) -> Option<String> {
         None
+    }
+
+    /// Opens the same connection anew, as it was in the beginning.
+    ///
+    /// A client needs it for servers that die of a question they do not know. An error, and nothing has changed, where
+    /// the transport cannot: only a child process can be started again.
+    fn restart(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 
@@ -75,11 +101,15 @@ impl Transport for Box<dyn Transport> {
         (**self).poll_flush(cx)
     }
 
-    fn poll_reopen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        (**self).poll_reopen(cx)
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_close(cx)
     }
 
-    fn describe_end(&self) -> Option<String> {
-        (**self).describe_end()
+    fn why_ended(&self) -> Option<String> {
+        (**self).why_ended()
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        (**self).restart()
     }
 }

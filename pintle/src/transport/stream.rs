@@ -23,8 +23,8 @@ use super::{Incoming, Transport};
 /// # Ok(()) }
 /// ```
 pub struct Stream {
-    reader: Pin<Box<dyn AsyncRead + Send>>,
-    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    reader: Reader,
+    writer: Writer,
     /// What was read and not taken yet.
     input: BytesMut,
     /// How much of `input` is known to hold no line's end, so that a long line is searched once.
@@ -40,6 +40,9 @@ pub struct Stream {
     dirty: bool,
 }
 
+pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
+pub(super) type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
 /// From this size on a message is not worth copying.
 const LARGE: usize = 16 << 10;
 /// How much is read at once.
@@ -51,7 +54,7 @@ impl Stream {
         Self::boxed(Box::pin(reader), Box::pin(writer))
     }
 
-    fn boxed(reader: Pin<Box<dyn AsyncRead + Send>>, writer: Pin<Box<dyn AsyncWrite + Send>>) -> Self {
+    pub(super) fn boxed(reader: Reader, writer: Writer) -> Self {
         Self {
             reader,
             writer,
@@ -71,6 +74,12 @@ impl Stream {
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
+    }
+
+    /// Closes the way out and gives back the way in.
+    #[cfg(feature = "child")]
+    pub(super) fn into_reader(self) -> Reader {
+        self.reader
     }
 
     /// The next line of what was read, if it is whole.
@@ -158,6 +167,11 @@ impl Transport for Stream {
         ready!(self.writer.as_mut().poll_flush(cx))?;
         self.dirty = false;
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        self.writer.as_mut().poll_shutdown(cx)
     }
 }
 

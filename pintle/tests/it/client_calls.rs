@@ -382,7 +382,7 @@ async fn a_server_that_dies_in_the_middle_ends_all_calls() {
             let error = result.unwrap_err();
             assert_eq!(error.to_string(), "the connection is closed: the other side went away");
         }
-        assert_eq!(server.wait().await, Ended::There { known: None });
+        assert_eq!(server.wait().await, Ended::ByPeer { known: None });
     }
 }
 
@@ -397,8 +397,8 @@ async fn closing_cancels_and_says_so() {
         assert_eq!(peer.next().await, None);
     };
     let (result, ()) = tokio::join!(server.call_tool("a", json!({})), script);
-    assert!(matches!(result.unwrap_err(), Error::Closed(Ended::Here)));
-    assert_eq!(server.wait().await, Ended::Here);
+    assert!(matches!(result.unwrap_err(), Error::Closed(Ended::Stopped)));
+    assert_eq!(server.wait().await, Ended::Stopped);
     // Twice is as once.
     server.close().await;
 }

@@ -134,7 +134,7 @@ impl Driver {
             match poll_fn(|cx| self.poll_turn(cx)).await {
                 Turn::Close => {
                     self.leave().await;
-                    break Ended::Here;
+                    break Ended::Stopped;
                 }
                 Turn::Lost(ended) => {
                     tracing::debug!(%ended, "the connection is lost");
@@ -149,7 +149,7 @@ impl Driver {
                     match again.await {
                         Some(true) => {}
                         Some(false) => break ended,
-                        None => break Ended::Here,
+                        None => break Ended::Stopped,
                     }
                 }
             }
@@ -269,7 +269,7 @@ impl Driver {
             return Ok(());
         }
         if self.misses >= MOST_MISSES {
-            return Err(Ended::Silent);
+            return Err(Ended::Dead);
         }
         self.misses += 1;
         let alive = self.engine.request("ping", RawObject::empty(), &Extras::default());
@@ -372,16 +372,18 @@ impl Driver {
         });
         // A server that does not read any more has its transport closed on it.
         let _ = tokio::time::timeout(wait, written).await;
+        // What is not gone by then goes in the background.
+        let _ = tokio::time::timeout(wait, poll_fn(|cx| self.transport.poll_close(cx))).await;
     }
 
     fn went_away(&self) -> Ended {
-        Ended::There { known: self.transport.describe_end().map(Into::into) }
+        Ended::ByPeer { known: self.transport.why_ended().map(Into::into) }
     }
 
     fn failed(&self, error: &io::Error) -> Ended {
-        match self.transport.describe_end() {
-            Some(known) => Ended::There { known: Some(known.into()) },
-            None if error.kind() == io::ErrorKind::BrokenPipe => Ended::There { known: None },
+        match self.transport.why_ended() {
+            Some(known) => Ended::ByPeer { known: Some(known.into()) },
+            None if error.kind() == io::ErrorKind::BrokenPipe => Ended::ByPeer { known: None },
             None => Ended::Failed { said: error.to_string().into() },
         }
     }
@@ -390,6 +392,6 @@ impl Driver {
 /// However the driver ends, nobody waits for it in vain.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.end(Ended::There { known: None });
+        self.shared.end(Ended::ByPeer { known: None });
     }
 }

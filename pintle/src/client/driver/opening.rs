@@ -43,7 +43,7 @@ impl Driver {
                     self.send_notification(notification);
                     opening.step(Event::Done)
                 }
-                Step::Reopen => match self.reopen().await {
+                Step::Reopen => match self.restart() {
                     Ok(()) => opening.step(Event::Done),
                     Err(_) => opening.step(Event::Closed),
                 },
@@ -71,7 +71,7 @@ impl Driver {
                 sleep(Duration::from_millis(250) * 2u32.saturating_pow(self.losses.min(6))).await;
             }
             self.losses += 1;
-            match self.reopen().await {
+            match self.restart() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return false,
                 Err(error) => {
@@ -98,10 +98,8 @@ impl Driver {
         false
     }
 
-    async fn reopen(&mut self) -> io::Result<()> {
-        let wait = self.shared.settings.timeouts.initialize;
-        let reopened = timeout(wait, poll_fn(|cx| self.transport.poll_reopen(cx))).await;
-        reopened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    fn restart(&mut self) -> io::Result<()> {
+        self.transport.restart()?;
         self.engine.lose();
         Ok(())
     }
@@ -157,7 +155,7 @@ impl Driver {
             let lines = self.shared.noise.load(Ordering::Relaxed);
             seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
         }
-        seen.extend(self.transport.describe_end());
+        seen.extend(self.transport.why_ended());
         Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
     }
 }

@@ -1,0 +1,326 @@
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+};
+
+use bytes::Bytes;
+use http::Extensions;
+use pintle_proto::{
+    Peer,
+    inputs::{Answer, Ask, AskError, Question},
+    server::Call,
+};
+use pintle_types::{
+    Meta, RawObject,
+    schema::{CreateMessageParams, CreateMessageResult, ElicitParams, LoggingLevel, Root},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::to_raw_value;
+use tokio::sync::Notify;
+
+use super::{
+    Scope, Server,
+    port::{Port, Said},
+    state::State,
+};
+
+/// The call being answered: who makes it, and what can be said to them meanwhile.
+///
+/// Cheap to clone. Only handlers of tools, prompts and resources get one, because only they may ask.
+#[derive(Clone)]
+pub struct Cx(Arc<Inner>);
+
+struct Inner {
+    call: Call,
+    server: Server,
+    /// The server as it was when the call came: what changes meanwhile is for later calls.
+    state: Arc<State>,
+    extensions: Arc<Extensions>,
+    port: Port,
+    /// Whether a question waits for the next round.
+    parked: AtomicBool,
+    /// Who polls the handler, and is to hear of `parked`.
+    waker: Mutex<Option<Waker>>,
+    /// Tells tasks that still wait for an answer that there will be none.
+    over: Notify,
+    is_over: AtomicBool,
+}
+
+impl Cx {
+    pub(crate) fn new(
+        call: Call,
+        server: Server,
+        state: Arc<State>,
+        extensions: Arc<Extensions>,
+        port: Port,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            call,
+            server,
+            state,
+            extensions,
+            port,
+            parked: AtomicBool::new(false),
+            waker: Mutex::default(),
+            over: Notify::new(),
+            is_over: AtomicBool::new(false),
+        }))
+    }
+
+    /// Who is calling, as far as this request says.
+    pub fn peer(&self) -> &Peer {
+        self.0.call.peer()
+    }
+
+    /// On whose behalf, if somebody has checked that.
+    pub fn principal(&self) -> Option<&str> {
+        self.0.call.principal()
+    }
+
+    /// What layers below have left for the handler.
+    pub fn extensions(&self) -> &Extensions {
+        &self.0.extensions
+    }
+
+    /// The server, to change its catalogue or tell of changes.
+    pub fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    /// The request's parameters, not decoded.
+    pub fn params(&self) -> &RawObject {
+        self.0.call.params()
+    }
+
+    /// The method that was called.
+    pub fn method(&self) -> &str {
+        self.0.call.method()
+    }
+
+    /// The request's `_meta`: trace context, and whatever else the client put there.
+    pub fn meta(&self) -> Meta {
+        self.params().decode_member("_meta").ok().flatten().unwrap_or_default()
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        Scope { peer: self.peer(), principal: self.principal(), extensions: &self.0.extensions }
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.0.call
+    }
+
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.0.state
+    }
+
+    /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.
+    pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
+        self.say(self.0.call.progress(done, total.into(), None)).await;
+    }
+
+    /// The same, with words.
+    pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
+        self.say(self.0.call.progress(done, total.into(), Some(message))).await;
+    }
+
+    /// Whether the client would like to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.0.call.wants_progress()
+    }
+
+    /// Sends a log message, if the client asked for messages as grave as this one.
+    pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
+        self.say(self.log_line(level, logger, data)).await;
+    }
+
+    /// The same without waiting: a message for which there is no room is lost. `false` if so.
+    pub(crate) fn try_log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
+        self.log_line(level, logger, data)
+            .is_none_or(|line| self.0.port.try_say(Said::Notice(Bytes::from(line))))
+    }
+
+    fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
+        self.0.state.service.capabilities().logging.as_ref()?;
+        self.0.call.log(level, logger, data)
+    }
+
+    async fn say(&self, line: Option<Vec<u8>>) {
+        if let Some(line) = line {
+            self.0.port.say(Said::Notice(line.into())).await;
+        }
+    }
+
+    /// Asks the client something. `key` names the question: the same one in every round, another for another question.
+    ///
+    /// The code before this line may run again: a stateless client makes the call anew with the answer in it. Ask
+    /// first, act after; or wrap the act in [`once`](Self::once).
+    pub async fn ask(&self, key: &str, question: Question) -> Result<Answer, AskError> {
+        let kind = question.kind();
+        match self.0.call.ask(&self.0.state.service, key, &question)? {
+            Ask::Answered(answer) => Ok(answer),
+            Ask::Send(request) => {
+                let answer = self.0.port.ask(request).await?;
+                self.0.call.settle(key, kind, &answer)
+            }
+            Ask::Park => {
+                self.park();
+                self.until_over().await;
+                Err(AskError::CallOver)
+            }
+        }
+    }
+
+    /// Has the client's model write something.
+    ///
+    /// See [`ask`](Self::ask) for what may run twice.
+    pub async fn sample(
+        &self,
+        key: &str,
+        request: CreateMessageParams,
+    ) -> Result<CreateMessageResult, AskError> {
+        match self.ask(key, Question::Sample(Box::new(request))).await? {
+            Answer::Sample(result) => Ok(*result),
+            _ => Err(AskError::CallOver),
+        }
+    }
+
+    /// Which directories the client works in.
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        match self.ask("roots", Question::Roots).await? {
+            Answer::Roots(result) => Ok(result.roots),
+            _ => Err(AskError::CallOver),
+        }
+    }
+
+    /// Whether the client can show its user a form.
+    pub fn can_elicit(&self) -> bool {
+        let elicitation = self.peer().capabilities.elicitation.as_ref();
+        elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+    }
+
+    /// Whether the client can have its user open a URL.
+    pub fn can_elicit_url(&self) -> bool {
+        self.peer().capabilities.elicitation.as_ref().is_some_and(|modes| modes.url.is_some())
+    }
+
+    /// Whether the client has a model that writes for us.
+    pub fn can_sample(&self) -> bool {
+        self.peer().capabilities.sampling.is_some()
+    }
+
+    /// Whether that model can be offered tools.
+    pub fn can_sample_with_tools(&self) -> bool {
+        self.peer().capabilities.sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some())
+    }
+
+    /// Whether the client tells where it works.
+    pub fn can_list_roots(&self) -> bool {
+        self.peer().capabilities.roots.is_some()
+    }
+
+    /// Does something at most once in the course of the call, however often the handler runs.
+    ///
+    /// The value travels with the call, sealed. It is lost if the client never comes back.
+    pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
+    where
+        T: Serialize + DeserializeOwned,
+        Fut: Future<Output = T>,
+    {
+        if let Some(value) = self.0.call.remembered(key) {
+            return serde_json::from_str(value.get());
+        }
+        let value = act.await;
+        self.0.call.remember(key, to_raw_value(&value)?);
+        Ok(value)
+    }
+
+    /// What the handler left with [`set_note`](Self::set_note) in the round before: the explicit way to keep state.
+    pub fn note(&self) -> Option<String> {
+        self.0.call.note()
+    }
+
+    /// Leaves words for the next round, sealed.
+    pub fn set_note(&self, note: impl Into<String>) {
+        self.0.call.set_note(Some(note.into()));
+    }
+
+    /// Asks several things and ends the round: the explicit form, for those who would rather write the rounds out.
+    ///
+    /// `Ok` with all answers if they are here; otherwise the call ends and is made again.
+    pub async fn ask_all(
+        &self,
+        questions: impl IntoIterator<Item = (String, Question)>,
+    ) -> Result<std::collections::BTreeMap<String, Answer>, AskError> {
+        let mut answers = std::collections::BTreeMap::new();
+        let mut sent = Vec::new();
+        let mut parked = false;
+        for (key, question) in questions {
+            let kind = question.kind();
+            match self.0.call.ask(&self.0.state.service, &key, &question)? {
+                Ask::Answered(answer) => drop(answers.insert(key, answer)),
+                Ask::Send(request) => sent.push((key, kind, request)),
+                Ask::Park => parked = true,
+            }
+        }
+        if parked {
+            self.park();
+            self.until_over().await;
+            return Err(AskError::CallOver);
+        }
+        for (key, kind, request) in sent {
+            let answer = self.0.port.ask(request).await?;
+            answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer)?);
+        }
+        Ok(answers)
+    }
+
+    /// Has the user open a URL, for what must not pass through the client: passwords, payments, consent elsewhere.
+    ///
+    /// `true` if the user agreed to open it; that it is done is for the server to find out.
+    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
+        use pintle_types::schema::{ElicitAction, ElicitUrlParams};
+        let params = ElicitParams::Url(ElicitUrlParams::new(message, url));
+        match self.ask(key, Question::Elicit(Box::new(params))).await? {
+            Answer::Elicit(result) => Ok(result.action == ElicitAction::Accept),
+            _ => Err(AskError::CallOver),
+        }
+    }
+
+    fn park(&self) {
+        self.0.parked.store(true, Ordering::Release);
+        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the round is to end; if not, `waker` will hear of it.
+    pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
+        *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        self.0.parked.load(Ordering::Acquire)
+    }
+
+    async fn until_over(&self) {
+        let notified = self.0.over.notified();
+        if !self.0.is_over.load(Ordering::Acquire) {
+            notified.await;
+        }
+    }
+
+    /// Ends what still waits on behalf of this call.
+    pub(crate) fn end(&self) {
+        self.0.call.close();
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cx").field(&self.0.call).finish()
+    }
+}

@@ -1,0 +1,126 @@
+use std::future::Future;
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    RawObject,
+    schema::{CallToolResult, ContentBlock, TextContent},
+};
+
+use super::{Cx, ToolError};
+
+/// An async function that answers tool calls.
+///
+/// Implemented for functions of up to four [`FromCall`] arguments; nobody else needs to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool handler",
+    note = "a handler is an `async fn` whose arguments are `Cx` or `Arguments` and whose result is `IntoToolResult`"
+)]
+pub trait Handler<M>: Send + Sync + 'static {
+    /// Runs the handler.
+    fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static;
+}
+
+/// Something that a handler can ask for in its argument list.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    note = "handler arguments are `Cx` or `Arguments`"
+)]
+pub trait FromCall: Sized + Send {
+    /// Takes it from the call.
+    fn from_call(cx: &Cx) -> Result<Self, Outcome>;
+}
+
+impl FromCall for Cx {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        Ok(cx.clone())
+    }
+}
+
+/// The arguments of a tool call as they came: an object, not decoded.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+pub struct Arguments(pub RawObject);
+
+impl FromCall for Arguments {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        let arguments = cx.params().decode_member::<Option<RawObject>>("arguments");
+        match arguments {
+            Ok(arguments) => Ok(Self(arguments.flatten().unwrap_or_default())),
+            Err(error) => Err(Outcome::BadArguments(format!("`arguments` is not an object: {error}"))),
+        }
+    }
+}
+
+/// What a tool handler may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    note = "return a `String`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+)]
+pub trait IntoToolResult {
+    /// Makes the result, or another end of the call.
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        ContentBlock::Text(TextContent::new(self)).into_tool_result()
+    }
+}
+
+impl IntoToolResult for &str {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        self.to_owned().into_tool_result()
+    }
+}
+
+impl IntoToolResult for ContentBlock {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(vec![self]))
+    }
+}
+
+impl IntoToolResult for Vec<ContentBlock> {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(self))
+    }
+}
+
+impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => error.into().outcome(),
+        }
+    }
+}
+
+macro_rules! impl_handler {
+    ($($arg:ident)*) => {
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, R, $($arg),*> Handler<fn($($arg),*) -> R> for F
+        where
+            F: Fn($($arg),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            R: IntoToolResult,
+            $($arg: FromCall,)*
+        {
+            #[allow(non_snake_case, unused_variables, reason = "one shape for any number of arguments")]
+            fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static {
+                let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
+                async move { running?.await.into_tool_result() }
+            }
+        }
+    };
+}
+
+impl_handler!();
+impl_handler!(A);
+impl_handler!(A B);
+impl_handler!(A B C);
+impl_handler!(A B C D);

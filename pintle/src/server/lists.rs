@@ -1,0 +1,136 @@
+use std::sync::{Arc, OnceLock};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle_proto::server::{Body, CacheHint, Outcome};
+use pintle_types::{
+    RawObject, RpcError,
+    schema::{
+        CacheScope, ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult,
+    },
+};
+
+use super::{Cx, Entry, shelf::Shelf};
+
+/// `tools/list`.
+pub(crate) fn tools(cx: &Cx) -> Outcome {
+    let catalogue = &cx.state().catalogue;
+    let sees = |route: &super::ToolRoute| sees(cx, Entry::Tool(&route.tool));
+    list(cx, b't', &catalogue.tools, &catalogue.printed.tools, sees, |page, next| {
+        let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
+        result.next_cursor = next;
+        RawObject::from_serialize(&result)
+    })
+}
+
+/// `prompts/list`.
+pub(crate) fn prompts(cx: &Cx) -> Outcome {
+    let catalogue = &cx.state().catalogue;
+    let sees = |route: &super::PromptRoute| sees(cx, Entry::Prompt(&route.prompt));
+    list(cx, b'p', &catalogue.prompts, &catalogue.printed.prompts, sees, |page, next| {
+        let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
+        result.next_cursor = next;
+        RawObject::from_serialize(&result)
+    })
+}
+
+/// `resources/list`.
+pub(crate) fn resources(cx: &Cx) -> Outcome {
+    let catalogue = &cx.state().catalogue;
+    let sees = |route: &super::ResourceRoute| sees(cx, Entry::Resource(&route.resource));
+    list(cx, b'r', &catalogue.resources, &catalogue.printed.resources, sees, |page, next| {
+        let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
+        result.next_cursor = next;
+        RawObject::from_serialize(&result)
+    })
+}
+
+/// `resources/templates/list`.
+pub(crate) fn templates(cx: &Cx) -> Outcome {
+    let catalogue = &cx.state().catalogue;
+    let sees = |route: &super::TemplateRoute| sees(cx, Entry::Template(&route.described));
+    list(cx, b'm', &catalogue.templates, &catalogue.printed.templates, sees, |page, next| {
+        let described = page.iter().map(|route| route.described.clone()).collect();
+        let mut result = ListResourceTemplatesResult::new(described);
+        result.next_cursor = next;
+        RawObject::from_serialize(&result)
+    })
+}
+
+/// Whether the caller sees this entry. What it does not see does not exist for it.
+pub(crate) fn sees(cx: &Cx, entry: Entry<'_>) -> bool {
+    cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+}
+
+fn list<T>(
+    cx: &Cx,
+    kind: u8,
+    shelf: &Shelf<T>,
+    printed: &OnceLock<Arc<RawObject>>,
+    sees: impl Fn(&T) -> bool,
+    print: impl Fn(&[&Arc<T>], Option<String>) -> Result<RawObject, serde_json::Error>,
+) -> Outcome {
+    let state = cx.state();
+    let place = match cursor(cx, kind) {
+        Ok(place) => place,
+        Err(error) => return Outcome::Failed(error),
+    };
+    let hint = hint(cx);
+    // One page, nobody filtered out: printed once for everybody.
+    let common = state.filters.is_empty() && state.settings.page.is_none() && place == 0;
+    if let Some(body) = printed.get().filter(|_| common) {
+        return Outcome::Cacheable(Body::Shared(body.clone()), hint);
+    }
+    let size = state.settings.page.unwrap_or(usize::MAX).max(1);
+    let mut page = Vec::new();
+    let mut next = None;
+    let mut last = place;
+    for (place, item) in shelf.after(place).filter(|(_, item)| sees(item)) {
+        if page.len() == size {
+            next = Some(last);
+            break;
+        }
+        page.push(item);
+        last = place;
+    }
+    match print(&page, next.map(|place| printed_cursor(kind, place))) {
+        Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+        Ok(body) if common => {
+            Outcome::Cacheable(Body::Shared(printed.get_or_init(|| Arc::new(body)).clone()), hint)
+        }
+        Ok(body) => Outcome::Cacheable(body.into(), hint),
+    }
+}
+
+/// How long a list may be kept. One that depends on who asks is nobody else's.
+fn hint(cx: &Cx) -> CacheHint {
+    let state = cx.state();
+    let mut hint = state.settings.list_hint.clone();
+    if !state.filters.is_empty() {
+        hint.scope = CacheScope::Private;
+    }
+    hint
+}
+
+/// Where a page stopped. It names the kind of list, so that no cursor is good for another one.
+fn printed_cursor(kind: u8, place: u64) -> String {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&place.to_be_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
+    let params: ListParams = cx
+        .params()
+        .decode()
+        .map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))?;
+    let Some(cursor) = params.cursor else { return Ok(0) };
+    let place = URL_SAFE_NO_PAD.decode(&cursor).ok().and_then(|bytes| match bytes.split_first() {
+        Some((found, place)) if *found == kind => Some(u64::from_be_bytes(place.try_into().ok()?)),
+        _ => None,
+    });
+    place.ok_or_else(|| {
+        let shown: String = cursor.chars().take(40).collect();
+        RpcError::invalid_params(format!("`{shown}` is not a cursor of this list: start again without one"))
+    })
+}

@@ -1,0 +1,493 @@
+//! Building and running servers.
+
+mod catalogue;
+mod completion;
+mod connection;
+mod custom;
+mod cx;
+mod dispatch;
+mod ears;
+mod fault;
+mod handler;
+mod layer;
+mod lists;
+mod port;
+mod prompt;
+mod resource;
+mod run;
+mod scope;
+mod seal;
+mod serving;
+mod shelf;
+mod state;
+mod template;
+mod tool;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use pintle_proto::{
+    Limits, Peer, Revision,
+    server::{Change, Service},
+};
+use pintle_types::{
+    Notification, RpcError,
+    schema::{Icon, Implementation, Tool},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tower_layer::Layer;
+
+pub use completion::Partial;
+pub use cx::Cx;
+pub use fault::{RequestError, ToolError};
+pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
+pub use layer::Next;
+pub use pintle_proto::inputs::{Answer, AskError, Question};
+pub use pintle_proto::server::{CacheHint, Outcome};
+pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
+pub use resource::{IntoResourceResult, ResourceRoute, resource};
+pub use scope::{Entry, Scope};
+pub use seal::StateKeys;
+pub use serving::{Ended, Serving};
+pub use template::{TemplateRoute, template};
+pub use tool::{ToolRoute, tool};
+
+use self::{
+    catalogue::Catalogue,
+    connection::Connection,
+    custom::CustomMethod,
+    dispatch::Start,
+    ears::Ears,
+    scope::Filter,
+    serving::Stop,
+    state::{Settings, State},
+};
+use crate::{
+    Error, Result,
+    transport::{Memory, Transport, memory},
+};
+
+/// A server: what it offers, and how it is reached.
+///
+/// Cheap to clone: clones are the same server. Everything may be added, taken away and changed while it runs; clients
+/// that want to know are told.
+///
+/// ```
+/// use pintle::server::{Arguments, Server, tool};
+///
+/// # async fn run() -> pintle::Result<()> {
+/// Server::new("echo", "1.0.0")
+///     .tool(tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() }))
+///     .serve(pintle::transport::memory().0)?
+///     .wait()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    state: RwLock<Arc<State>>,
+    ears: Ears,
+    notified: RwLock<HashMap<String, Arc<OnNotification>>>,
+}
+
+type OnNotification =
+    dyn Fn(Notification, Option<Arc<Peer>>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+
+impl Server {
+    /// A server that offers nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let service = Service::new(Implementation::new(name, version), Default::default())
+            .seal(Arc::new(StateKeys::random()));
+        let state = State {
+            service,
+            catalogue: Catalogue::default(),
+            settings: Settings::default(),
+            filters: Vec::new(),
+            custom: HashMap::new(),
+            layered: None,
+            faults: Vec::new(),
+        };
+        Self(Arc::new(Shared {
+            state: RwLock::new(Arc::new(state)),
+            ears: Ears::default(),
+            notified: RwLock::default(),
+        }))
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool(self, route: ToolRoute) -> Self {
+        self.noting(|server| server.add_tool(route))
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn prompt(self, route: PromptRoute) -> Self {
+        self.noting(|server| server.add_prompt(route))
+    }
+
+    /// Adds a resource.
+    #[must_use]
+    pub fn resource(self, route: ResourceRoute) -> Self {
+        self.noting(|server| server.add_resource(route))
+    }
+
+    /// Adds a family of resources.
+    #[must_use]
+    pub fn template(self, route: TemplateRoute) -> Self {
+        self.noting(|server| server.add_template(route))
+    }
+
+    /// Tells every client how to use the server.
+    #[must_use]
+    pub fn instructions(self, text: impl Into<String>) -> Self {
+        self.service(|service| service.instructions(text))
+    }
+
+    /// What a person sees instead of the name.
+    #[must_use]
+    pub fn title(self, text: impl Into<String>) -> Self {
+        self.info(|info| info.title = Some(text.into()))
+    }
+
+    /// What the server is for.
+    #[must_use]
+    pub fn description(self, text: impl Into<String>) -> Self {
+        self.info(|info| info.description = Some(text.into()))
+    }
+
+    /// Where to read more about it.
+    #[must_use]
+    pub fn website(self, url: impl Into<String>) -> Self {
+        self.info(|info| info.website_url = Some(url.into()))
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(self, icon: Icon) -> Self {
+        self.info(|info| info.icons.get_or_insert_default().push(icon))
+    }
+
+    /// Speaks these revisions only.
+    #[must_use]
+    pub fn revisions(self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.service(|service| service.speaks(revisions))
+    }
+
+    /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
+    #[must_use]
+    pub fn state_keys(self, keys: StateKeys) -> Self {
+        self.service(|service| service.seal(Arc::new(keys)))
+    }
+
+    /// Bounds what clients can make the server hold.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        self.service(|service| service.limits(limits))
+    }
+
+    /// Leaves the server's name out of stateless results.
+    #[must_use]
+    pub fn anonymous(self) -> Self {
+        self.service(Service::untold)
+    }
+
+    /// Lists at most this many entries on one page.
+    #[must_use]
+    pub fn page_size(self, entries: usize) -> Self {
+        self.setting(|settings| settings.page = Some(entries.max(1)))
+    }
+
+    /// Ends calls that take longer.
+    #[must_use]
+    pub fn call_timeout(self, after: Duration) -> Self {
+        self.setting(|settings| settings.timeout = Some(after))
+    }
+
+    /// Asks a silent session at this interval whether it is still there, and ends it if nobody answers.
+    #[must_use]
+    pub fn keepalive(self, every: Duration) -> Self {
+        self.setting(|settings| settings.keepalive = Some(every))
+    }
+
+    /// Runs at most this many calls of one connection at the same time; more wait. 1,024 if nothing is said.
+    #[must_use]
+    pub fn concurrency(self, calls: usize) -> Self {
+        self.setting(|settings| settings.running = calls.max(1))
+    }
+
+    /// Lets clients ask for log messages.
+    #[must_use]
+    pub fn logging(self) -> Self {
+        self.setting(|settings| settings.logging = true)
+    }
+
+    /// Completes arguments of tools too, for clients that know to ask (`ref/tool`, an extension of this SDK).
+    #[must_use]
+    pub fn tool_completion(self) -> Self {
+        self.setting(|settings| settings.tool_completion = true)
+    }
+
+    /// How long clients may keep the lists, and who may.
+    #[must_use]
+    pub fn cache_lists(self, hint: CacheHint) -> Self {
+        self.setting(|settings| settings.list_hint = hint)
+    }
+
+    /// Announces an extension, with its settings.
+    #[must_use]
+    pub fn extension(self, name: impl Into<String>, settings: Value) -> Self {
+        self.setting(|known| drop(known.extensions.insert(name.into(), settings)))
+    }
+
+    /// Announces something experimental, with its settings.
+    #[must_use]
+    pub fn experimental(self, name: impl Into<String>, settings: Value) -> Self {
+        self.setting(|known| drop(known.experimental.insert(name.into(), settings)))
+    }
+
+    /// Declares tools, prompts and resources although there are none yet, because some will be added while it runs.
+    #[must_use]
+    pub fn grows(self) -> Self {
+        self.setting(|settings| {
+            settings.expected = state::Expected { tools: true, prompts: true, resources: true };
+        })
+    }
+
+    /// Shows an entry only if `sees` says so. What a caller does not see it cannot call, read or complete either.
+    #[must_use]
+    pub fn filter(self, sees: impl Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync + 'static) -> Self {
+        let filter: Arc<Filter> = Arc::new(sees);
+        self.change(|state| state.filters.push(filter));
+        self
+    }
+
+    /// Puts a `tower` layer around every call. The last one added is the outermost.
+    #[must_use]
+    pub fn layer<L>(self, layer: &L) -> Self
+    where
+        L: Layer<Next>,
+        L::Service: tower_service::Service<Cx, Response = Outcome> + Clone + Send + Sync + 'static,
+        <L::Service as tower_service::Service<Cx>>::Error: fmt::Display + Send,
+        <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
+    {
+        self.change(|state| {
+            let inner = state.layered.take().unwrap_or_else(|| {
+                Next::new(|cx| match dispatch::route(cx) {
+                    Start::Run(handling) => handling,
+                    Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
+                })
+            });
+            state.layered = Some(inner.wrapped(layer));
+        });
+        self
+    }
+
+    /// Answers a method of your own.
+    #[must_use]
+    pub fn method<P, R, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        R: Serialize,
+        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let name = name.into();
+        self.change(|state| {
+            state.service = state.service.clone().methods([name.clone()]);
+            state.custom.insert(name, CustomMethod::new(handler));
+        });
+        self
+    }
+
+    /// Hears notifications of this name: one of your own, or `notifications/roots/list_changed`.
+    #[must_use]
+    pub fn on_notification<F, Fut>(self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let handler: Arc<OnNotification> =
+            Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
+        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), handler);
+        self
+    }
+
+    /// Adds a tool while the server runs; clients that want to know are told.
+    pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
+        let name = route.tool.name.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
+        let added = self.catalogue(Change::Tools, |catalogue| catalogue.tools.add(&name, route));
+        taken(added, "tool", &name)
+    }
+
+    /// Takes a tool away. `false` if there is none of that name.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.catalogue(Change::Tools, |catalogue| catalogue.tools.remove(name))
+    }
+
+    /// Adds a prompt while the server runs.
+    pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
+        let name = route.prompt.name.clone();
+        let added = self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.add(&name, route));
+        taken(added, "prompt", &name)
+    }
+
+    /// Takes a prompt away. `false` if there is none of that name.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.remove(name))
+    }
+
+    /// Adds a resource while the server runs.
+    pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
+        let uri = route.resource.uri.clone();
+        let added = self.catalogue(Change::Resources, |catalogue| catalogue.resources.add(&uri, route));
+        taken(added, "resource", &uri)
+    }
+
+    /// Takes a resource away. `false` if there is none of that URI.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.catalogue(Change::Resources, |catalogue| catalogue.resources.remove(uri))
+    }
+
+    /// Adds a family of resources while the server runs.
+    pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
+        let uri = route.described.uri_template.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
+        let added = self.catalogue(Change::Resources, |catalogue| catalogue.templates.add(&uri, route));
+        taken(added, "resource template", &uri)
+    }
+
+    /// Takes a family of resources away. `false` if there is none of that template.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.catalogue(Change::Resources, |catalogue| catalogue.templates.remove(uri_template))
+    }
+
+    /// Tells whoever watches it that a resource holds something else now.
+    pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
+        self.0.ears.tell(&Change::Resource(uri.into()));
+    }
+
+    /// The tools that fit a question about them, for example `|tool| tool.annotations.…`.
+    pub fn tools_where(&self, fits: impl Fn(&Tool) -> bool) -> Vec<Tool> {
+        let state = self.state();
+        state.catalogue.tools.iter().map(|route| &route.tool).filter(|tool| fits(tool)).cloned().collect()
+    }
+
+    /// Whether everything that was registered is as it should be.
+    pub fn check(&self) -> Result<()> {
+        match self.state().faults.as_slice() {
+            [] => Ok(()),
+            faults => Err(Error::misuse(faults.join("; "))),
+        }
+    }
+
+    /// Serves one connection in a task of its own.
+    pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
+        self.check()?;
+        let stop = Arc::new(Stop::default());
+        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone());
+        Ok(Serving::new(tokio::spawn(connection), stop))
+    }
+
+    /// A connection to this server from within the process: give it to a client.
+    pub fn in_process(&self) -> Result<Memory> {
+        let (ours, theirs) = memory();
+        self.serve(ours)?;
+        Ok(theirs)
+    }
+
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn ears(&self) -> &Ears {
+        &self.0.ears
+    }
+
+    pub(crate) fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let handlers = self.0.notified.read().unwrap_or_else(PoisonError::into_inner);
+        let handler = handlers.get(&*notification.method)?.clone();
+        Some(handler(notification, peer))
+    }
+
+    /// Makes another state of the present one.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        let state = Arc::make_mut(&mut state);
+        let value = change(state);
+        state.declare();
+        value
+    }
+
+    fn catalogue(&self, told: Change, change: impl FnOnce(&mut Catalogue) -> bool) -> bool {
+        let changed = self.change(|state| {
+            state.catalogue.printed = Default::default();
+            change(&mut state.catalogue)
+        });
+        if changed {
+            self.0.ears.tell(&told);
+        }
+        changed
+    }
+
+    fn noting(self, add: impl FnOnce(&Self) -> Result<()>) -> Self {
+        if let Err(error) = add(&self) {
+            self.change(|state| state.faults.push(error.to_string()));
+        }
+        self
+    }
+
+    fn service(self, change: impl FnOnce(Service) -> Service) -> Self {
+        self.change(|state| state.service = change(state.service.clone()));
+        self
+    }
+
+    fn info(self, change: impl FnOnce(&mut Implementation)) -> Self {
+        self.service(|service| {
+            let mut info = service.info().clone();
+            change(&mut info);
+            service.named(info)
+        })
+    }
+
+    fn setting(self, change: impl FnOnce(&mut Settings)) -> Self {
+        self.change(|state| change(&mut state.settings));
+        self
+    }
+}
+
+fn taken(added: bool, kind: &str, name: &str) -> Result<()> {
+    if added {
+        Ok(())
+    } else {
+        Err(Error::misuse(format!("there is a {kind} `{name}` already: choose another name")))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Server")
+            .field("info", state.service.info())
+            .field("catalogue", &state.catalogue)
+            .finish_non_exhaustive()
+    }
+}

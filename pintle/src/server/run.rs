@@ -1,0 +1,71 @@
+use std::{
+    any::Any,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use pintle_proto::server::Outcome;
+use pintle_types::RpcError;
+
+use super::Cx;
+
+/// A handler's future, whatever its type was.
+pub(crate) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// A call on its way to its end, or to the point where it waits for the client's next round.
+pub(crate) struct Run {
+    handler: Option<Handling>,
+    cx: Cx,
+    deadline: Option<(Duration, Pin<Box<tokio::time::Sleep>>)>,
+}
+
+impl Run {
+    pub(crate) fn new(handler: Handling, cx: Cx, timeout: Option<Duration>) -> Self {
+        let deadline = timeout.map(|after| (after, Box::pin(tokio::time::sleep(after))));
+        Self { handler: Some(handler), cx, deadline }
+    }
+}
+
+impl Future for Run {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let Some(handler) = &mut self.handler else { return Poll::Pending };
+        // The handler first: questions that it asks side by side go out in one round.
+        let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+        let outcome = match polled {
+            Ok(Poll::Ready(outcome)) => outcome,
+            Err(panic) => panicked(&self.cx, &*panic),
+            Ok(Poll::Pending) if self.cx.is_parked(cx.waker()) => Outcome::InputRequired,
+            Ok(Poll::Pending) => {
+                let Some((after, sleep)) = &mut self.deadline else { return Poll::Pending };
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                let said = format!("the call took longer than {after:?} and was ended: ask for less");
+                Outcome::Failed(RpcError::internal(said))
+            }
+        };
+        // Dropped before anybody is told, so that nothing of it runs any more when the answer is read. A handler that
+        // panics while it is dropped is as good as gone too.
+        let handler = self.handler.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(handler)));
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.cx.end();
+    }
+}
+
+/// The client learns that it happened; what was said is for the log of this side.
+fn panicked(cx: &Cx, panic: &(dyn Any + Send)) -> Outcome {
+    let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(method = cx.method(), panic = said.unwrap_or("?"), "a handler panicked");
+    Outcome::Failed(RpcError::internal("the handler failed: see the server's log"))
+}

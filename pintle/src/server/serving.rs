@@ -1,0 +1,92 @@
+use std::{
+    fmt,
+    sync::Arc,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use tokio::task::JoinHandle;
+
+use crate::{Error, Result};
+
+/// A connection being served.
+///
+/// Dropping it lets the connection go on by itself; [`close`](Self::close) ends it.
+pub struct Serving {
+    task: JoinHandle<Result<Ended>>,
+    stop: Arc<Stop>,
+}
+
+/// Why a connection ended.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// The other side hung up.
+    ByPeer,
+    /// This side was asked to stop.
+    Stopped,
+    /// The other side did not answer for too long.
+    Dead,
+}
+
+impl Serving {
+    pub(crate) fn new(task: JoinHandle<Result<Ended>>, stop: Arc<Stop>) -> Self {
+        Self { task, stop }
+    }
+
+    /// Waits until the connection ends, and says why.
+    pub async fn wait(self) -> Result<Ended> {
+        // A task that was ended by its runtime has nobody to report to.
+        self.task.await.unwrap_or(Err(Error::Closed(crate::Ended::Stopped)))
+    }
+
+    /// Reads no more, lets running calls come to their end for as long as `grace`, and ends the connection.
+    pub async fn close(self, grace: Duration) -> Result<Ended> {
+        self.stop.ask(grace);
+        self.wait().await
+    }
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Serving")
+    }
+}
+
+/// The wish that a connection ends.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(Mutex<Wish>);
+
+#[derive(Debug, Default)]
+struct Wish {
+    grace: Option<Duration>,
+    waker: Option<Waker>,
+}
+
+/// How long running calls have when the other side has hung up.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Stop {
+    fn ask(&self, grace: Duration) {
+        let mut wish = self.lock();
+        wish.grace = Some(grace);
+        let waker = wish.waker.take();
+        drop(wish);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn is_asked(&self, cx: &mut Context<'_>) -> bool {
+        let mut wish = self.lock();
+        wish.waker = Some(cx.waker().clone());
+        wish.grace.is_some()
+    }
+
+    pub(crate) fn grace(&self) -> Duration {
+        self.lock().grace.unwrap_or(GRACE)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wish> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

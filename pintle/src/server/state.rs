@@ -1,0 +1,101 @@
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use pintle_proto::server::{CacheHint, Service};
+use pintle_types::{
+    JsonObject,
+    schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
+};
+
+use super::{Next, catalogue::Catalogue, custom::CustomMethod, scope::Filter};
+
+/// All that a server is at one moment. A change makes another one; calls keep the one they began with.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) service: Service,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) settings: Settings,
+    pub(crate) filters: Vec<Arc<Filter>>,
+    pub(crate) custom: HashMap<String, CustomMethod>,
+    /// What every call goes through, if there are layers.
+    pub(crate) layered: Option<Next>,
+    /// What was wrong with registrations; told when somebody wants to serve.
+    pub(crate) faults: Vec<String>,
+}
+
+/// What the author chose.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) page: Option<usize>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) keepalive: Option<Duration>,
+    /// Handlers of one connection that run at the same time; more wait.
+    pub(crate) running: usize,
+    pub(crate) logging: bool,
+    pub(crate) tool_completion: bool,
+    pub(crate) extensions: JsonObject,
+    pub(crate) experimental: JsonObject,
+    /// Kinds that are announced although there are none yet, because some will come.
+    pub(crate) expected: Expected,
+    pub(crate) list_hint: CacheHint,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            page: None,
+            timeout: None,
+            keepalive: None,
+            running: 1024,
+            logging: false,
+            tool_completion: false,
+            extensions: JsonObject::new(),
+            experimental: JsonObject::new(),
+            expected: Expected::default(),
+            list_hint: CacheHint::default(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Expected {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+impl State {
+    /// Brings what the service declares in line with what there is.
+    pub(crate) fn declare(&mut self) {
+        let (catalogue, settings) = (&self.catalogue, &self.settings);
+        let mut can = ServerCapabilities::default();
+        if settings.expected.tools || !catalogue.tools.is_empty() {
+            let mut tools = ToolsCapability::default();
+            tools.list_changed = Some(true);
+            can.tools = Some(tools);
+        }
+        if settings.expected.prompts || !catalogue.prompts.is_empty() {
+            let mut prompts = PromptsCapability::default();
+            prompts.list_changed = Some(true);
+            can.prompts = Some(prompts);
+        }
+        if settings.expected.resources || !catalogue.resources.is_empty() || !catalogue.templates.is_empty() {
+            let mut resources = ResourcesCapability::default();
+            resources.list_changed = Some(true);
+            resources.subscribe = Some(true);
+            can.resources = Some(resources);
+        }
+        if catalogue.completes() || (settings.tool_completion && can.tools.is_some()) {
+            can.completions = Some(JsonObject::new());
+        }
+        if settings.logging {
+            can.logging = Some(JsonObject::new());
+        }
+        if !settings.extensions.is_empty() {
+            can.extensions = Some(settings.extensions.clone());
+        }
+        if !settings.experimental.is_empty() {
+            can.experimental = Some(settings.experimental.clone());
+        }
+        self.service.set_capabilities(can);
+    }
+}

@@ -1,0 +1,187 @@
+use std::{fmt, sync::Arc};
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    JsonObject, Meta, RawObject, RpcError,
+    schema::{Icon, Tool, ToolAnnotations},
+};
+use serde_json::Value;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{Cx, Handler, Next, completion::Completers};
+
+/// A tool and the function behind it, not yet part of a server.
+///
+/// ```
+/// use pintle::server::{Arguments, tool};
+///
+/// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() })
+///     .description("Says what it was told.")
+///     .read_only();
+/// ```
+#[derive(Clone)]
+pub struct ToolRoute {
+    pub(crate) tool: Tool,
+    pub(crate) next: Next,
+    pub(crate) completers: Completers,
+    pub(crate) faults: Vec<String>,
+}
+
+/// Makes a tool of an async function.
+pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> ToolRoute {
+    let handler = Arc::new(handler);
+    let next = Next::new(move |cx: Cx| {
+        let running = handler.call(cx);
+        Box::pin(async move {
+            match running.await {
+                Ok(result) => complete(&result),
+                Err(outcome) => outcome,
+            }
+        })
+    });
+    ToolRoute::new(name.into(), next)
+}
+
+fn complete(result: &impl serde::Serialize) -> Outcome {
+    match RawObject::from_serialize(result) {
+        Ok(result) => Outcome::Complete(result.into()),
+        Err(error) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {error}"))),
+    }
+}
+
+impl ToolRoute {
+    fn new(name: String, next: Next) -> Self {
+        let mut schema = JsonObject::new();
+        // Always both: some hosts refuse a schema without `properties`.
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), Value::Object(JsonObject::new()));
+        let mut faults = Vec::new();
+        if !legal(&name) {
+            faults.push(format!(
+                "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
+            ));
+        }
+        Self { tool: Tool::new(name, schema), next, completers: Completers::default(), faults }
+    }
+
+    /// What a person sees instead of the name.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.tool.title = Some(text.into());
+        self
+    }
+
+    /// What it does, for the model.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.tool.description = Some(text.into());
+        self
+    }
+
+    /// The JSON Schema of the arguments, whole. It must be an object schema.
+    #[must_use]
+    pub fn input_schema(mut self, schema: Value) -> Self {
+        match schema {
+            Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+                self.tool.input_schema = schema;
+            }
+            _ => self.faults.push(format!(
+                "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
+                self.tool.name
+            )),
+        }
+        self
+    }
+
+    /// The JSON Schema of `structuredContent`, whole.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        match schema {
+            Value::Object(schema) => self.tool.output_schema = Some(schema),
+            _ => self.faults.push(format!("the output schema of `{}` is not an object", self.tool.name)),
+        }
+        self
+    }
+
+    /// It changes nothing.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.annotations().read_only_hint = Some(true);
+        self
+    }
+
+    /// It may destroy something; `false` says that it only adds.
+    #[must_use]
+    pub fn destructive(mut self, destructive: bool) -> Self {
+        self.annotations().destructive_hint = Some(destructive);
+        self
+    }
+
+    /// Calling it twice with the same arguments is as good as once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.annotations().idempotent_hint = Some(true);
+        self
+    }
+
+    /// It reaches out to a world that nobody controls; `false` says that it stays within its own.
+    #[must_use]
+    pub fn open_world(mut self, open: bool) -> Self {
+        self.annotations().open_world_hint = Some(open);
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.tool.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Anything else that clients may want to know.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.tool.meta = Some(meta);
+        self
+    }
+
+    /// Completes the values of one argument. Clients see it if the server turned tool completion on.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completers.add(argument.into(), completer);
+        self
+    }
+
+    /// Puts a `tower` layer around this tool alone.
+    #[must_use]
+    pub fn layer<L>(mut self, layer: &L) -> Self
+    where
+        L: Layer<Next>,
+        L::Service: Service<Cx, Response = Outcome> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Cx>>::Error: fmt::Display + Send,
+        <L::Service as Service<Cx>>::Future: Send + 'static,
+    {
+        self.next = self.next.wrapped(layer);
+        self
+    }
+
+    fn annotations(&mut self) -> &mut ToolAnnotations {
+        self.tool.annotations.get_or_insert_default()
+    }
+}
+
+fn legal(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=128).contains(&name.len()) && name.bytes().all(fits)
+}
+
+impl fmt::Debug for ToolRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRoute").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    path::{Path, PathBuf},
+    process,
+    time::Duration,
+};
+
+use super::{Child, Stderr};
+
+/// A program to start as a [`Child`].
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use pintle::transport::{Child, Stderr};
+///
+/// # async fn start() -> std::io::Result<()> {
+/// let child = Child::command("uvx")
+///     .args(["mcp-server-git", "--verbose"])
+///     .env("GIT_PAGER", "cat")
+///     .inherit_env(["SSH_AUTH_SOCK", "GIT_*"])
+///     .current_dir("/srv/repository")
+///     .stderr(Stderr::lines(|line| tracing::debug!("git server: {line}")))
+///     .grace(Duration::from_secs(5))
+///     .spawn()?;
+/// # drop(child);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "it is started by `spawn`"]
+pub struct ChildCommand {
+    program: OsString,
+    args: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    inherited: Inherited,
+    directory: Option<PathBuf>,
+    pub(super) stderr: Stderr,
+    pub(super) grace: Duration,
+    pub(super) limit: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Inherited {
+    All,
+    /// The usual ones, and these.
+    Named(Vec<OsString>),
+}
+
+/// What a program needs to find its files and to speak the user's language; nothing that may hold a secret.
+const USUAL: &[&str] = if cfg!(windows) {
+    &[
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+        "WINDIR",
+    ]
+} else {
+    &["HOME", "LANG", "LC_*", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"]
+};
+
+/// How long each stage of a shutdown lasts if nobody says.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl ChildCommand {
+    pub(super) fn new(program: &OsStr) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            environment: Vec::new(),
+            inherited: Inherited::Named(Vec::new()),
+            directory: None,
+            stderr: Stderr::Inherit,
+            grace: GRACE,
+            limit: pintle_proto::Limits::default().message_bytes,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().into()));
+        self
+    }
+
+    /// Sets a variable in the child's environment.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().into(), value.as_ref().into()));
+        self
+    }
+
+    /// Passes on these variables too; a name that ends in `*` stands for all that begin like it.
+    ///
+    /// Passed on in any case are, on Unix, `HOME`, `LANG`, `LC_*`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR` and
+    /// `USER`, and their likes on Windows. All others stay here: tokens and passwords often live in the environment.
+    pub fn inherit_env(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        if let Inherited::Named(named) = &mut self.inherited {
+            named.extend(names.into_iter().map(|name| name.as_ref().into()));
+        }
+        self
+    }
+
+    /// Passes on the whole environment. For servers that are trusted with all it holds.
+    pub fn full_env(mut self) -> Self {
+        self.inherited = Inherited::All;
+        self
+    }
+
+    /// Starts the program in this directory.
+    pub fn current_dir(mut self, directory: impl AsRef<Path>) -> Self {
+        self.directory = Some(directory.as_ref().into());
+        self
+    }
+
+    /// Where its standard error goes. Unless told, to our own.
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// How long each stage of a shutdown waits before the next: after its input was closed, and after `SIGTERM`. Two
+    /// seconds unless told.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Takes messages of up to this many bytes.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Starts it, inside a tokio runtime with I/O and time enabled.
+    pub fn spawn(self) -> io::Result<Child> {
+        Child::start(self)
+    }
+
+    /// The program as it is shown in errors.
+    pub(super) fn shown(&self) -> impl std::fmt::Display {
+        self.program.display()
+    }
+
+    pub(super) fn prepare(&self) -> tokio::process::Command {
+        let mut command = process::Command::new(&self.program);
+        command.args(&self.args).stdin(process::Stdio::piped()).stdout(process::Stdio::piped());
+        command.stderr(match self.stderr {
+            Stderr::Inherit => process::Stdio::inherit(),
+            Stderr::Null => process::Stdio::null(),
+            Stderr::Lines(_) => process::Stdio::piped(),
+        });
+        if let Inherited::Named(named) = &self.inherited {
+            command.env_clear();
+            command.envs(env::vars_os().filter(|(name, value)| {
+                let usual = USUAL.iter().map(OsStr::new);
+                let wanted =
+                    usual.chain(named.iter().map(AsRef::as_ref)).any(|pattern| covers(pattern, name));
+                // A function exported by a shell: code, not a value.
+                wanted && !value.as_encoded_bytes().starts_with(b"()")
+            }));
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        command
+    }
+
+    /// Says what to do about a program that did not start.
+    pub(super) fn explain(&self, error: &io::Error) -> io::Error {
+        let program = self.shown();
+        let path = Path::new(&self.program);
+        let why = match (error.kind(), &self.directory) {
+            (io::ErrorKind::NotFound, Some(directory)) if !directory.is_dir() => {
+                format!("no such directory: `{}`: create it or give another to start in", directory.display())
+            }
+            (io::ErrorKind::NotFound, _) if path.components().count() > 1 && path.exists() => {
+                format!("`{program}` names in its first line a program that is not there: install that")
+            }
+            (io::ErrorKind::NotFound, _) => {
+                format!("no such program: `{program}`: install it or give its path")
+            }
+            (io::ErrorKind::PermissionDenied, _) => {
+                format!("may not run `{program}`: make it executable, or give the program that runs it")
+            }
+            _ => format!("could not start `{program}`: {error}"),
+        };
+        io::Error::new(error.kind(), why)
+    }
+}
+
+fn covers(pattern: &OsStr, name: &OsStr) -> bool {
+    let (pattern, name) = (pattern.as_encoded_bytes(), name.as_encoded_bytes());
+    let (wanted, given) = match pattern.strip_suffix(b"*") {
+        Some(prefix) => (prefix, name.get(..prefix.len()).unwrap_or(name)),
+        None => (pattern, name),
+    };
+    if cfg!(windows) { wanted.eq_ignore_ascii_case(given) } else { wanted == given }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_end_and_nothing_else_does() {
+        let covers = |pattern: &str, name: &str| covers(pattern.as_ref(), name.as_ref());
+        assert!(covers("PATH", "PATH") && covers("LC_*", "LC_ALL") && covers("LC_*", "LC_"));
+        assert!(!covers("PATH", "PATHS") && !covers("LC_*", "LC") && !covers("PATH", "MANPATH"));
+    }
+}

@@ -1,0 +1,152 @@
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{io::AsyncReadExt, process::ChildStderr};
+
+/// Where the standard error of a [`Child`](super::Child) goes: servers log there.
+#[non_exhaustive]
+#[derive(Clone)]
+pub enum Stderr {
+    /// To this process's own.
+    Inherit,
+    /// Nowhere.
+    Null,
+    /// To a function, line by line. Made by [`Stderr::lines`].
+    Lines(Arc<dyn Fn(&str) + Send + Sync>),
+}
+
+/// How much of a line is kept.
+const LINE: usize = 8 << 10;
+
+impl Stderr {
+    /// To a function, line by line. Lines of more than 8 KiB are cut; what is no UTF-8 is replaced.
+    ///
+    /// The function must not block: it is called on the runtime. One that panics is called again with the next line.
+    pub fn lines(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self::Lines(Arc::new(callback))
+    }
+
+    /// The reading of the lines, if there are any to read.
+    pub(super) fn listen(
+        &self,
+        pipe: Option<ChildStderr>,
+        last_words: &LastWords,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let (Self::Lines(callback), Some(mut pipe)) = (self, pipe) else { return None };
+        let (callback, last_words) = (callback.clone(), last_words.clone());
+        let mut lines = Lines::new(move |line| {
+            last_words.set(line);
+            // The panic has been reported by its hook; the pipe must be read on, or the child would get stuck.
+            let _ = catch_unwind(AssertUnwindSafe(|| callback(line)));
+        });
+        Some(async move {
+            let mut chunk = vec![0; LINE];
+            while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
+                lines.take(&chunk[..length]);
+            }
+            lines.end();
+        })
+    }
+}
+
+/// The last line that was not blank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastWords(Arc<Mutex<String>>);
+
+impl LastWords {
+    pub(super) fn get(&self) -> Option<String> {
+        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.is_empty() { None } else { Some(words.clone()) }
+    }
+
+    fn set(&self, line: &str) {
+        // As much as fits into an error message.
+        let end = line.char_indices().nth(200).map_or(line.len(), |(index, _)| index);
+        let line = line[..end].trim();
+        if !line.is_empty() {
+            line.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Cuts bytes into lines.
+struct Lines<F> {
+    line: Vec<u8>,
+    cut: bool,
+    emit: F,
+}
+
+impl<F: Fn(&str)> Lines<F> {
+    fn new(emit: F) -> Self {
+        Self { line: Vec::new(), cut: false, emit }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            self.extend(&bytes[..end]);
+            self.emit();
+            bytes = &bytes[end + 1..];
+        }
+        self.extend(bytes);
+    }
+
+    /// A last line without its end is a line all the same.
+    fn end(&mut self) {
+        if !self.line.is_empty() {
+            self.emit();
+        }
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let room = LINE - self.line.len();
+        self.cut |= bytes.len() > room;
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn emit(&mut self) {
+        let text = String::from_utf8_lossy(&self.line);
+        let text = text.strip_suffix('\r').unwrap_or(&text);
+        if self.cut {
+            (self.emit)(&format!("{text}…"))
+        } else {
+            (self.emit)(text)
+        }
+        self.line.clear();
+        self.cut = false;
+    }
+}
+
+impl fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inherit => "Inherit",
+            Self::Null => "Null",
+            Self::Lines(_) => "Lines(..)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_out_however_they_come_and_long_ones_shortened() {
+        let seen = Mutex::new(Vec::new());
+        let mut lines = Lines::new(|line: &str| seen.lock().unwrap().push(line.to_owned()));
+        lines.take(b"on");
+        lines.take(b"e\r\n\ntwo\nthr");
+        lines.take(b"ee");
+        lines.take(&[b'e'; LINE]);
+        lines.take(b"ee\nlast");
+        lines.end();
+        let mut seen = seen.into_inner().unwrap();
+        let long = seen.remove(3);
+        assert_eq!(seen, ["one", "", "two", "last"]);
+        assert!(long.starts_with("three") && long.ends_with("e…") && long.len() == LINE + '…'.len_utf8());
+    }
+}

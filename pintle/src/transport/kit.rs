@@ -1,0 +1,268 @@
+//! Checks a transport that you wrote: whether what is sent arrives, whole, in order, whatever happens in between.
+//!
+//! ```
+//! use pintle::transport::{kit, memory};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! if let Err(broken) = kit::check(|| async { Ok(memory()) }).await {
+//!     panic!("{broken:#?}");
+//! }
+//! # }
+//! ```
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    io,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Incoming, Transport};
+
+/// Checks every property on a fresh pair of connected transports.
+///
+/// It takes the time the transports take, and ten seconds for each property that hangs; run it under real time.
+///
+/// # Errors
+///
+/// All properties that do not hold.
+pub async fn check<L, R, F>(connect: impl Fn() -> F) -> Result<(), Vec<Broken>>
+where
+    L: Transport,
+    R: Transport,
+    F: Future<Output = io::Result<(L, R)>>,
+{
+    let mut broken = Vec::new();
+    for (property, run) in PROPERTIES {
+        let what = match connect().await {
+            Ok((left, right)) => in_time(run(Box::new(left), Box::new(right))).await,
+            Err(error) => Err(format!("not connected: {error}")),
+        };
+        broken.extend(what.err().map(|what| Broken { property, what }));
+    }
+    if broken.is_empty() { Ok(()) } else { Err(broken) }
+}
+
+/// A property that does not hold.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Broken {
+    /// Which: a sentence of what should be.
+    pub property: &'static str,
+    /// What was seen instead.
+    pub what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.what)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+type End = Box<dyn Transport>;
+type Outcome = Result<(), String>;
+type Run = fn(End, End) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+const PROPERTIES: [(&str, Run); 8] = [
+    ("flushing nothing is done at once", |left, right| Box::pin(idle(left, right))),
+    ("messages arrive in the order they were sent", |left, right| Box::pin(order(left, right))),
+    ("messages of 1 byte to 4 MiB arrive unchanged", |left, right| Box::pin(sizes(left, right))),
+    ("both ends may send 8 MiB before they read", |left, right| Box::pin(full(left, right))),
+    ("receiving may be given up and taken up again", |left, right| Box::pin(given_up(left, right))),
+    ("a new waker replaces the old one", |left, right| Box::pin(new_waker(left, right))),
+    ("what was flushed arrives after its sender is dropped, then the end", |left, right| {
+        Box::pin(end(left, right))
+    }),
+    ("sending to an end that is gone fails when flushed", |left, right| Box::pin(gone(left, right))),
+];
+
+/// More than any transport takes for any of this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn in_time(run: impl Future<Output = Outcome>) -> Outcome {
+    timeout(PATIENCE, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {PATIENCE:?}")))
+}
+
+async fn idle(left: End, right: End) -> Outcome {
+    for mut end in [left, right] {
+        match end.poll_flush(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => {}
+            other => return Err(format!("it was {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+async fn order(left: End, right: End) -> Outcome {
+    let messages = |side: &str| (0..2_000).map(|n| Bytes::from(format!(r#"{{"{side}":{n}}}"#))).collect();
+    both(exchange(left, messages("l"), messages("r")), exchange(right, messages("r"), messages("l"))).await
+}
+
+async fn sizes(left: End, right: End) -> Outcome {
+    let lengths = [1, 2, 3, 100, 4_095, 4_096, 4_097, 65_535, 65_536, 65_537, 1 << 20, 4 << 20, 1];
+    let messages = || lengths.into_iter().map(text).collect();
+    both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
+}
+
+async fn full(left: End, right: End) -> Outcome {
+    let messages = || vec![text(64 << 10); 128];
+    both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
+}
+
+async fn given_up(left: End, right: End) -> Outcome {
+    let messages = || [1 << 20, 10, 200_000, 1].into_iter().map(text).collect::<Vec<_>>();
+    let receive = async move {
+        let mut end = right;
+        for expected in messages() {
+            // Each time it is ready to go on, it is first polled by someone who does not stay.
+            let received = poll_fn(|cx| match end.poll_recv(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => end.poll_recv(cx),
+                ready => ready,
+            });
+            expect(&received.await, &expected)?;
+        }
+        Ok(Some(end))
+    };
+    both(exchange(left, messages(), Vec::new()), receive).await
+}
+
+async fn new_waker(mut left: End, mut right: End) -> Outcome {
+    if let Poll::Ready(early) = right.poll_recv(&mut Context::from_waker(Waker::noop())) {
+        return Err(format!("something came though nothing was sent: {early:?}"));
+    }
+    let receive = async move {
+        expect(&poll_fn(|cx| right.poll_recv(cx)).await, &text(5))?;
+        Ok(Some(right))
+    };
+    let send = async move {
+        // Let the other task wait first.
+        tokio::task::yield_now().await;
+        left.send(text(5));
+        flushed(&mut left).await?;
+        Ok(Some(left))
+    };
+    both(receive, send).await
+}
+
+async fn end(mut left: End, mut right: End) -> Outcome {
+    let messages: Vec<_> = [10; 100].into_iter().chain([300_000]).map(text).collect();
+    let expected = messages.clone();
+    let send = async move {
+        messages.into_iter().for_each(|message| left.send(message));
+        flushed(&mut left).await?;
+        drop(left);
+        Ok(None)
+    };
+    let receive = async move {
+        for message in expected {
+            expect(&poll_fn(|cx| right.poll_recv(cx)).await, &message)?;
+        }
+        match poll_fn(|cx| right.poll_recv(cx)).await {
+            Ok(None) => Ok(Some(right)),
+            other => Err(format!("instead of the end came {}", shown(&other))),
+        }
+    };
+    both(send, receive).await
+}
+
+async fn gone(mut left: End, right: End) -> Outcome {
+    drop(right);
+    // It may be told as an end or as an error; until then a write may still find room.
+    if let Ok(Some(incoming)) = poll_fn(|cx| left.poll_recv(cx)).await {
+        return Err(format!("something came though nothing was sent: {incoming:?}"));
+    }
+    loop {
+        left.send(text(1_000));
+        if poll_fn(|cx| left.poll_flush(cx)).await.is_err() {
+            return Ok(());
+        }
+        // The news may be on its way.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Sends all of `out` at once, then writes and reads at the same time until `input` has come, as a connection does.
+async fn exchange(mut end: End, out: Vec<Bytes>, input: Vec<Bytes>) -> Side {
+    out.into_iter().for_each(|message| end.send(message));
+    let mut input = input.into_iter().peekable();
+    let mut written = false;
+    poll_fn(|cx| {
+        if !written && let Poll::Ready(result) = end.poll_flush(cx) {
+            result.map_err(|error| format!("flushing failed: {error}"))?;
+            written = true;
+        }
+        while let Some(message) = input.peek() {
+            let Poll::Ready(received) = end.poll_recv(cx) else { return Poll::Pending };
+            expect(&received, message)?;
+            input.next();
+        }
+        if written { Poll::Ready(Ok::<_, String>(())) } else { Poll::Pending }
+    })
+    .await?;
+    Ok(Some(end))
+}
+
+/// How a side ended, with its transport, so that it is not dropped before the other is done.
+type Side = Result<Option<End>, String>;
+
+/// Runs both sides as tasks of their own, so that a wake-up that one misses is not made up for by the other.
+async fn both(
+    left: impl Future<Output = Side> + Send + 'static,
+    right: impl Future<Output = Side> + Send + 'static,
+) -> Outcome {
+    let mut sides = JoinSet::new();
+    sides.spawn(left);
+    sides.spawn(right);
+    let mut ends = Vec::new();
+    while let Some(side) = sides.join_next().await {
+        ends.push(side.map_err(|error| format!("it failed: {error}"))??);
+    }
+    Ok(())
+}
+
+async fn flushed(end: &mut End) -> Outcome {
+    poll_fn(|cx| end.poll_flush(cx)).await.map_err(|error| format!("flushing failed: {error}"))
+}
+
+fn expect(received: &io::Result<Option<Incoming>>, expected: &Bytes) -> Outcome {
+    match received {
+        Ok(Some(Incoming::Message(message))) if message == expected => Ok(()),
+        other => {
+            let expected = Ok(Some(Incoming::Message(expected.clone())));
+            Err(format!("instead of {} came {}", shown(&expected), shown(other)))
+        }
+    }
+}
+
+fn shown(received: &io::Result<Option<Incoming>>) -> String {
+    match received {
+        Ok(Some(Incoming::Message(message))) => {
+            let start = String::from_utf8_lossy(&message[..message.len().min(40)]).into_owned();
+            format!("`{start}` ({} bytes)", message.len())
+        }
+        Ok(Some(Incoming::Oversized)) => "a message that was too long".into(),
+        Ok(None) => "the end".into(),
+        Err(error) => format!("the error `{error}`"),
+    }
+}
+
+/// JSON of this length: a digit or a string, in which each byte depends on its place.
+fn text(length: usize) -> Bytes {
+    if length < 2 {
+        return Bytes::from_static(b"7");
+    }
+    let letters = b"abcdefghijklmnopqrstuvw";
+    let mut text = Vec::with_capacity(length + letters.len());
+    text.push(b'"');
+    text.extend(letters.repeat(length / letters.len() + 1));
+    text.truncate(length - 1);
+    text.push(b'"');
+    text.into()
+}

@@ -1,0 +1,152 @@
+use std::{
+    fmt, io,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+
+use super::{Incoming, Transport};
+
+/// A transport that shows every message that passes through it, for finding out what really was said.
+///
+/// ```
+/// use pintle::transport::{Record, memory};
+///
+/// let (server_side, client_side) = memory();
+/// // As lines, on standard error:
+/// let client_side = Record::to_writer(client_side, std::io::stderr());
+/// // Or to code of your own:
+/// let server_side = Record::new(server_side, |recorded| tracing::trace!("{recorded}"));
+/// # drop((client_side, server_side));
+/// ```
+pub struct Record<T> {
+    transport: T,
+    sink: Box<dyn FnMut(Recorded<'_>) + Send>,
+    number: u64,
+}
+
+/// A message that passed through a [`Record`]. Prints as one line of bounded length.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Recorded<'a> {
+    /// The messages are counted from 1, both directions together.
+    pub number: u64,
+    /// Which way it went.
+    pub direction: Direction,
+    /// What it was; `None` if it was too long to be taken.
+    pub message: Option<&'a [u8]>,
+}
+
+/// Which way a message goes.
+#[expect(clippy::exhaustive_enums, reason = "a connection has two directions")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Direction {
+    /// From this side to the peer.
+    Out,
+    /// From the peer to this side.
+    In,
+}
+
+/// How much of a message is printed.
+const SHOWN: usize = 4 << 10;
+
+impl<T: Transport> Record<T> {
+    /// Shows each message to a function: one that goes out when it is queued, one that comes in when it is taken.
+    pub fn new(transport: T, sink: impl FnMut(Recorded<'_>) + Send + 'static) -> Self {
+        Self { transport, sink: Box::new(sink), number: 0 }
+    }
+
+    /// Writes each message as a line, `1 → {…}` or `2 ← {…}`, at most 4 KiB of it.
+    ///
+    /// A writer that fails is no reason to end the connection: what it cannot take is not recorded.
+    pub fn to_writer(transport: T, mut writer: impl io::Write + Send + 'static) -> Self {
+        Self::new(transport, move |recorded| {
+            let _ = writeln!(writer, "{recorded}").and_then(|()| writer.flush());
+        })
+    }
+
+    fn show(&mut self, direction: Direction, message: Option<&[u8]>) {
+        self.number += 1;
+        (self.sink)(Recorded { number: self.number, direction, message });
+    }
+}
+
+impl<T: Transport> Transport for Record<T> {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        let incoming = ready!(self.transport.poll_recv(cx))?;
+        match &incoming {
+            Some(Incoming::Message(message)) => self.show(Direction::In, Some(message)),
+            Some(Incoming::Oversized) => self.show(Direction::In, None),
+            None => {}
+        }
+        Poll::Ready(Ok(incoming))
+    }
+
+    fn send(&mut self, message: Bytes) {
+        self.show(Direction::Out, Some(&message));
+        self.transport.send(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.transport.poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.transport.poll_close(cx)
+    }
+
+    fn why_ended(&self) -> Option<String> {
+        self.transport.why_ended()
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.transport.restart()
+    }
+}
+
+impl fmt::Display for Recorded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arrow = match self.direction {
+            Direction::Out => '→',
+            Direction::In => '←',
+        };
+        write!(f, "{} {arrow} ", self.number)?;
+        let Some(message) = self.message else { return f.write_str("(too long to be taken)") };
+        let shown = &message[..message.len().min(SHOWN)];
+        // Whatever a peer sends, a line stays a line and a terminal keeps its colours.
+        for c in String::from_utf8_lossy(shown).chars() {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { fmt::Write::write_char(f, c)? }
+        }
+        match message.len() - shown.len() {
+            0 => Ok(()),
+            more => write!(f, "… ({more} bytes more)"),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Record<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("transport", &self.transport)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(message: Option<&[u8]>) -> String {
+        Recorded { number: 7, direction: Direction::In, message }.to_string()
+    }
+
+    #[test]
+    fn a_message_prints_as_one_bounded_line() {
+        assert_eq!(line(Some(br#"{"a":1}"#)), r#"7 ← {"a":1}"#);
+        assert_eq!(line(Some(b"a\n\x1b[31mb\xff")), "7 ← a\\n\\u{1b}[31mb\u{fffd}");
+        assert_eq!(line(None), "7 ← (too long to be taken)");
+        let long = line(Some(&[b'x'; SHOWN + 3]));
+        assert!(long.ends_with("x… (3 bytes more)") && long.len() < SHOWN + 100, "{long}");
+    }
+}

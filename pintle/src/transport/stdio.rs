@@ -1,0 +1,208 @@
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use super::{Incoming, Stream, Transport};
+
+/// The process's own standard streams: how a server talks to the host that started it.
+///
+/// It takes them for itself. From then on standard output leads to standard error and standard input is empty for
+/// everyone else, so a stray `println!`, a C library or a child process can neither write into the conversation nor
+/// swallow a part of it. (Where standard error is the very same pipe, as after `2>&1`, it is silenced too.) There is one
+/// to a process, and dropping it gives nothing back: what was redirected stays so.
+///
+/// Only on Unix. Elsewhere the streams are used as they are, and nothing else may print.
+///
+/// ```no_run
+/// use pintle::transport::Stdio;
+///
+/// # async fn serve() -> std::io::Result<()> {
+/// let transport = Stdio::new()?;
+/// println!("this goes to standard error");
+/// # drop(transport);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Stdio {
+    stream: Stream,
+    /// Dropped after the stream, so that what others share is as blocking as they left it.
+    #[cfg(unix)]
+    _modes: [unix::Mode; 2],
+}
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl Stdio {
+    /// Takes the standard streams, inside a tokio runtime with I/O enabled.
+    ///
+    /// An error if they are taken already.
+    pub fn new() -> io::Result<Self> {
+        if Handle::try_current().is_err() {
+            return Err(io::Error::other("`Stdio::new` needs a tokio runtime: call it in an `async fn`"));
+        }
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            let why = "the standard streams are taken: there is one `Stdio` to a process, made once";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        Self::take().inspect_err(|_| TAKEN.store(false, Ordering::Release))
+    }
+
+    /// Takes messages of up to this many bytes.
+    #[must_use]
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.stream = self.stream.limit(bytes);
+        self
+    }
+
+    #[cfg(not(unix))]
+    fn take() -> io::Result<Self> {
+        use super::threads;
+        Ok(Self { stream: Stream::new(threads::reader(io::stdin())?, threads::writer(io::stdout())?) })
+    }
+}
+
+impl Transport for Stdio {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        self.stream.poll_recv(cx)
+    }
+
+    fn send(&mut self, message: Bytes) {
+        self.stream.send(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_close(cx)
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        fs::{self, File},
+        io::{self, IsTerminal},
+        os::{
+            fd::{AsFd, OwnedFd},
+            unix::{
+                fs::{FileTypeExt, MetadataExt},
+                net::UnixStream as StdUnixStream,
+            },
+        },
+    };
+
+    use rustix::{
+        fs::{OFlags, fcntl_getfl, fcntl_setfl},
+        stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+    };
+    use tokio::net::{UnixStream, unix::pipe};
+
+    use super::Stdio;
+    use crate::transport::{
+        Stream,
+        stream::{Reader, Writer},
+        threads,
+    };
+
+    impl Stdio {
+        pub(super) fn take() -> io::Result<Self> {
+            let input = io::stdin().as_fd().try_clone_to_owned()?;
+            let output = io::stdout().as_fd().try_clone_to_owned()?;
+            let nothing = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+            let deaf = same(&output, &io::stderr())? && !io::stderr().is_terminal();
+            let modes = [Mode::of(&input)?, Mode::of(&output)?];
+            let stream = Stream::boxed(reader(input)?, writer(output)?);
+            // Nothing is redirected before all that can fail has not.
+            dup2_stdin(&nothing)?;
+            if deaf {
+                dup2_stdout(&nothing)?;
+                dup2_stderr(&nothing)?;
+            } else {
+                dup2_stdout(io::stderr())?;
+            }
+            Ok(Self { stream, _modes: modes })
+        }
+    }
+
+    /// How a descriptor was, to be put back: others may hold the same open file, and expect it to block.
+    #[derive(Debug)]
+    pub(super) struct Mode {
+        file: OwnedFd,
+        flags: OFlags,
+    }
+
+    impl Mode {
+        fn of(file: &OwnedFd) -> io::Result<Self> {
+            Ok(Self { file: file.try_clone()?, flags: fcntl_getfl(file)? })
+        }
+    }
+
+    impl Drop for Mode {
+        fn drop(&mut self) {
+            let Ok(flags) = fcntl_getfl(&self.file) else { return };
+            if flags.contains(OFlags::NONBLOCK) && !self.flags.contains(OFlags::NONBLOCK) {
+                // Nobody is left to tell.
+                let _ = fcntl_setfl(&self.file, flags - OFlags::NONBLOCK);
+            }
+        }
+    }
+
+    fn reader(fd: OwnedFd) -> io::Result<Reader> {
+        Ok(match Kind::of(&fd)? {
+            Kind::Pipe => Box::pin(pipe::Receiver::from_owned_fd(fd)?),
+            Kind::Socket(socket) => Box::pin(socket),
+            Kind::Other => Box::pin(threads::reader(File::from(fd))?),
+        })
+    }
+
+    fn writer(fd: OwnedFd) -> io::Result<Writer> {
+        Ok(match Kind::of(&fd)? {
+            Kind::Pipe => Box::pin(pipe::Sender::from_owned_fd(fd)?),
+            Kind::Socket(socket) => Box::pin(socket),
+            Kind::Other => Box::pin(threads::writer(File::from(fd))?),
+        })
+    }
+
+    /// What hosts hand to their servers.
+    enum Kind {
+        Pipe,
+        /// Node's way.
+        Socket(UnixStream),
+        /// Terminals and files: they cannot be waited for, or are shared with a shell that would be upset if they did
+        /// not block.
+        Other,
+    }
+
+    impl Kind {
+        fn of(fd: &OwnedFd) -> io::Result<Self> {
+            let kind = File::from(fd.try_clone()?).metadata()?.file_type();
+            if kind.is_fifo() {
+                return Ok(Self::Pipe);
+            }
+            if kind.is_socket() {
+                let socket = StdUnixStream::from(fd.try_clone()?);
+                // Only a Unix socket has an address of that kind.
+                if socket.local_addr().is_ok() {
+                    socket.set_nonblocking(true)?;
+                    return Ok(Self::Socket(UnixStream::from_std(socket)?));
+                }
+            }
+            Ok(Self::Other)
+        }
+    }
+
+    fn same(one: &impl AsFd, other: &impl AsFd) -> io::Result<bool> {
+        let identity = |fd: &dyn AsFd| -> io::Result<(u64, u64)> {
+            let metadata = File::from(fd.as_fd().try_clone_to_owned()?).metadata()?;
+            Ok((metadata.dev(), metadata.ino()))
+        };
+        Ok(identity(one)? == identity(other)?)
+    }
+}
