@@ -164,13 +164,13 @@ impl Connection {
             None => None,
         };
         let limits = &self.shared().settings.limits;
-        let mut rounds = Rounds::new(params.clone(), limits.rounds);
+        let mut rounds = None;
         let mut next = params.clone();
         let mut pages_shown = false;
         loop {
             match self.exchange(method.clone(), next, options).await? {
                 Outcome::Complete(result) => {
-                    if let (Some(ticket), true) = (ticket, rounds.may_cache()) {
+                    if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
                     }
                     return Ok(result);
@@ -178,6 +178,7 @@ impl Connection {
                 Outcome::Extension { result, .. } => return Ok(result),
                 Outcome::InputRequired(asked) => {
                     let answers = rounds::answer(self.shared(), &asked).await?;
+                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
                     tokio::time::sleep(Duration::from_millis(round.wait_ms)).await;

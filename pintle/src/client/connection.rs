@@ -343,6 +343,7 @@ impl Connection {
     async fn once(&self, method: &'static str, params: RawObject) -> Result<Outcome, Missing> {
         let (post, pending) = mailbox(&self.shared);
         let mut options = Options::of(self);
+        options.progress = false;
         let ask = options.ask(&self.shared, method.into(), params, post);
         self.command(Command::Ask(ask)).await?;
         options.wait(pending, Instant::now()).await

@@ -7,8 +7,12 @@
 )]
 
 mod client_calls;
+mod client_changes;
+mod client_group;
 mod client_opening;
+mod client_policy;
 mod client_questions;
+mod client_robustness;
 mod client_world;
 mod raw;
 mod server_both_eras;

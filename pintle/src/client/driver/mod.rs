@@ -20,7 +20,7 @@ use pintle_proto::client::{Engine, Extras, Profile, SendError};
 use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, Id, JoinSet},
     time::{Instant, Sleep, sleep_until},
 };
 
@@ -174,11 +174,11 @@ impl Driver {
                     return Poll::Ready(Turn::Close);
                 }
             }
-            while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next(cx) {
+            while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next_with_id(cx) {
                 busy = true;
                 // What failed to join was withdrawn.
-                if let Ok((id, answer)) = thought {
-                    self.answer(&id, answer);
+                if let Ok((task, (id, answer))) = thought {
+                    self.answer(task, &id, answer);
                 }
             }
             match self.poll_incoming(cx) {
@@ -296,10 +296,13 @@ impl Driver {
         }
     }
 
-    fn answer(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) {
-        if self.questions.remove(id).is_some() {
-            self.shared.questions.fetch_sub(1, Ordering::Relaxed);
+    fn answer(&mut self, task: Id, id: &RequestId, answer: Result<RawObject, RpcError>) {
+        // A server may use an id again once it has withdrawn the question; this would be the answer to the old one.
+        if self.questions.get(id).is_none_or(|thought| thought.id() != task) {
+            return;
         }
+        self.questions.remove(id);
+        self.shared.questions.fetch_sub(1, Ordering::Relaxed);
         if let Some(response) = self.engine.reply(id, answer) {
             self.reply(response);
         }
@@ -344,7 +347,7 @@ impl Driver {
             }
         }
         self.watching.lose(ended);
-        self.thinking.abort_all();
+        self.thinking = JoinSet::new();
         let questions = self.questions.drain().count();
         self.shared.questions.fetch_sub(questions, Ordering::Relaxed);
         self.backlog = false;

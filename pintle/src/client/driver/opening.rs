@@ -79,11 +79,11 @@ impl Driver {
                     continue;
                 }
             }
-            // Where every request stands alone there is nothing to open.
+            // Where every request stands alone there is nothing to open: it only has to be possible to write.
             let opened = match self.engine.revision() {
                 Some(_) => {
                     self.resume();
-                    Ok(())
+                    self.written().await
                 }
                 None => self.open(self.shared.facts().verdict).await,
             };
@@ -102,6 +102,12 @@ impl Driver {
         self.transport.restart()?;
         self.engine.lose();
         Ok(())
+    }
+
+    async fn written(&mut self) -> Result<()> {
+        let wait = self.shared.settings.timeouts.initialize;
+        let written = timeout(wait, poll_fn(|cx| self.transport.poll_flush(cx))).await;
+        Ok(written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?)
     }
 
     /// What goes without saying once a connection is open.
