@@ -42,7 +42,10 @@ impl RpcError {
 
     /// Nobody here answers `method`.
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(ErrorCode::METHOD_NOT_FOUND, format!("no such method: `{method}`"))
+        // A peer chose the name: enough of it to be recognised, not as much as it cares to send.
+        let shown = method.char_indices().nth(80).map_or(method, |(end, _)| &method[..end]);
+        let dots = if shown.len() < method.len() { "…" } else { "" };
+        Self::new(ErrorCode::METHOD_NOT_FOUND, format!("no such method: `{shown}{dots}`"))
     }
 
     /// The parameters do not fit the method, or name something that does not exist.
@@ -114,4 +117,16 @@ impl ErrorCode {
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// The user refused a sampling request. An example value of the specification that became a custom.
     pub const USER_REJECTED: Self = Self(-1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_not_repeated_at_length() {
+        assert_eq!(RpcError::method_not_found("é/x").message, "no such method: `é/x`");
+        let error = RpcError::method_not_found(&"é".repeat(1 << 20));
+        assert!(error.message.ends_with("é…`") && error.message.len() < 200, "{}", error.message.len());
+    }
 }

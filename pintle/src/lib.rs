@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
+pub mod directory;
 mod ended;
 mod error;
 #[cfg(feature = "server")]
@@ -19,4 +21,6 @@ pub use pintle_proto as proto;
 pub use pintle_types as types;
 #[cfg(feature = "server")]
 pub use server::Server;
+#[cfg(feature = "logging")]
+pub use server::logging;
 pub use timeouts::Timeouts;

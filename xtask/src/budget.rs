@@ -13,12 +13,24 @@ struct Budget {
     most: usize,
 }
 
-/// The one place for these numbers. To come with their crates: stdio server without schema validation 45, with it
-/// 110, HTTP server 15 more.
+/// The one place for these numbers. To come with their crates: schema validation (110 in all), HTTP server (15 more).
 const BUDGETS: &[Budget] = &[
     // Serde with its derive and serde_json are 11 crates; none is ours to drop.
     Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 12 },
     Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 16 },
+    // The goal is 45. The audited cipher for sealed states is 14 of them (ROUGH_EDGES.md).
+    Budget {
+        package: "pintle",
+        build: "server on stdio",
+        features: "--no-default-features --features server,stdio",
+        most: 52,
+    },
+    Budget {
+        package: "pintle",
+        build: "client of child processes",
+        features: "--no-default-features --features client,child",
+        most: 40,
+    },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

@@ -6,6 +6,10 @@ use crate::cargo::{Cargo, Failure};
 use crate::workspace::root;
 
 const TARGETS: &str = "fuzz/fuzz_targets";
+/// What libFuzzer found worth keeping, per target. Not checked in.
+const CORPUS: &str = "fuzz/corpus";
+/// A few inputs to start from, per target. Checked in.
+const SEEDS: &str = "fuzz/seeds";
 const USAGE: &str = "cargo xtask fuzz [target…] [--seconds N]";
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
@@ -14,9 +18,20 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     tools_are_here()?;
     for target in targets {
         println!("==> {target}, {} s", asked.seconds);
-        Cargo::new(&format!("+nightly fuzz run {target} -- -max_total_time={}", asked.seconds)).run()?;
+        let corpus = format!("{CORPUS}/{target}");
+        fs::create_dir_all(root().join(&corpus))
+            .map_err(|error| Failure::new(format!("cannot make `{corpus}`: {error}"), USAGE))?;
+        run(&target, &corpus, asked.seconds)?;
     }
     Ok(())
+}
+
+/// New finds go to the first folder. Our own code has no `unsafe`, so the sanitizer would only make it slow.
+fn run(target: &str, corpus: &str, seconds: u32) -> Result<(), Failure> {
+    let seeds =
+        Some(format!("{SEEDS}/{target}")).filter(|seeds| root().join(seeds).is_dir()).unwrap_or_default();
+    let stop = format!("-max_total_time={seconds} -timeout=10 -rss_limit_mb=1024");
+    Cargo::new(&format!("+nightly fuzz run --sanitizer none {target} {corpus} {seeds} -- {stop}")).run()
 }
 
 #[derive(Debug)]

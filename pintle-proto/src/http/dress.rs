@@ -20,6 +20,7 @@ use super::{
     LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID,
     accept::{EVENTS, JSON, USUAL},
     encode_value,
+    head::trim,
 };
 
 /// For a POST of the stateless era. `name` is what [`name_member`](super::name_member) says the request names.
@@ -83,7 +84,11 @@ pub struct BadHeader {
 
 impl fmt::Display for BadHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the value of `{}` has characters that no header can carry", self.name)
+        write!(
+            f,
+            "the value of `{}` has characters, or white space around it, that no header can carry",
+            self.name
+        )
     }
 }
 
@@ -109,9 +114,10 @@ fn agreed(headers: &mut HeaderMap, version: &str, session: Option<&str>) -> Resu
 }
 
 fn set(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> Result<(), BadHeader> {
-    // From bytes: the id of an event may be any UTF-8.
-    let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| BadHeader { name: name.clone() })?;
-    headers.insert(name.clone(), value);
+    // From bytes: the id of an event may be any UTF-8. White space around a value is lost on the way.
+    let whole = Some(value.as_bytes()).filter(|bytes| trim(bytes).len() == bytes.len());
+    let value = whole.and_then(|bytes| HeaderValue::from_bytes(bytes).ok());
+    headers.insert(name.clone(), value.ok_or_else(|| BadHeader { name: name.clone() })?);
     Ok(())
 }
 
@@ -166,8 +172,18 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_would_break_the_head_is_refused() {
-        let bad = session_post("2025-11-25", Some("9f\r\nx: y")).unwrap_err();
-        assert_eq!(bad.to_string(), "the value of `mcp-session-id` has characters that no header can carry");
+    fn a_value_that_would_not_arrive_is_refused() {
+        for bad in [
+            session_post("2025-11-25", Some("9f\r\nx: y")),
+            session_post("2025-11-25", Some("9f ")),
+            session_get("2025-11-25", None, Some(" 7")),
+            stateless_post("2026-07-28", "\ttools/list", None),
+        ] {
+            let said = bad.unwrap_err().to_string();
+            assert!(
+                said.contains("has characters, or white space around it, that no header can carry"),
+                "{said}"
+            );
+        }
     }
 }

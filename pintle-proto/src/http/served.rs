@@ -34,9 +34,11 @@ impl Served {
             advertised: names(&|_| true),
             batching: names(&|revision| here(revision) && revision.dialect().batches),
             // Only a revision that sends no header may be meant by a request that has none (HTTP-37).
-            assumed: names(&|revision| here(revision) && revision.dialect().version_header == VersionHeader::Never)
-                .first()
-                .copied(),
+            assumed: names(&|revision| {
+                here(revision) && revision.dialect().version_header == VersionHeader::Never
+            })
+            .first()
+            .copied(),
             session,
         }
     }

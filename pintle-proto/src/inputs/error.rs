@@ -25,6 +25,11 @@ pub enum AskError {
         /// Why.
         said: String,
     },
+    /// The question is none that the protocol has words for.
+    BadQuestion {
+        /// What is wrong with it.
+        said: String,
+    },
     /// Two different questions under one key.
     KeyReused {
         /// The key.
@@ -56,6 +61,7 @@ impl fmt::Display for AskError {
             Self::Refused(error) => write!(f, "the client refused: {error}"),
             Self::Unsayable(unsayable) => unsayable.fmt(f),
             Self::Unprintable { said } => write!(f, "the question cannot be printed: {said}"),
+            Self::BadQuestion { said } => f.write_str(said),
             Self::KeyReused { key } => {
                 write!(
                     f,

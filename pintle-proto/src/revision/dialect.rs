@@ -28,8 +28,6 @@ pub(crate) struct Dialect {
 
     /// Whether an array of messages is a message (RPC-8, RPC-10).
     pub(crate) batches: bool,
-    /// Whether an error may come without `id` when the request's could not be read (RPC-6). Elsewhere it is `null`.
-    pub(crate) errors_without_id: bool,
     /// How arguments that do not fit a tool's schema are told (TOOL-10, TOOL-11).
     pub(crate) bad_arguments: BadArguments,
     /// The code for a resource that is not there (RES-5, RES-6).
@@ -169,7 +167,6 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         ],
         extensions: &["tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"],
         batches: false,
-        errors_without_id: true,
         bad_arguments: BadArguments::Result,
         resource_not_found: ErrorCode::INVALID_PARAMS,
         missing_capability: ErrorCode::MISSING_CLIENT_CAPABILITY,
@@ -241,7 +238,6 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         ],
         extensions: &[],
         batches: false,
-        errors_without_id: true,
         bad_arguments: BadArguments::Result,
         resource_not_found: ErrorCode::RESOURCE_NOT_FOUND,
         missing_capability: ErrorCode::INVALID_REQUEST,
@@ -270,7 +266,6 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         server_notifications: FIRST_SERVER_NOTIFICATIONS,
         extensions: &[],
         batches: false,
-        errors_without_id: false,
         bad_arguments: BadArguments::Error,
         resource_not_found: ErrorCode::RESOURCE_NOT_FOUND,
         missing_capability: ErrorCode::INVALID_REQUEST,
@@ -299,7 +294,6 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         server_notifications: FIRST_SERVER_NOTIFICATIONS,
         extensions: &[],
         batches: true,
-        errors_without_id: false,
         bad_arguments: BadArguments::Error,
         resource_not_found: ErrorCode::RESOURCE_NOT_FOUND,
         missing_capability: ErrorCode::INVALID_REQUEST,
@@ -328,7 +322,6 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         server_notifications: FIRST_SERVER_NOTIFICATIONS,
         extensions: &[],
         batches: false,
-        errors_without_id: false,
         bad_arguments: BadArguments::Error,
         resource_not_found: ErrorCode::RESOURCE_NOT_FOUND,
         missing_capability: ErrorCode::INVALID_REQUEST,

@@ -21,8 +21,8 @@ const TITLE: &str = "# What a server replies to bad input
 
 Each row is sent to a server that offers everything, as a client of each revision: after a handshake in the first four,
 and with the `_meta` that every request carries in the last (left out below). A number is the code of an error; *no id*
-says that the reply has none, because the request's could not be read; *nothing* is sent to what asks for nothing. The
-page is written by the test that holds the server against it, and no input of it ends the conversation.
+says that the reply has none, because the request's could not be read; *nothing* is sent to what asks for nothing. In
+the examples `\\xNN` is a byte and `⟨x×n⟩` is n times x; the test that holds the server against this page writes it.
 ";
 
 #[test]

@@ -5,6 +5,7 @@
 //! # a remark
 //! revisions: 2024-11-05 2025-03-26     plays it once for each; `{revision}` is replaced
 //! service: no-prompts rounds=2         the demo service with tweaks
+//! stream: only                         it means something on a stream only, not for requests that come apart
 //! open {"sampling":{}}                 a handshake by a client of these capabilities
 //! can {"sampling":{}}                  what `M` lines declare from here on
 //! C 1 tools/call {"name":"echo"}       the client's message: request, notification, result, error or raw JSON
@@ -35,6 +36,7 @@ pub(crate) struct Script {
     place: String,
     revisions: Vec<String>,
     service: String,
+    stream_only: bool,
     steps: Vec<(usize, String)>,
 }
 
@@ -48,12 +50,21 @@ pub(crate) fn scripts(file: &str, text: &str) -> Vec<Script> {
         }
         if let Some(title) = said.strip_prefix("== ") {
             let (title, place) = (title.to_owned(), file.to_owned());
-            scripts.push(Script { title, place, revisions: vec![], service: String::new(), steps: vec![] });
+            scripts.push(Script {
+                title,
+                place,
+                revisions: vec![],
+                service: String::new(),
+                stream_only: false,
+                steps: vec![],
+            });
             continue;
         }
         let script = scripts.last_mut().unwrap_or_else(|| panic!("{file}:{number}: no `==` line above"));
         if let Some(names) = said.strip_prefix("revisions:") {
             script.revisions = names.split_whitespace().map(str::to_owned).collect();
+        } else if said == "stream: only" {
+            script.stream_only = true;
         } else if let Some(tweaks) = said.strip_prefix("service:") {
             tweaks.clone_into(&mut script.service);
         } else if line.starts_with(' ') {
@@ -71,12 +82,21 @@ impl Script {
     /// Plays it in each of its revisions; says where it went wrong, and adds to what has been seen.
     pub(crate) fn play(&self, seen: &mut Seen) -> Vec<String> {
         if self.revisions.is_empty() {
-            return self.play_in("", seen).err().into_iter().collect();
+            return self.play_in("", false, seen).err().into_iter().collect();
         }
-        self.revisions.iter().filter_map(|revision| self.play_in(revision, seen).err()).collect()
+        self.revisions.iter().filter_map(|revision| self.play_in(revision, false, seen).err()).collect()
     }
 
-    fn play_in(&self, revision: &str, seen: &mut Seen) -> Result<(), String> {
+    /// Plays it as if each request came apart from the others, as over HTTP. `None` if it could not.
+    pub(crate) fn play_apart(&self) -> Option<Result<(), String>> {
+        const APART: &[&str] = &["M", "S", "R", "--", "can", "as", "now", "change"];
+        let verb = |step: &str| step.split(' ').next().is_some_and(|verb| APART.contains(&verb));
+        let all = self.steps.iter().all(|(_, step)| verb(step));
+        (all && !self.stream_only && self.revisions.is_empty())
+            .then(|| self.play_in("", true, &mut Seen::new()))
+    }
+
+    fn play_in(&self, revision: &str, apart: bool, seen: &mut Seen) -> Result<(), String> {
         let mut player = Player {
             stream: Stream::new(service(&self.service)),
             capabilities: json!({}),
@@ -85,6 +105,7 @@ impl Script {
             waiting: HashMap::new(),
             seen,
         };
+        player.stream.apart = apart;
         let mut last = 0;
         for (line, step) in &self.steps {
             last = *line;

@@ -29,6 +29,8 @@ pub(crate) struct Stream {
     questions: BTreeMap<RequestId, Asked>,
     listening: Vec<(Call, Listener)>,
     acts: u32,
+    /// Whether each request comes by itself, as over HTTP: then there is no engine in between.
+    pub(crate) apart: bool,
     /// What was written and nobody has read.
     pub(crate) written: Vec<Vec<u8>>,
 }
@@ -58,6 +60,7 @@ impl Stream {
             questions: BTreeMap::new(),
             listening: Vec::new(),
             acts: 0,
+            apart: false,
             written: Vec::new(),
         }
     }
@@ -69,12 +72,14 @@ impl Stream {
             let reply = Engine::oversized(&self.service);
             return self.reply(reply);
         }
+        let mut arrival = Arrival::at(self.now);
+        arrival.principal = self.principal.as_deref();
         let inbound = match Frame::parse(bytes, limits.batch) {
-            Ok(frame) => {
-                let mut arrival = Arrival::at(self.now);
-                arrival.principal = self.principal.as_deref();
-                self.engine.receive(&self.service, frame, &arrival)
-            }
+            Ok(Frame::One(Message::Request(request))) if self.apart => self
+                .service
+                .admit(request, &arrival)
+                .unwrap_or_else(|(id, error)| Inbound::Reply(Response::new(Some(id), Err(error)))),
+            Ok(frame) => self.engine.receive(&self.service, frame, &arrival),
             Err(malformed) => self.engine.malformed(&malformed),
         };
         self.act(inbound);
@@ -112,34 +117,36 @@ impl Stream {
         let turn = demo::run(&mut cx);
         let (said, sent) = (cx.said, cx.sent);
         self.written.extend(said);
+        let slow = match turn {
+            Turn::Done(outcome) => return self.finish(&running.call, outcome),
+            Turn::Slow => true,
+            Turn::Waits => false,
+        };
         let ticket = running.call.ticket().expect("a stream's calls have tickets");
-        match turn {
-            Turn::Done(outcome) => self.finish(&running.call, outcome),
-            Turn::Slow => drop(self.running.insert(ticket, Running { slow: true, ..running })),
-            Turn::Waits => {
-                for (key, kind, request) in sent {
-                    if self.questions.values().any(|asked| asked.ticket == ticket && asked.key == key) {
-                        continue;
-                    }
-                    match self.engine.ask(&request) {
-                        Some(Ok((id, bytes))) => {
-                            self.written.push(bytes);
-                            self.questions.insert(id, Asked { ticket, key, kind });
-                        }
-                        Some(Err(said)) => {
-                            let error = RpcError::from(AskError::Unsayable(said));
-                            return self.finish(&running.call, Outcome::Failed(error));
-                        }
-                        None => panic!("asked without a session"),
-                    }
+        for (key, kind, request) in sent {
+            if self.questions.values().any(|asked| asked.ticket == ticket && asked.key == key) {
+                continue;
+            }
+            match self.engine.ask(&request).expect("a session") {
+                Ok((id, bytes)) => {
+                    self.written.push(bytes);
+                    self.questions.insert(id, Asked { ticket, key, kind });
                 }
-                self.running.insert(ticket, running);
+                Err(said) => {
+                    let error = RpcError::from(AskError::Unsayable(said));
+                    return self.finish(&running.call, Outcome::Failed(error));
+                }
             }
         }
+        self.running.insert(ticket, Running { slow, ..running });
     }
 
     fn finish(&mut self, call: &Call, outcome: Outcome) {
-        let bytes = self.engine.finish(&self.service, call, outcome, self.now);
+        let bytes = if self.apart {
+            Some(call.finish(&self.service, outcome, self.now).bytes)
+        } else {
+            self.engine.finish(&self.service, call, outcome, self.now)
+        };
         if let Some(ticket) = call.ticket() {
             self.abandon(ticket);
         }

@@ -172,6 +172,14 @@ fn every_transcript_plays_as_written_and_together_they_cover_the_protocol() {
 }
 
 #[test]
+fn requests_that_stand_alone_need_no_stream() {
+    let played: Vec<_> = all().iter().filter_map(Script::play_apart).collect();
+    assert!(played.len() >= 30, "only {} transcripts", played.len());
+    let wrong: Vec<_> = played.into_iter().filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{} went wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
 fn the_points_that_are_often_got_wrong_are_each_in_a_transcript() {
     let text: String = files().iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     let remarks =

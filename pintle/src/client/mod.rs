@@ -49,7 +49,7 @@ pub use lists::{Items, List};
 pub use output::OutputCheck;
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use policy::{Hints, Policy, Proposal};
-pub use roots::{IntoRoot, Roots};
+pub use roots::{IntoRoot, IntoRoots, Roots};
 
 use driver::Driver;
 use handlers::handler;
@@ -146,8 +146,13 @@ impl Client {
     }
 
     /// The places that servers may work in: URIs, paths, or a [`Roots`] handle to change them later.
-    pub fn roots(mut self, roots: impl Into<Roots>) -> Self {
-        self.settings.handlers.roots = Some(roots.into());
+    ///
+    /// A path that cannot be one is an error of [`connect`](Self::connect).
+    pub fn roots(mut self, roots: impl IntoRoots) -> Self {
+        match roots.into_roots() {
+            Ok(roots) => self.settings.handlers.roots = Some(roots),
+            Err(error) => self.settings.fault = Some(error.to_string()),
+        }
         self
     }
 

@@ -1,12 +1,12 @@
 use std::{
-    fmt::Write as _,
-    path::{Component, Path, PathBuf, Prefix},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use pintle_types::schema::Root;
 
 use super::shared::Shared;
+use crate::{Error, Result, uri::root_from_path};
 
 /// The places that servers may work in. They may change while connections are open; servers are told.
 ///
@@ -15,11 +15,12 @@ use super::shared::Shared;
 /// ```
 /// use pintle::client::{Client, Roots};
 ///
-/// let roots = Roots::new(["file:///srv/data"]);
+/// let roots = Roots::new(["file:///srv/data"])?;
 /// let client = Client::new("demo", "1.0.0").roots(&roots);
-/// roots.add("file:///srv/more");
-/// roots.remove("file:///srv/data");
+/// roots.add("file:///srv/more")?;
+/// roots.remove("file:///srv/data")?;
 /// assert_eq!(roots.list()[0].uri, "file:///srv/more");
+/// # Ok::<(), pintle::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<Mutex<Inside>>);
@@ -32,10 +33,14 @@ struct Inside {
 
 impl Roots {
     /// These roots: URIs, or paths of this machine.
-    pub fn new<R: IntoRoot>(roots: impl IntoIterator<Item = R>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// A path cannot be made absolute, such as one with a `..` in it that does not exist.
+    pub fn new<R: IntoRoot>(roots: impl IntoIterator<Item = R>) -> Result<Self> {
         let new = Self::default();
-        new.lock().roots = roots.into_iter().map(IntoRoot::into_root).collect();
-        new
+        new.set(roots)?;
+        Ok(new)
     }
 
     /// All of them, as they are now.
@@ -44,8 +49,12 @@ impl Roots {
     }
 
     /// Adds one, or replaces the one with the same URI.
-    pub fn add(&self, root: impl IntoRoot) {
-        let root = root.into_root();
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn add(&self, root: impl IntoRoot) -> Result<()> {
+        let root = root.into_root()?;
         self.change(|roots| match roots.iter_mut().find(|known| known.uri == root.uri) {
             Some(known) if *known == root => false,
             Some(known) => {
@@ -57,26 +66,37 @@ impl Roots {
                 true
             }
         });
+        Ok(())
     }
 
     /// Removes one. It is no mistake if it is not there.
-    pub fn remove(&self, root: impl IntoRoot) {
-        let uri = root.into_root().uri;
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn remove(&self, root: impl IntoRoot) -> Result<()> {
+        let uri = root.into_root()?.uri;
         self.change(|roots| {
             let before = roots.len();
             roots.retain(|root| root.uri != uri);
             roots.len() != before
         });
+        Ok(())
     }
 
     /// Replaces all of them.
-    pub fn set<R: IntoRoot>(&self, roots: impl IntoIterator<Item = R>) {
-        let new: Vec<Root> = roots.into_iter().map(IntoRoot::into_root).collect();
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); then nothing is replaced.
+    pub fn set<R: IntoRoot>(&self, roots: impl IntoIterator<Item = R>) -> Result<()> {
+        let new: Vec<Root> = roots.into_iter().map(IntoRoot::into_root).collect::<Result<_>>()?;
         self.change(|roots| {
             let differs = *roots != new;
             *roots = new;
             differs
         });
+        Ok(())
     }
 
     /// From now on this connection is told of changes.
@@ -100,59 +120,79 @@ impl Roots {
     }
 }
 
-impl From<&Self> for Roots {
-    fn from(roots: &Self) -> Self {
-        roots.clone()
+/// What can be a client's roots: a [`Roots`] handle, or a list of what each [can be a root](IntoRoot).
+pub trait IntoRoots {
+    /// The roots.
+    ///
+    /// # Errors
+    ///
+    /// As [`Roots::new`].
+    fn into_roots(self) -> Result<Roots>;
+}
+
+impl IntoRoots for Roots {
+    fn into_roots(self) -> Result<Roots> {
+        Ok(self)
     }
 }
 
-impl<R: IntoRoot, const N: usize> From<[R; N]> for Roots {
-    fn from(roots: [R; N]) -> Self {
-        Self::new(roots)
+impl IntoRoots for &Roots {
+    fn into_roots(self) -> Result<Roots> {
+        Ok(self.clone())
     }
 }
 
-impl<R: IntoRoot> From<Vec<R>> for Roots {
-    fn from(roots: Vec<R>) -> Self {
-        Self::new(roots)
+impl<R: IntoRoot, const N: usize> IntoRoots for [R; N] {
+    fn into_roots(self) -> Result<Roots> {
+        Roots::new(self)
+    }
+}
+
+impl<R: IntoRoot> IntoRoots for Vec<R> {
+    fn into_roots(self) -> Result<Roots> {
+        Roots::new(self)
     }
 }
 
 /// What can be a root: a [`Root`], a URI, or a path of this machine.
 pub trait IntoRoot {
     /// The root.
-    fn into_root(self) -> Root;
+    ///
+    /// # Errors
+    ///
+    /// It is a path that cannot be made absolute.
+    fn into_root(self) -> Result<Root>;
 }
 
 impl IntoRoot for Root {
-    fn into_root(self) -> Root {
-        self
+    fn into_root(self) -> Result<Root> {
+        Ok(self)
     }
 }
 
 /// Text with a scheme is a URI; anything else is a path.
 impl IntoRoot for &str {
-    fn into_root(self) -> Root {
-        if has_scheme(self) { Root::new(self) } else { Path::new(self).into_root() }
+    fn into_root(self) -> Result<Root> {
+        if has_scheme(self) { Ok(Root::new(self)) } else { Path::new(self).into_root() }
     }
 }
 
 impl IntoRoot for String {
-    fn into_root(self) -> Root {
+    fn into_root(self) -> Result<Root> {
         self.as_str().into_root()
     }
 }
 
 impl IntoRoot for PathBuf {
-    fn into_root(self) -> Root {
+    fn into_root(self) -> Result<Root> {
         self.as_path().into_root()
     }
 }
 
 /// A path that is not absolute is one from the current directory.
 impl IntoRoot for &Path {
-    fn into_root(self) -> Root {
-        Root::new(file_uri(self))
+    fn into_root(self) -> Result<Root> {
+        root_from_path(self).map_err(|error| Error::Misuse(error.to_string()))
     }
 }
 
@@ -164,57 +204,20 @@ fn has_scheme(text: &str) -> bool {
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-fn file_uri(path: &Path) -> String {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut uri = String::from("file://");
-    for component in path.components() {
-        match component {
-            Component::Prefix(prefix) => match prefix.kind() {
-                Prefix::Disk(drive) | Prefix::VerbatimDisk(drive) => {
-                    uri.extend(['/', char::from(drive), ':']);
-                }
-                Prefix::UNC(host, share) | Prefix::VerbatimUNC(host, share) => {
-                    push_encoded(&mut uri, host.as_encoded_bytes());
-                    uri.push('/');
-                    push_encoded(&mut uri, share.as_encoded_bytes());
-                }
-                _ => {}
-            },
-            Component::Normal(part) => {
-                uri.push('/');
-                push_encoded(&mut uri, part.as_encoded_bytes());
-            }
-            Component::RootDir | Component::CurDir | Component::ParentDir => {}
-        }
-    }
-    if uri == "file://" {
-        uri.push('/');
-    }
-    uri
-}
-
-fn push_encoded(uri: &mut String, part: &[u8]) {
-    for byte in part {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_has_no_scheme_is_a_path() {
-        assert_eq!("file:///a".into_root().uri, "file:///a");
+        let uri = |text: &str| text.into_root().map(|root| root.uri).map_err(|error| error.to_string());
+        assert_eq!(uri("file:///a").unwrap(), "file:///a");
         #[cfg(unix)]
         {
-            assert_eq!("/a b/ü?".into_root().uri, "file:///a%20b/%C3%BC%3F");
-            assert_eq!("/".into_root().uri, "file:///");
-            assert!("here".into_root().uri.ends_with("/here"));
+            assert_eq!(uri("/a b/c").unwrap(), "file:///a%20b/c");
+            assert_eq!(uri("/a:b").unwrap(), "file:///a:b");
+            assert!(uri("here").unwrap().ends_with("/here"));
+            assert!(uri("/nowhere/at/all/../x").unwrap_err().contains("cannot be made a file uri"));
         }
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Settings {
     /// Entries and bytes.
     pub(super) cache: Option<(usize, usize)>,
     pub(super) reconnects: u32,
+    /// What was wrong with a setting.
+    pub(super) fault: Option<String>,
 }
 
 impl Settings {
@@ -70,11 +72,15 @@ impl Settings {
             result_types: Vec::new(),
             cache: Some((256, 16 << 20)),
             reconnects: 3,
+            fault: None,
         }
     }
 
     /// How the client introduces itself.
     pub(super) fn profile(&self) -> Result<Profile> {
+        if let Some(fault) = &self.fault {
+            return Err(Error::misuse(fault));
+        }
         let print = |what: Result<RawObject, serde_json::Error>| {
             what.map_err(|error| Error::misuse(format!("what the client says of itself is no JSON: {error}")))
         };

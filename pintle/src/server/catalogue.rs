@@ -35,7 +35,10 @@ impl Catalogue {
 
     /// The template that fits this URI best.
     pub(crate) fn template(&self, uri: &str) -> Option<&Arc<TemplateRoute>> {
-        let fitting = self.templates.iter().filter(|route| route.template.matches(uri).is_some());
-        fitting.max_by_key(|route| route.template.rank())
+        let fitting = self.templates.iter().filter_map(|route| {
+            let template = route.template.as_ref()?;
+            template.matches(uri).map(|_| (template.rank(), route))
+        });
+        fitting.min_by_key(|(rank, _)| *rank).map(|(_, route)| route)
     }
 }

@@ -314,16 +314,21 @@ impl Connection {
         };
         let mut run = Run::new(handling, cx, timeout);
         if let Poll::Ready(outcome) = Pin::new(&mut run).poll(task) {
+            let last = run.last_words();
             drop(run);
             // What it said comes before its end.
             while let Ok(said) = self.said.try_recv() {
                 self.heed(said);
             }
+            last.into_iter().for_each(|line| self.send(line));
             return self.finish(&call, outcome);
         }
         let (port, running) = (self.port.clone(), call.clone());
         let task = self.tasks.spawn(async move {
             let outcome = (&mut run).await;
+            for line in run.last_words() {
+                port.say(Said::Notice(line)).await;
+            }
             drop(run);
             port.say(Said::Done(call, outcome)).await;
         });

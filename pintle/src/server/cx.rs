@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 use super::{
     Scope, Server,
     port::{Port, Said},
+    rate::Rate,
     state::State,
 };
 
@@ -49,6 +50,36 @@ struct Inner {
     /// Tells tasks that still wait for an answer that there will be none.
     over: Notify,
     is_over: AtomicBool,
+    telling: Mutex<Telling>,
+}
+
+/// What was not told yet, because there was no room or too much of it.
+#[derive(Default)]
+struct Telling {
+    progress: Rate,
+    /// The newest report that was held back.
+    held: Option<Held>,
+    log: Rate,
+    /// Log messages that nobody will read.
+    lost: u64,
+}
+
+struct Held {
+    done: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+/// A call that may have ended.
+#[cfg(feature = "logging")]
+#[derive(Clone, Debug)]
+pub(crate) struct WeakCx(std::sync::Weak<Inner>);
+
+#[cfg(feature = "logging")]
+impl WeakCx {
+    pub(crate) fn upgrade(&self) -> Option<Cx> {
+        self.0.upgrade().map(Cx)
+    }
 }
 
 impl Cx {
@@ -69,6 +100,7 @@ impl Cx {
             waker: Mutex::default(),
             over: Notify::new(),
             is_over: AtomicBool::new(false),
+            telling: Mutex::default(),
         }))
     }
 
@@ -120,13 +152,61 @@ impl Cx {
     }
 
     /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.
+    ///
+    /// Report as often as you like: what comes faster than the client reads it is left out, but for the last.
     pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
-        self.say(self.0.call.progress(done, total.into(), None)).await;
+        self.report(done, total.into(), None).await;
     }
 
     /// The same, with words.
     pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
-        self.say(self.0.call.progress(done, total.into(), Some(message))).await;
+        self.report(done, total.into(), Some(message)).await;
+    }
+
+    async fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if !self.wants_progress() {
+            return;
+        }
+        let now = {
+            let mut telling = self.telling();
+            let now = self.0.port.has_room() && telling.progress.take();
+            let held = telling.held.as_ref().map(|held| held.done);
+            if now {
+                telling.held = None;
+            } else if held.is_none_or(|held| done > held) {
+                telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
+            }
+            now
+        };
+        if now {
+            self.say(self.0.call.progress(done, total, message)).await;
+        }
+        // A handler that does nothing but report lets others have their turn.
+        tokio::task::coop::consume_budget().await;
+    }
+
+    /// What must be said before the call's end: it was held back so far.
+    pub(crate) fn last_words(&self) -> Vec<Bytes> {
+        let (held, lost) = {
+            let mut telling = self.telling();
+            (telling.held.take(), std::mem::take(&mut telling.lost))
+        };
+        let progress =
+            held.and_then(|held| self.0.call.progress(held.done, held.total, held.message.as_deref()));
+        progress.into_iter().chain(self.lost_line(lost)).map(Bytes::from).collect()
+    }
+
+    fn telling(&self) -> std::sync::MutexGuard<'_, Telling> {
+        self.0.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says how many log messages were left out.
+    fn lost_line(&self, lost: u64) -> Option<Vec<u8>> {
+        if lost == 0 {
+            return None;
+        }
+        let data = serde_json::json!({ "msg": format!("{lost} messages were lost"), "lost": lost });
+        self.log_line(LoggingLevel::Warning, Some("pintle"), &data)
     }
 
     /// Whether the client would like to hear of progress.
@@ -139,15 +219,17 @@ impl Cx {
         self.say(self.log_line(level, logger, data)).await;
     }
 
-    /// The same without waiting: a message for which there is no room is lost. `false` if so.
-    pub(crate) fn try_log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
-        self.log_line(level, logger, data)
-            .is_none_or(|line| self.0.port.try_say(Said::Notice(Bytes::from(line))))
+    /// Whether the client asked for messages as grave as this one.
+    pub fn hears(&self, level: LoggingLevel) -> bool {
+        self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
+    }
+
+    fn logs(&self) -> bool {
+        self.0.state.service.capabilities().logging.is_some()
     }
 
     fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
-        self.0.state.service.capabilities().logging.as_ref()?;
-        self.0.call.log(level, logger, data)
+        self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
     }
 
     async fn say(&self, line: Option<Vec<u8>>) {
@@ -319,8 +401,49 @@ impl Cx {
     }
 }
 
+/// For the layer that forwards what `tracing` says.
+#[cfg(feature = "logging")]
+impl Cx {
+    /// Whether any log message would be read.
+    pub(crate) fn wants_log(&self) -> bool {
+        self.0.call.peer().log_level.is_some() && self.logs()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakCx {
+        WeakCx(Arc::downgrade(&self.0))
+    }
+
+    /// Sends a log message without waiting. One for which there is no room, or which is one too many, is lost; how many
+    /// were is said with the next.
+    pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
+        let mut telling = self.telling();
+        if !self.0.port.has_room() || !telling.log.take() {
+            telling.lost += 1;
+            return;
+        }
+        let lost = std::mem::take(&mut telling.lost);
+        if let Some(line) = self.lost_line(lost)
+            && !self.0.port.try_say(Said::Notice(line.into()))
+        {
+            telling.lost = lost + 1;
+            return;
+        }
+        if let Some(line) = self.log_line(level, Some(logger), data)
+            && !self.0.port.try_say(Said::Notice(line.into()))
+        {
+            telling.lost += 1;
+        }
+    }
+}
+
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cx").field(&self.0.call).finish()
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
     }
 }

@@ -3,16 +3,23 @@
 mod catalogue;
 mod completion;
 mod connection;
+#[cfg(feature = "logging")]
+mod current;
 mod custom;
 mod cx;
 mod dispatch;
 mod ears;
+mod elicit;
 mod fault;
+mod form;
 mod handler;
 mod layer;
 mod lists;
+#[cfg(feature = "logging")]
+pub mod logging;
 mod port;
 mod prompt;
+mod rate;
 mod resource;
 mod run;
 mod scope;
@@ -46,7 +53,9 @@ use tower_layer::Layer;
 
 pub use completion::Partial;
 pub use cx::Cx;
+pub use elicit::Elicited;
 pub use fault::{RequestError, ToolError};
+pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
 pub use layer::Next;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
@@ -65,6 +74,7 @@ use self::{
     custom::CustomMethod,
     dispatch::Start,
     ears::Ears,
+    form::Forms,
     scope::Filter,
     serving::Stop,
     state::{Settings, State},
@@ -96,6 +106,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     state: RwLock<Arc<State>>,
     ears: Ears,
+    forms: Forms,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
 }
 
@@ -119,6 +130,7 @@ impl Server {
         Self(Arc::new(Shared {
             state: RwLock::new(Arc::new(state)),
             ears: Ears::default(),
+            forms: Forms::default(),
             notified: RwLock::default(),
         }))
     }
@@ -340,6 +352,9 @@ impl Server {
     /// Adds a prompt while the server runs.
     pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
         let name = route.prompt.name.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
         let added = self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.add(&name, route));
         taken(added, "prompt", &name)
     }
@@ -352,6 +367,9 @@ impl Server {
     /// Adds a resource while the server runs.
     pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
         let uri = route.resource.uri.clone();
+        if let Some(fault) = route.faults.first() {
+            return Err(Error::misuse(fault.clone()));
+        }
         let added = self.catalogue(Change::Resources, |catalogue| catalogue.resources.add(&uri, route));
         taken(added, "resource", &uri)
     }
@@ -403,6 +421,15 @@ impl Server {
         Ok(Serving::new(tokio::spawn(connection), stop))
     }
 
+    /// Serves the process's own standard streams until the client hangs up.
+    ///
+    /// Nothing else reaches the wire: what the process prints goes to its standard error.
+    #[cfg(feature = "stdio")]
+    pub async fn serve_stdio(&self) -> Result<()> {
+        let limit = self.state().service.bounds().message_bytes;
+        self.serve(crate::transport::Stdio::new()?.limit(limit))?.wait().await.map(drop)
+    }
+
     /// A connection to this server from within the process: give it to a client.
     pub fn in_process(&self) -> Result<Memory> {
         let (ours, theirs) = memory();
@@ -416,6 +443,10 @@ impl Server {
 
     pub(crate) fn ears(&self) -> &Ears {
         &self.0.ears
+    }
+
+    pub(crate) fn forms(&self) -> &Forms {
+        &self.0.forms
     }
 
     pub(crate) fn notified(

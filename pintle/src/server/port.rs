@@ -38,6 +38,11 @@ impl Port {
         self.0.try_send(said).is_ok()
     }
 
+    /// Whether something could be said at once.
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.capacity() > 0
+    }
+
     /// Sends a question and waits for its answer.
     pub(crate) async fn ask(&self, request: InputRequest) -> Result<RawObject, AskError> {
         let (tx, rx) = oneshot::channel();

@@ -9,7 +9,10 @@ use pintle_types::{
     },
 };
 
-use super::{Cx, Next, RequestError, completion::Completers};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{Cx, Form, Next, RequestError, completion::Completers};
 
 /// A prompt and the function behind it, not yet part of a server.
 ///
@@ -28,6 +31,7 @@ pub struct PromptRoute {
     pub(crate) prompt: Prompt,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
+    pub(crate) faults: Vec<String>,
 }
 
 /// What was filled in: argument names and their texts.
@@ -55,7 +59,7 @@ where
             }
         })
     });
-    PromptRoute { prompt: Prompt::new(name), next, completers: Completers::default() }
+    PromptRoute { prompt: Prompt::new(name), next, completers: Completers::default(), faults: Vec::new() }
 }
 
 fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
@@ -106,6 +110,15 @@ impl PromptRoute {
         argument.description = Some(description);
         argument.required = Some(required);
         self.prompt.arguments.get_or_insert_default().push(argument);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the prompt `{}` asks for what it cannot: {error}", self.prompt.name));
+        }
         self
     }
 

@@ -6,7 +6,10 @@ use pintle_types::{
     schema::{Annotations, Icon, ReadResourceResult, Resource, ResourceContents},
 };
 
-use super::{Cx, Next, RequestError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{Cx, Form, Next, RequestError};
 
 /// A resource and the function that reads it, not yet part of a server.
 ///
@@ -21,6 +24,7 @@ use super::{Cx, Next, RequestError};
 pub struct ResourceRoute {
     pub(crate) resource: Resource,
     pub(crate) next: Next,
+    pub(crate) faults: Vec<String>,
 }
 
 /// Makes a resource of an async function.
@@ -30,7 +34,11 @@ where
     Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
     R: IntoResourceResult,
 {
-    ResourceRoute { resource: Resource::new(uri, name), next: reader(move |cx, _| handler(cx)) }
+    ResourceRoute {
+        resource: Resource::new(uri, name),
+        next: reader(move |cx, _| handler(cx)),
+        faults: Vec::new(),
+    }
 }
 
 /// The way from a call to what is read.
@@ -85,6 +93,16 @@ impl ResourceRoute {
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.resource.annotations = Some(annotations);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults
+                .push(format!("the resource `{}` asks for what it cannot: {error}", self.resource.uri));
+        }
         self
     }
 

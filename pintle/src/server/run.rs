@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
@@ -20,12 +21,31 @@ pub(crate) struct Run {
     handler: Option<Handling>,
     cx: Cx,
     deadline: Option<(Duration, Pin<Box<tokio::time::Sleep>>)>,
+    /// Carries the call to whatever carries the span; only where the client wants to read what is logged there.
+    #[cfg(feature = "logging")]
+    span: tracing::Span,
 }
 
 impl Run {
     pub(crate) fn new(handler: Handling, cx: Cx, timeout: Option<Duration>) -> Self {
         let deadline = timeout.map(|after| (after, Box::pin(tokio::time::sleep(after))));
-        Self { handler: Some(handler), cx, deadline }
+        #[cfg(feature = "logging")]
+        let span = match super::current::Here::new(&cx) {
+            Some(_here) => tracing::error_span!(target: "pintle::call", "call", method = cx.method()),
+            None => tracing::Span::none(),
+        };
+        Self {
+            handler: Some(handler),
+            cx,
+            deadline,
+            #[cfg(feature = "logging")]
+            span,
+        }
+    }
+
+    /// What must be said before the call's end.
+    pub(crate) fn last_words(&self) -> Vec<Bytes> {
+        self.cx.last_words()
     }
 }
 
@@ -33,6 +53,12 @@ impl Future for Run {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        #[cfg(feature = "logging")]
+        let _here = super::current::Here::new(&self.cx);
+        #[cfg(feature = "logging")]
+        let span = self.span.clone();
+        #[cfg(feature = "logging")]
+        let _entered = span.enter();
         let Some(handler) = &mut self.handler else { return Poll::Pending };
         // The handler first: questions that it asks side by side go out in one round.
         let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));

@@ -6,8 +6,11 @@ use pintle_types::{
     schema::{Annotations, Icon, ResourceTemplate},
 };
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use super::{
-    Cx, Next, RequestError,
+    Cx, Form, Next, RequestError,
     completion::Completers,
     resource::{IntoResourceResult, reader},
 };
@@ -25,7 +28,8 @@ use crate::uri::{Template, Vars};
 #[derive(Clone)]
 pub struct TemplateRoute {
     pub(crate) described: ResourceTemplate,
-    pub(crate) template: Template,
+    /// `None` if it could not be read, which is a fault.
+    pub(crate) template: Option<Template>,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
     pub(crate) faults: Vec<String>,
@@ -44,14 +48,17 @@ where
 {
     let text = uri_template.into();
     let mut faults = Vec::new();
-    let template = Template::parse(&text).unwrap_or_else(|error| {
-        faults.push(format!("`{text}` is not a URI template: {error}"));
-        Template::default()
-    });
+    let template = match Template::parse(&text) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            faults.push(format!("`{text}` is not a URI template: {error}"));
+            None
+        }
+    };
     let matcher = template.clone();
     let handler = std::sync::Arc::new(handler);
     let next = reader(move |cx, uri| {
-        let (vars, handler) = (matcher.matches(&uri), handler.clone());
+        let (vars, handler) = (matcher.as_ref().and_then(|template| template.matches(&uri)), handler.clone());
         async move {
             match vars {
                 Some(vars) => handler(cx, vars).await,
@@ -89,6 +96,18 @@ impl TemplateRoute {
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.described.annotations = Some(annotations);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!(
+                "the resource template `{}` asks for what it cannot: {error}",
+                self.described.uri_template
+            ));
+        }
         self
     }
 

@@ -5,11 +5,13 @@ use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
     schema::{Icon, Tool, ToolAnnotations},
 };
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Cx, Handler, Next, completion::Completers};
+use super::{Cx, Form, Handler, Next, completion::Completers};
 
 /// A tool and the function behind it, not yet part of a server.
 ///
@@ -129,6 +131,15 @@ impl ToolRoute {
     #[must_use]
     pub fn open_world(mut self, open: bool) -> Self {
         self.annotations().open_world_hint = Some(open);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the tool `{}` asks for what it cannot: {error}", self.tool.name));
+        }
         self
     }
 

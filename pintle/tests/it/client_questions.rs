@@ -108,7 +108,7 @@ async fn the_handlers_are_the_capabilities() {
 
 #[tokio::test(start_paused = true)]
 async fn samples_and_roots_are_answered_in_both_eras() {
-    let roots = Roots::new(["file:///a"]);
+    let roots = Roots::new(["file:///a"]).unwrap();
     let client = client().roots(&roots).on_sample(|question| async move {
         CreateMessageResult::new("m", ContentBlock::text(format!("{} messages", question.messages.len())))
     });
@@ -305,24 +305,24 @@ async fn a_page_is_shown_and_the_call_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn servers_are_told_when_the_roots_change() {
-    let roots = Roots::new(["file:///a"]);
+    let roots = Roots::new(["file:///a"]).unwrap();
     let client = client().roots(&roots);
     let (_server, mut peer) = open(&client, SESSION, json!({})).await;
-    roots.add("file:///b");
+    roots.add("file:///b").unwrap();
     peer.hears("notifications/roots/list_changed").await;
     peer.asks(1, "roots/list", json!({})).await;
     assert_eq!(
         peer.next().await.unwrap()["result"],
         json!({"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]})
     );
-    roots.remove("file:///nowhere");
-    roots.add("file:///b");
+    roots.remove("file:///nowhere").unwrap();
+    roots.add("file:///b").unwrap();
     settle().await;
     assert_eq!(peer.hears_now().await, None, "nothing has changed");
 
     // In the other era there is no such notification.
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
-    roots.set(["file:///c"]);
+    roots.set(["file:///c"]).unwrap();
     server.notify_roots_changed().await.unwrap();
     settle().await;
     assert_eq!(peer.hears_now().await, None);

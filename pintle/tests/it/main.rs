@@ -6,20 +6,44 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+#[cfg(feature = "client")]
 mod client_calls;
+#[cfg(feature = "client")]
 mod client_changes;
+#[cfg(all(unix, feature = "client", feature = "child"))]
+mod client_child;
+#[cfg(feature = "client")]
 mod client_group;
+#[cfg(feature = "client")]
 mod client_opening;
+#[cfg(feature = "client")]
 mod client_policy;
+#[cfg(feature = "client")]
 mod client_questions;
+#[cfg(feature = "client")]
 mod client_robustness;
+#[cfg(all(feature = "client", feature = "server"))]
+mod client_server;
+#[cfg(feature = "client")]
 mod client_world;
+#[cfg(feature = "server")]
+mod eras;
+#[cfg(feature = "server")]
 mod raw;
+#[cfg(feature = "server")]
 mod server_both_eras;
+#[cfg(feature = "server")]
+mod server_elicit;
+#[cfg(feature = "server")]
+mod server_telling;
+#[cfg(all(unix, feature = "child"))]
 mod transport_child;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
 mod transport_helper;
 mod transport_kit;
 mod transport_record;
+#[cfg(feature = "net")]
 mod transport_socket;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
 mod transport_stdio;
 mod transport_verbs;

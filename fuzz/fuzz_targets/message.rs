@@ -1,0 +1,15 @@
+//! Bytes as a message, a batch or an object: what is read prints as it was meant.
+
+#![no_main]
+
+#[path = "../../pintle-types/tests/laws/mod.rs"]
+mod laws;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    laws::frame(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        laws::object(text);
+    }
+});

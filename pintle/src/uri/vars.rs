@@ -1,0 +1,68 @@
+use serde::de::DeserializeOwned;
+
+use super::decode::{self, DecodeError};
+
+/// What the variables of a template stand for in a URI that matched.
+///
+/// ```
+/// use pintle::uri::Template;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Lines {
+///     file: String,
+///     from: Option<u32>,
+/// }
+///
+/// let template = Template::parse("source://{+file}{?from,to}")?;
+/// let vars = template.matches("source://src/main.rs?from=7").unwrap();
+/// assert_eq!(vars.get("file"), Some("src/main.rs"));
+///
+/// let lines: Lines = vars.decode()?;
+/// assert_eq!((lines.file.as_str(), lines.from), ("src/main.rs", Some(7)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Vars {
+    /// Every variable of the template, in its order.
+    pub(super) all: Vec<(String, Option<Found>)>,
+}
+
+/// What was found for one variable.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Found {
+    pub(super) text: String,
+    pub(super) items: Vec<String>,
+    /// Whether the template says that it is a list.
+    pub(super) list: bool,
+}
+
+impl Vars {
+    /// The text of a variable, decoded; of a list, with its separators. `None` if it is absent.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.find(name).map(|found| found.text.as_str())
+    }
+
+    /// The items of a variable, decoded: those of `{name*}`, or what stands between commas. `None` if it is absent.
+    pub fn list(&self, name: &str) -> Option<&[String]> {
+        self.find(name).map(|found| found.items.as_slice())
+    }
+
+    /// The variables that are there and their texts, in the template's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all.iter().filter_map(|(name, found)| Some((name.as_str(), found.as_ref()?.text.as_str())))
+    }
+
+    /// The variables as a type of your own: a struct or a map by their names, a tuple by their order, or, if the
+    /// template has one variable, that one by itself.
+    ///
+    /// Numbers and booleans are read from their text, enums by the names of their variants, `Vec` from a list, and
+    /// `Option` is `None` when a variable is absent. Behind `#[serde(flatten)]` everything is text.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        T::deserialize(decode::All(self))
+    }
+
+    fn find(&self, name: &str) -> Option<&Found> {
+        self.all.iter().find_map(|(known, found)| found.as_ref().filter(|_| known == name))
+    }
+}
