@@ -40,6 +40,7 @@ pub enum Error {
 }
 
 impl Error {
+    #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn misuse(said: impl Into<String>) -> Self {
         Self::Misuse(said.into())
     }

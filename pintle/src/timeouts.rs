@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+#[cfg(feature = "client")]
 use tokio::time::Instant;
 
 /// How long to wait for anything.
@@ -52,6 +53,7 @@ impl Default for Timeouts {
 }
 
 /// So long after a moment; the largest durations mean "never" and are cut to a century.
+#[cfg(feature = "client")]
 pub(crate) fn after(moment: Instant, duration: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     moment + duration.min(CENTURY)

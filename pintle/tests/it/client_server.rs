@@ -71,11 +71,10 @@ async fn two_questions_and_an_act_between_them_in_every_revision() {
     for revision in Revision::all() {
         let acts = Arc::new(AtomicUsize::new(0));
         let connection = connect(&asker, &server(acts.clone()), revision).await;
-        let result = connection.call_tool("book", json!({"to": "Oslo"})).await.unwrap();
-        if result.is_error == Some(true) {
-            assert_eq!(acts.load(Ordering::SeqCst), 0);
-            continue;
-        }
+        let result = match connection.call_tool("book", json!({"to": "Oslo"})).await {
+            Err(Error::Rpc(error)) if error.message.contains("did not declare") => continue,
+            result => result.unwrap(),
+        };
         assert_eq!(result.content[0].as_text(), Some(r#"{"to":"Oslo"} true 1 true"#));
         assert_eq!(acts.load(Ordering::SeqCst), 1);
         answered += 1;
