@@ -1,15 +1,21 @@
 //! Servers and callers that misbehave: nothing hangs, nothing grows, nobody else notices.
 
 use std::{
+    io,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
+use bytes::Bytes;
 use pintle::{
     Ended, Error, Timeouts,
+    client::OpenError,
+    testing::Peer,
+    transport::{Incoming, Memory, Transport},
     types::{
         Message, RawObject,
         schema::{ContentBlock, CreateMessageResult},
@@ -18,7 +24,7 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::client_world::{BOTH, SESSION, STATELESS, client, open, settle, text};
+use crate::client_world::{BOTH, SESSION, STATELESS, accept, client, open, settle, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_calls_at_once_some_of_them_dropped() {
@@ -111,6 +117,83 @@ async fn a_server_that_only_asks_and_never_reads_is_made_to_wait() {
     assert!(asked < 3000, "{asked} questions were taken in without an answer");
     stuck.abort();
     server.close().await;
+}
+
+/// A transport that stops writing when it is told to, and counts what it is given meanwhile.
+#[derive(Debug)]
+struct Stuck {
+    inner: Memory,
+    stuck: Arc<AtomicBool>,
+    given: Arc<AtomicUsize>,
+}
+
+impl Transport for Stuck {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        self.inner.poll_recv(cx)
+    }
+
+    fn send(&mut self, message: Bytes) {
+        self.given.fetch_add(1, Ordering::Relaxed);
+        self.inner.send(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stuck.load(Ordering::Relaxed) { Poll::Pending } else { self.inner.poll_flush(cx) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_wait_for_a_server_that_does_not_read_and_nothing_piles_up() {
+    let (mut peer, inner) = Peer::new();
+    let (stuck, given) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let transport = Stuck { inner, stuck: stuck.clone(), given: given.clone() };
+    let client = client();
+    let (server, ()) = tokio::join!(client.connect(transport), accept(&mut peer, SESSION, json!({})));
+    let server = server.unwrap();
+    stuck.store(true, Ordering::Relaxed);
+    given.store(0, Ordering::Relaxed);
+    let mut calls = JoinSet::new();
+    for _ in 0..2000 {
+        let server = server.clone();
+        calls.spawn(async move { server.call_tool("t", json!({})).await });
+    }
+    settle().await;
+    assert!(given.load(Ordering::Relaxed) <= 64, "{given:?} were taken from their callers");
+    while let Some(call) = calls.join_next().await {
+        assert!(matches!(call.unwrap().unwrap_err(), Error::Timeout(_)));
+    }
+    // Not even closing waits for ever.
+    server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_stops_talking_is_still_silent() {
+    /// Has always something to say, and never what was asked.
+    #[derive(Debug)]
+    struct Chatter;
+
+    impl Transport for Chatter {
+        fn poll_recv(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+            Poll::Ready(Ok(Some(Incoming::Message(Bytes::from_static(b"blah")))))
+        }
+
+        fn send(&mut self, _: Bytes) {}
+
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    // Time does not pass by itself while somebody talks.
+    let passing = tokio::spawn(async {
+        loop {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            tokio::task::yield_now().await;
+        }
+    });
+    let error = client().connect(Chatter).await.unwrap_err();
+    passing.abort();
+    assert!(matches!(error, Error::Open { error: OpenError::Silent { .. }, seen: Some(_) }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,6 +83,8 @@ pub(super) struct Driver {
 enum Waiting {
     /// A call.
     Call(Post),
+    /// Who wants to be told of this resource.
+    Subscriber(Post, String),
     /// The driver itself, for a sign of life.
     Life,
     /// Nobody in particular.
@@ -314,7 +316,7 @@ impl Driver {
     }
 
     fn send_request(&mut self, request: Request, waiting: Waiting) {
-        if let Waiting::Call(post) = &waiting {
+        if let Waiting::Call(post) | Waiting::Subscriber(post, _) = &waiting {
             self.sent.insert(post.ticket, request.id.clone());
         }
         self.waiting.insert(request.id.clone(), waiting);
@@ -342,7 +344,7 @@ impl Driver {
         self.sent.clear();
         let notices = self.shared.noticed();
         for (_, waiting) in self.waiting.drain() {
-            if let Waiting::Call(post) = waiting {
+            if let Waiting::Call(post) | Waiting::Subscriber(post, _) = waiting {
                 post.end(Err(Failure::Closed(ended.clone())), notices);
             }
         }

@@ -1,10 +1,16 @@
-use std::{future::poll_fn, io, sync::atomic::Ordering, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    io,
+    sync::atomic::Ordering,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use pintle_proto::client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict};
 use pintle_types::{Message, RawObject, RequestId, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Driver, STEADY};
+use super::{BUDGET, Driver, MOST_REPLIES, STEADY};
 use crate::{Error, Result, client::shared::Facts, timeouts::after};
 
 /// What came of a request of the opening.
@@ -127,31 +133,34 @@ impl Driver {
     }
 
     async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
-        let answered = timeout(
-            wait,
-            poll_fn(|cx| {
-                loop {
-                    match self.transport.poll_flush(cx) {
-                        Poll::Ready(Err(_)) => return Poll::Ready(Came::Gone),
-                        Poll::Ready(Ok(())) | Poll::Pending => {}
+        timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await.unwrap_or(Came::Silence)
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<Came> {
+        for _ in 0..BUDGET {
+            match self.transport.poll_flush(cx) {
+                Poll::Ready(Err(_)) => return Poll::Ready(Came::Gone),
+                Poll::Ready(Ok(())) => self.replies = 0,
+                Poll::Pending if self.replies >= MOST_REPLIES => return Poll::Pending,
+                Poll::Pending => {}
+            }
+            let incoming = match self.transport.poll_recv(cx) {
+                Poll::Ready(Ok(Some(incoming))) => incoming,
+                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
+                Poll::Pending => return Poll::Pending,
+            };
+            for inbound in self.read(incoming) {
+                match inbound {
+                    Inbound::Answer { id: answered, outcome } if answered == *id => {
+                        return Poll::Ready(Came::Answer(outcome));
                     }
-                    let incoming = match self.transport.poll_recv(cx) {
-                        Poll::Ready(Ok(Some(incoming))) => incoming,
-                        Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
-                        Poll::Pending => return Poll::Pending,
-                    };
-                    for inbound in self.read(incoming) {
-                        match inbound {
-                            Inbound::Answer { id: answered, outcome } if answered == *id => {
-                                return Poll::Ready(Came::Answer(outcome));
-                            }
-                            other => self.take(other),
-                        }
-                    }
+                    other => self.take(other),
                 }
-            }),
-        );
-        answered.await.unwrap_or(Came::Silence)
+            }
+        }
+        // However much it says, time goes on.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Why it could not be opened, with what was seen of the server.

@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use pintle_proto::client::{Ignored, Inbound, Question};
+use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
 use pintle_types::{Frame, schema::LoggingMessageParams};
 
 use super::{Driver, Waiting};
@@ -53,6 +53,13 @@ impl Driver {
             Inbound::Answer { id, outcome } => match self.waiting.remove(&id) {
                 Some(Waiting::Call(post)) => {
                     self.sent.remove(&post.ticket);
+                    post.end(Ok(outcome), self.shared.noticed());
+                }
+                Some(Waiting::Subscriber(post, uri)) => {
+                    self.sent.remove(&post.ticket);
+                    if !matches!(outcome, Outcome::Complete(_)) {
+                        self.forget(&uri);
+                    }
                     post.end(Ok(outcome), self.shared.noticed());
                 }
                 Some(Waiting::Life) => self.misses = 0,

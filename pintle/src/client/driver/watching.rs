@@ -70,6 +70,7 @@ impl Watching {
 impl Driver {
     pub(super) fn change_watch(&mut self, watch: Watch, post: Post) {
         let most = self.shared.settings.limits.watched;
+        self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let uri = match watch {
             Watch::Lists if self.watching.lists => return done(post),
             Watch::Lists => {
@@ -114,11 +115,19 @@ impl Driver {
     /// In a session: by a request for each resource; the lists are told of anyway.
     fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: Post) {
         let Some(uri) = uri else { return done(post) };
-        let params = RawObject::from_serialize(&SubscribeParams::new(uri)).unwrap_or_default();
+        let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
         match self.engine.request(method, params, &Extras::default()) {
-            Ok(request) => self.send_request(request, Waiting::Call(post)),
-            Err(error) => post.end(Err(Failure::Unsent(error)), 0),
+            Ok(request) => self.send_request(request, Waiting::Subscriber(post, uri)),
+            Err(error) => {
+                self.forget(&uri);
+                post.end(Err(Failure::Unsent(error)), 0);
+            }
         }
+    }
+
+    /// It cannot be had: nobody asks for it again.
+    pub(super) fn forget(&mut self, uri: &str) {
+        self.watching.uris.remove(uri);
     }
 
     /// After the connection was opened: everything that was wished for before.
