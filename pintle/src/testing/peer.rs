@@ -1,9 +1,12 @@
-use std::{future::poll_fn, task::Poll};
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::transport::{Incoming, Memory, Transport, memory};
+
+/// How long to wait for a message that has to come.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The other side of a connection, played by the test: it hands over each message and says what it is told to.
 ///
@@ -52,9 +55,10 @@ impl Peer {
 
     /// The next message, which must be of this method.
     pub async fn hears(&mut self, method: &str) -> Value {
-        let Some(message) = self.next().await else {
-            panic!("`{method}` was expected and the connection ended")
-        };
+        // A test that waits for ever says less than one that fails. Where time is paused this takes none.
+        let next = tokio::time::timeout(PATIENCE, self.next()).await;
+        let Ok(next) = next else { panic!("`{method}` was expected and nothing came") };
+        let Some(message) = next else { panic!("`{method}` was expected and the connection ended") };
         assert_eq!(message["method"], method, "another message was expected: {message}");
         message
     }

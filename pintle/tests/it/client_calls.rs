@@ -7,7 +7,10 @@ use std::{
 
 use pintle::{
     Ended, Error, Timeouts,
-    types::{Meta, schema::LoggingLevel},
+    types::{
+        Meta,
+        schema::{CompletionReference, LoggingLevel, PromptReference},
+    },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -479,4 +482,44 @@ async fn a_batch_is_one_message_where_there_is_such_a_thing() {
         assert!(results[1].as_ref().unwrap().as_str().contains(r#""text":"b""#));
         assert!(matches!(results[2], Err(Error::Misuse(_))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_might_come_next_is_proposed() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, json!({"completions": {}})).await;
+        let script = async {
+            let asked = peer.hears("completion/complete").await;
+            assert_eq!(asked["params"]["ref"], json!({"type": "ref/prompt", "name": "greet"}));
+            assert_eq!(asked["params"]["argument"], json!({"name": "city", "value": "B"}));
+            assert_eq!(asked["params"]["context"], json!({"arguments": {"country": "Norway"}}));
+            peer.answers(&asked, json!({"completion": {"values": ["Bergen", "Bodø"]}})).await;
+        };
+        let prompt = CompletionReference::Prompt(PromptReference::new("greet"));
+        let context = [("country".to_owned(), "Norway".to_owned())];
+        let (proposed, ()) = tokio::join!(server.complete(prompt, "city", "B", context), script);
+        assert_eq!(proposed.unwrap().values, ["Bergen", "Bodø"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_extension_adds_passes_through() {
+    let client =
+        client().extension("io.modelcontextprotocol/tasks", serde_json::Map::new()).result_types(["task"]);
+    let (server, mut peer) = open(&client, STATELESS, json!({})).await;
+    let script = async {
+        assert_eq!(peer.hears("acme/hint").await["params"]["x"], 1);
+        let call = peer.hears("tools/call").await;
+        peer.answers(&call, json!({"resultType": "task", "taskId": "7"})).await;
+        // Of an extension that was not offered it would be a fault.
+        let call = peer.hears("tools/call").await;
+        peer.answers(&call, json!({"resultType": "novel"})).await;
+    };
+    let calls = async {
+        server.notify("acme/hint", Some(r#"{"x":1}"#.parse().unwrap())).await.unwrap();
+        let call = || server.call_raw("tools/call", r#"{"name":"t"}"#.parse().unwrap());
+        assert_eq!(call().await.unwrap().get("taskId"), Some("\"7\""));
+        assert!(matches!(call().await.unwrap_err(), Error::Protocol(_)));
+    };
+    tokio::join!(calls, script);
 }

@@ -94,7 +94,7 @@ impl Driver {
             }
             Inbound::Ignored(ignored) => tracing::debug!(%ignored, "ignored a message of the server"),
             Inbound::Violation(violation) => tracing::warn!(%violation, "the server broke the protocol"),
-            other => tracing::debug!(?other, "ignored a message of the server"),
+            _ => tracing::debug!("ignored a message of the server that is of no kind we know"),
         }
     }
 
