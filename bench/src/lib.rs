@@ -1,3 +1,4 @@
 //! The work that is measured, as functions of a count.
 
 pub mod protocol;
+pub mod server;

@@ -37,7 +37,7 @@ fn mebibyte() -> String {
     "abcdefgh".repeat(1 << 17)
 }
 
-fn session_call(text: &str) -> Vec<u8> {
+pub(crate) fn session_call(text: &str) -> Vec<u8> {
     format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}}}}}}"#
     )
@@ -45,7 +45,7 @@ fn session_call(text: &str) -> Vec<u8> {
 }
 
 /// As a TypeScript client sends it: info, and the capabilities of a host that can do everything.
-fn stateless_call(text: &str) -> Vec<u8> {
+pub(crate) fn stateless_call(text: &str) -> Vec<u8> {
     format!(
         concat!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{}"}},"#,
@@ -65,14 +65,18 @@ fn service() -> Service {
     Service::new(Implementation::new("bench", "1.0.0"), capabilities)
 }
 
+/// Opens a session of the newest revision that has one.
+pub(crate) fn hello() -> String {
+    let newest = pintle_proto::Revision::all().nth(1).map_or("", pintle_proto::Revision::as_str);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"b","version":"1"}}}}}}"#
+    )
+}
+
 /// An engine whose handshake is done.
 fn engine(service: &Service) -> Engine {
     let mut engine = Engine::new();
-    let newest = pintle_proto::Revision::all().nth(1).map_or("", pintle_proto::Revision::as_str);
-    let hello = format!(
-        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{newest}","capabilities":{{}},"clientInfo":{{"name":"b","version":"1"}}}}}}"#
-    );
-    if let Ok(frame) = Frame::parse(hello.as_bytes(), 1) {
+    if let Ok(frame) = Frame::parse(hello().as_bytes(), 1) {
         engine.receive(service, frame, &Arrival::at(0));
     }
     engine

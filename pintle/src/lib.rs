@@ -10,6 +10,8 @@ mod error;
 pub mod server;
 pub mod testing;
 mod timeouts;
+mod tool_query;
+mod tool_traits;
 pub mod transport;
 pub mod uri;
 
@@ -24,3 +26,5 @@ pub use server::Server;
 #[cfg(feature = "logging")]
 pub use server::logging;
 pub use timeouts::Timeouts;
+pub use tool_query::{AboutTools, ToolQuery};
+pub use tool_traits::ToolTraits;

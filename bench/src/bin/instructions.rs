@@ -4,16 +4,16 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::protocol::{CASES, Case};
+use bench::{protocol, protocol::Case, server};
 
 fn main() -> ExitCode {
+    let cases = || protocol::CASES.iter().chain(server::CASES);
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [name, times] = arguments.as_slice() else {
-        CASES.iter().for_each(|case| println!("{}", case.name));
+        cases().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     };
-    let (Some(Case { run, .. }), Ok(times)) = (CASES.iter().find(|case| case.name == *name), times.parse())
-    else {
+    let (Some(Case { run, .. }), Ok(times)) = (cases().find(|case| case.name == *name), times.parse()) else {
         eprintln!(
             "instructions: `{name} {times}` is not a case and a number: run without arguments for the cases"
         );

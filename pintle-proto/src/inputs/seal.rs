@@ -1,7 +1,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_types::{RawObject, RpcError};
+use pintle_types::{RawObject, RawValue, RpcError};
 
 /// Encrypts and authenticates what a client carries for the server between two rounds of one call.
 ///
@@ -101,11 +101,46 @@ impl Binding<'_> {
 
 /// The params that make this call the call it is, printed in one way whatever way the client printed them.
 fn salient(params: &RawObject) -> String {
-    let params = params.without(&["_meta", "inputResponses", "requestState"]);
-    // A tree sorts members by name. What nests too deep to be one is compared as it came.
-    match params.decode::<serde_json::Value>() {
-        Ok(tree) => tree.to_string(),
-        Err(_) => params.as_str().to_owned(),
+    let mut out = String::new();
+    canonical(params.without(&["_meta", "inputResponses", "requestState"]).as_str(), 0, &mut out);
+    out
+}
+
+/// Prints JSON with its members sorted and without white space. No tree: it would round numbers, and two calls that
+/// differ only there would be taken for one.
+fn canonical(text: &str, depth: usize, out: &mut String) {
+    /// What nests deeper is compared as it came: every level is read once more.
+    const DEEPEST: usize = 32;
+    let text = text.trim_ascii();
+    if depth < DEEPEST
+        && text.starts_with('{')
+        && let Ok(object) = text.parse::<RawObject>()
+    {
+        let mut members: Vec<_> = object.iter().collect();
+        members.sort_unstable();
+        for (at, (name, value)) in members.into_iter().enumerate() {
+            out.push_str(if at == 0 { "{\"" } else { ",\"" });
+            out.push_str(name);
+            out.push_str("\":");
+            canonical(value, depth + 1, out);
+        }
+        out.push_str(if object.is_empty() { "{}" } else { "}" });
+    } else if depth < DEEPEST
+        && text.starts_with('[')
+        && let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text)
+    {
+        out.push('[');
+        for (at, item) in items.into_iter().enumerate() {
+            out.push_str(if at == 0 { "" } else { "," });
+            canonical(item.get(), depth + 1, out);
+        }
+        out.push(']');
+    } else if text.starts_with('"')
+        && let Ok(string) = serde_json::from_str::<String>(text)
+    {
+        out.push_str(&serde_json::Value::from(string).to_string());
+    } else {
+        out.push_str(text);
     }
 }
 
@@ -159,6 +194,29 @@ pub(crate) mod tests {
         let bind = |params| Binding { service: "s", method: "tools/call", params, principal: Some("ann") };
         let state = bind(&first).seal(&Clear(1), b"secret", 1000);
         assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn calls_that_differ_bind_differently_however_little() {
+        let printed = |arguments: &str| salient(&params(&format!(r#"{{"arguments":{arguments}}}"#)));
+        for (one, other) in [
+            ("123456789012345678901234567890", "123456789012345678901234567891"),
+            ("0.1", "0.10000000000000001"),
+            (r#"{"$serde_json::private::RawValue":"[1,2]"}"#, "[1,2]"),
+            ("[1,[2]]", "[[1],2]"),
+            ("{}", "[]"),
+            (r#""1""#, "1"),
+        ] {
+            assert_ne!(printed(one), printed(other), "{one}");
+        }
+        for (one, other) in [
+            (r#"{"b":[ 1 , {"y":0,"x":"\u0061"} ],"a":null}"#, r#"{"a":null,"b":[1,{"x":"a","y":0}]}"#),
+            ("{ }", "{}"),
+        ] {
+            assert_eq!(printed(one), printed(other));
+        }
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(printed(&deep).len() > 200_000);
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Revision {
     }
 
     /// Whether every request stands alone, without a handshake.
-    pub(crate) fn is_stateless(self) -> bool {
+    pub fn is_stateless(self) -> bool {
         matches!(self.0.era, Era::Stateless)
     }
 

@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, ops::Bound};
 
-use pintle_types::{RawObject, RequestId, RpcError, schema::SubscriptionFilter};
+use pintle_types::{JsonObject, RawObject, RequestId, RpcError, schema::SubscriptionFilter};
+use serde_json::Value;
 
 /// Something about the server that a client may want to hear of.
 #[non_exhaustive]
@@ -26,6 +27,8 @@ pub struct Listener {
     watched: BTreeSet<Box<str>>,
     pending: Wants,
     updated: BTreeSet<Box<str>>,
+    /// What extensions granted.
+    extra: JsonObject,
     /// The id of the request that opened the subscription; a session has none.
     pub(super) tag: Option<RequestId>,
     /// How this listener's era words a notification.
@@ -48,7 +51,25 @@ const APART: usize = 256;
 
 impl Listener {
     pub(super) fn new(wants: Wants, watched: BTreeSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
-        Self { wants, watched, pending: Wants::default(), updated: BTreeSet::new(), tag, say }
+        Self {
+            wants,
+            watched,
+            pending: Wants::default(),
+            updated: BTreeSet::new(),
+            extra: JsonObject::new(),
+            tag,
+            say,
+        }
+    }
+
+    pub(super) fn granted(mut self, extra: JsonObject) -> Self {
+        self.extra = extra;
+        self
+    }
+
+    /// What was granted of a member of the filter that is an extension's.
+    pub fn grants(&self, member: &str) -> Option<&Value> {
+        self.extra.get(member)
     }
 
     /// The id of the subscription; a session has none.
@@ -80,6 +101,11 @@ impl Listener {
     /// Marks everything that is watched: so much changed that nobody kept count.
     pub fn note_all(&mut self) {
         self.updated = self.watched.iter().cloned().collect();
+    }
+
+    /// Forgets what changed and is not to be told.
+    pub fn withhold(&mut self, hidden: impl Fn(&str) -> bool) {
+        self.updated.retain(|uri| !hidden(uri));
     }
 
     /// The next notification to send, lists first.

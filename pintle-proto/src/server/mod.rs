@@ -4,6 +4,7 @@ mod acquaintances;
 mod audience;
 mod batch;
 mod call;
+mod extension;
 mod in_flight;
 mod service;
 mod session;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub use audience::{Change, Listener};
 pub use call::{Body, Call, Finished, Outcome};
+pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use service::{CacheHint, Service};
 
@@ -119,8 +121,6 @@ pub struct Listen {
     pub listener: Listener,
     /// Its first message.
     pub acknowledgement: Vec<u8>,
-    /// What an extension may grant besides: the members of the filter that no revision defines.
-    pub wanted: RawObject,
 }
 
 impl Engine {
@@ -441,9 +441,8 @@ impl stateless::Step {
             }
             Self::Listen(start, granted) => {
                 let call = call(start);
-                let wanted = call.params().decode_member("notifications").ok().flatten().unwrap_or_default();
                 let (listener, acknowledgement) = stateless::listen(call.id(), &granted);
-                Inbound::Listen(Listen { call, listener, acknowledgement, wanted })
+                Inbound::Listen(Listen { call, listener, acknowledgement })
             }
         }
     }

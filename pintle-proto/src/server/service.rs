@@ -5,7 +5,7 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::acquaintances::Acquaintances;
+use super::{Extension, acquaintances::Acquaintances};
 use crate::{Limits, Revision, inputs::Seal, print};
 
 /// What a server is, in any era: its name, what it can do, which revisions it speaks.
@@ -27,6 +27,7 @@ pub struct Service {
     instructions: Option<String>,
     revisions: Arc<[Revision]>,
     methods: Arc<[String]>,
+    pub(super) extensions: Arc<[Extension]>,
     seal: Option<Arc<dyn Seal>>,
     limits: Limits,
     identity: Identity,
@@ -83,6 +84,7 @@ impl Service {
             instructions: None,
             revisions: Revision::all().collect(),
             methods: Arc::default(),
+            extensions: Arc::default(),
             seal: None,
             limits: Limits::default(),
             identity,
@@ -237,7 +239,8 @@ impl Service {
     fn announces(&self) -> bool {
         let can = &self.capabilities;
         let told = |flag: Option<bool>| flag == Some(true);
-        can.tools.as_ref().is_some_and(|tools| told(tools.list_changed))
+        self.extensions.iter().any(|extension| !extension.listens.is_empty())
+            || can.tools.as_ref().is_some_and(|tools| told(tools.list_changed))
             || can.prompts.as_ref().is_some_and(|prompts| told(prompts.list_changed))
             || can.resources.as_ref().is_some_and(|known| told(known.list_changed) || told(known.subscribe))
     }

@@ -85,8 +85,11 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         capabilities: offered.capabilities,
         log_level: None,
     };
-    let mut result =
-        InitializeResult::new(revision.as_str(), service.capabilities().clone(), service.info().clone());
+    let mut can = service.capabilities().clone();
+    if let Some(extensions) = &mut can.extensions {
+        extensions.retain(|name, _| service.is_for_sessions(name));
+    }
+    let mut result = InitializeResult::new(revision.as_str(), can, service.info().clone());
     result.instructions = service.instructions_text().cloned();
     let result = lowered(
         revision,
@@ -133,7 +136,7 @@ impl Session {
         params: &mut Option<RawObject>,
     ) -> Result<Step, RpcError> {
         let revision = self.revision();
-        if !service.offers(method, revision) {
+        if !service.offers(method, revision) && !service.extended(method, &self.peer)? {
             return Err(RpcError::method_not_found(method));
         }
         match method {

@@ -91,7 +91,7 @@ pub(super) fn admit(
     arrival: &Arrival<'_>,
 ) -> Result<Step, RpcError> {
     let Caller { peer, progress } = caller;
-    if !service.offers(&request.method, peer.revision) {
+    if !service.offers(&request.method, peer.revision) && !service.extended(&request.method, &peer)? {
         return Err(RpcError::method_not_found(&request.method));
     }
     let mut start = Start { peer, progress, inputs: Inputs::replayed(None, None)? };
@@ -104,7 +104,7 @@ pub(super) fn admit(
             let wanted: SubscriptionsListenParams = params.decode().map_err(|error| {
                 RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
             })?;
-            let granted = grant(service, wanted.notifications)?;
+            let granted = grant(service, wanted.notifications, &start.peer, arrival.principal)?;
             Ok(Step::Listen(start, granted))
         }
         // Only these three may ask, so only they can be answered.
@@ -177,7 +177,12 @@ fn replay(
 }
 
 /// As much of what was asked for as the server has to tell.
-fn grant(service: &Service, wanted: SubscriptionFilter) -> Result<SubscriptionFilter, RpcError> {
+fn grant(
+    service: &Service,
+    wanted: SubscriptionFilter,
+    peer: &Peer,
+    principal: Option<&str>,
+) -> Result<SubscriptionFilter, RpcError> {
     let ServerCapabilities { tools, prompts, resources, .. } = service.capabilities();
     let most = service.bounds().watched;
     let tells = |wanted: Option<bool>, offered: Option<bool>| {
@@ -198,6 +203,7 @@ fn grant(service: &Service, wanted: SubscriptionFilter) -> Result<SubscriptionFi
             "`resourceSubscriptions` has more than {most} entries: open several subscriptions"
         )));
     }
+    granted.extra = service.granted(wanted.extra, peer, principal)?;
     Ok(granted)
 }
 
@@ -209,7 +215,8 @@ pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter) -> (Listener,
     }
     let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
-    let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say);
+    let listener =
+        Listener::new(Wants::of(granted), watched, Some(id.clone()), say).granted(granted.extra.clone());
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
     let acknowledgement = listener.tell("notifications/subscriptions/acknowledged", params.as_ref());
     (listener, acknowledgement)
@@ -247,7 +254,10 @@ pub(super) fn finish(
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
     match outcome {
-        Outcome::Complete(body) => complete(call, service, &body, &CacheHint::default(), out),
+        Outcome::Complete(body) => {
+            check_type(call, service, &body)?;
+            complete(call, service, &body, &CacheHint::default(), out);
+        }
         Outcome::Cacheable(body, hint) => complete(call, service, &body, &hint, out),
         Outcome::InputRequired => return input_required(call, service, now, out),
         Outcome::BadArguments(text) => match call.peer().revision.dialect().bad_arguments {
@@ -263,6 +273,17 @@ pub(super) fn finish(
         Outcome::Failed(error) => return Err(error),
     }
     Ok(())
+}
+
+/// A result of an extension's own kind goes only to clients that know it.
+fn check_type(call: &Call, service: &Service, body: &RawObject) -> Result<(), RpcError> {
+    if service.extensions().is_empty() || !body.as_str().contains("\"resultType\"") {
+        return Ok(());
+    }
+    match body.decode_member::<String>("resultType") {
+        Ok(Some(kind)) => service.check_result_type(&kind, call.peer()),
+        _ => Ok(()),
+    }
 }
 
 /// Prints a result with its `resultType`, its cache hints and the server's name.

@@ -3,7 +3,7 @@ use std::{fmt, future::Future, sync::Arc};
 use pintle_types::{RawObject, schema::Tool};
 
 use super::handlers::{BoxFuture, caught};
-use crate::{Error, Result};
+use crate::{Error, Result, ToolTraits};
 
 /// Whether a tool may be called.
 ///
@@ -68,6 +68,11 @@ impl Proposal<'_> {
     /// What calling the tool may do. What the server does not say is assumed to be the worst.
     pub fn hints(&self) -> Hints {
         self.tool.map(Hints::of).unwrap_or_default()
+    }
+
+    /// What else the server says of the tool, such as that it is expensive. Nothing, if it was not listed.
+    pub fn traits(&self) -> ToolTraits {
+        self.tool.map(ToolTraits::of).unwrap_or_default()
     }
 }
 

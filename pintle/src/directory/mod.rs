@@ -195,6 +195,15 @@ impl Directory {
         Ok(contents)
     }
 
+    /// What a URI means, without looking whether there is such a file. However it is spelled, it comes back as
+    /// [`resources`](Self::resources) has it.
+    pub(crate) fn described(&self, uri: &str) -> Option<Resource> {
+        let names = self.below(uri).and_then(|path| self.names(&path))?;
+        let mut resource = self.resource(&Entry { names, size: 0, modified: None })?;
+        resource.size = None;
+        Some(resource)
+    }
+
     fn resource(&self, entry: &Entry) -> Option<Resource> {
         let encoded: Option<Vec<_>> =
             entry.names.iter().map(|name| Some(encode_segment(&bytes_of(name)?))).collect();

@@ -1,9 +1,13 @@
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-use pintle_types::RawObject;
+use pintle_types::{RawObject, schema::Resource};
 
 use super::{
-    prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, template::TemplateRoute, tool::ToolRoute,
+    Entry, prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource,
+    template::TemplateRoute, tool::ToolRoute,
 };
 
 /// All that a server has to offer.
@@ -13,8 +17,38 @@ pub(crate) struct Catalogue {
     pub(crate) prompts: Shelf<PromptRoute>,
     pub(crate) resources: Shelf<ResourceRoute>,
     pub(crate) templates: Shelf<TemplateRoute>,
+    pub(crate) sources: Sources,
     /// The lists as they are printed for those who see everything, on one page.
     pub(crate) printed: Printed,
+}
+
+/// Where more resources come from.
+#[derive(Clone, Default)]
+pub(crate) struct Sources(Vec<Arc<dyn AnySource>>);
+
+impl Sources {
+    pub(crate) fn push(&mut self, source: Arc<dyn AnySource>) {
+        self.0.push(source);
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<dyn AnySource>> {
+        self.0.iter()
+    }
+
+    /// The first source that has this URI, and what it says of it.
+    pub(crate) fn find(&self, uri: &str) -> Option<(Arc<dyn AnySource>, Resource)> {
+        self.0.iter().find_map(|source| Some((source.clone(), source.find(uri)?)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sources", self.0.len())
+    }
 }
 
 /// Lists that were printed once. A changed catalogue has none.
@@ -31,6 +65,19 @@ impl Catalogue {
     pub(crate) fn completes(&self) -> bool {
         self.prompts.iter().any(|route| !route.completers.is_empty())
             || self.templates.iter().any(|route| !route.completers.is_empty())
+    }
+
+    /// What `sees` says of the entry that this URI leads to; `true` if there is none to judge.
+    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(Entry<'_>) -> bool) -> bool {
+        if let Some(route) = self.resources.get(uri) {
+            sees(Entry::Resource(&route.resource))
+        } else if let Some((_, resource)) = self.sources.find(uri) {
+            sees(Entry::Resource(&resource))
+        } else if let Some(route) = self.template(uri) {
+            sees(Entry::Template(&route.described))
+        } else {
+            true
+        }
     }
 
     /// The template that fits this URI best.

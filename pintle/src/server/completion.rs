@@ -1,4 +1,13 @@
-use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
 /// A value that is being typed, and what was chosen before it.
 #[non_exhaustive]
@@ -12,29 +21,86 @@ pub struct Partial {
     pub principal: Option<String>,
 }
 
+/// What a completer found, the best first. Clients get the first hundred.
+///
+/// ```
+/// use pintle::server::Values;
+///
+/// let found = Values::new(["Oslo", "Osnabrück"]).total(31);
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    /// The values.
+    pub values: Vec<String>,
+    /// How many there are, if these are not all.
+    pub total: Option<u64>,
+}
+
+impl Values {
+    /// These.
+    pub fn new<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
+        Self { values: values.into_iter().map(Into::into).collect(), total: None }
+    }
+
+    /// Says how many there are altogether.
+    #[must_use]
+    pub fn total(mut self, total: u64) -> Self {
+        self.total = Some(total);
+        self
+    }
+}
+
+/// What a completer may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a completer",
+    note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
+)]
+pub trait IntoValues {
+    /// Makes the values, or says why there are none.
+    fn into_values(self) -> Result<Values, String>;
+}
+
+impl IntoValues for Values {
+    fn into_values(self) -> Result<Values, String> {
+        Ok(self)
+    }
+}
+
+impl<T: Into<String>> IntoValues for Vec<T> {
+    fn into_values(self) -> Result<Values, String> {
+        Ok(Values::new(self))
+    }
+}
+
+impl<T: IntoValues, E: fmt::Display> IntoValues for Result<T, E> {
+    fn into_values(self) -> Result<Values, String> {
+        self.map_err(|error| error.to_string())?.into_values()
+    }
+}
+
 /// Who completes which argument.
 #[derive(Clone, Default)]
 pub(crate) struct Completers(BTreeMap<String, Completer>);
 
-type Completer = Arc<dyn Fn(Partial) -> Pin<Box<dyn Future<Output = Vec<String>> + Send>> + Send + Sync>;
+pub(crate) type Completer = Arc<dyn Fn(Partial) -> Completing + Send + Sync>;
+type Completing = Pin<Box<dyn Future<Output = Result<Values, String>> + Send>>;
 
 impl Completers {
     pub(crate) fn add<F, Fut>(&mut self, argument: String, completer: F)
     where
         F: Fn(Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        self.0.insert(argument, Arc::new(move |partial| Box::pin(completer(partial))));
+        let completer: Completer = Arc::new(move |partial| {
+            let completing = completer(partial);
+            Box::pin(async move { completing.await.into_values() })
+        });
+        self.0.insert(argument, completer);
     }
 
-    /// Completes from a fixed list: whatever begins with what there is.
     pub(crate) fn add_values(&mut self, argument: String, values: Vec<String>) {
-        self.add(argument, move |partial| {
-            let typed = partial.value.to_lowercase();
-            let fitting =
-                values.iter().filter(|value| value.to_lowercase().starts_with(&typed)).cloned().collect();
-            async move { fitting }
-        });
+        self.0.insert(argument, fixed(values));
     }
 
     pub(crate) fn get(&self, argument: &str) -> Option<Completer> {
@@ -44,6 +110,28 @@ impl Completers {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Completes from a fixed list: whatever begins with what there is.
+pub(crate) fn fixed(values: Vec<String>) -> Completer {
+    Arc::new(move |partial| {
+        let typed = partial.value.to_lowercase();
+        let fitting = values.iter().filter(|value| value.to_lowercase().starts_with(&typed));
+        let fitting = Values::new(fitting.cloned());
+        Box::pin(async move { Ok(fitting) })
+    })
+}
+
+/// Runs a completer to its end, or to where it panics.
+pub(crate) async fn caught(
+    begin: impl FnOnce() -> Completing,
+) -> Result<Result<Values, String>, Box<dyn Any + Send>> {
+    let mut completing = catch_unwind(AssertUnwindSafe(begin))?;
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| completing.as_mut().poll(cx))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
 }
 
 impl fmt::Debug for Completers {

@@ -1,6 +1,7 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     future::Future,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -11,23 +12,29 @@ use std::{
 use bytes::Bytes;
 use http::Extensions;
 use pintle_proto::{
+    Peer,
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
+use pintle_types::{Frame, RawObject, Message, Notification, RequestId, Response, RpcError};
 use tokio::{
-    sync::{mpsc, oneshot},
-    task::{AbortHandle, JoinSet},
-    time::{Instant, Sleep},
+    sync::mpsc,
+    task::{self, AbortHandle, JoinSet},
+    time::{Instant, Sleep, sleep},
 };
 
 use super::{
-    Cx, Server,
+    Caller, Cx, Entry, Notice, OnNotification, Scope, Server,
     dispatch::{self, Start},
     ears::{Ear, News},
-    port::{Port, Said},
+    hooks::Visit,
+    keepalive::{Keepalive, Silence},
+    port::{Port, ROOM, Reply, Said},
+    questions::Questions,
+    queue::Queue,
     run::Run,
     serving::{Ended, Stop},
+    state::State,
 };
 use crate::{
     Result,
@@ -36,9 +43,10 @@ use crate::{
 
 /// One connection, driven by one task: it reads, runs what is quick, hands the rest to tasks and writes.
 ///
-/// Answers before questions: as long as much is unwritten, no more is taken from handlers, and a peer that only writes
-/// is made to wait instead of this side's memory. Reading goes on while writing waits, or an answer that a handler
-/// waits for would never arrive.
+/// As long as much is unwritten, no more is taken from handlers and no call is begun: a peer that only writes is made
+/// to wait instead of this side's memory. Reading goes on meanwhile, for as much as one large message: a peer may have
+/// to finish writing before it can read, and what it writes may be the answer or the cancellation that everybody waits
+/// for.
 pub(crate) struct Connection {
     transport: Box<dyn Transport>,
     engine: Engine,
@@ -46,20 +54,29 @@ pub(crate) struct Connection {
     principal: Option<Box<str>>,
     extensions: Arc<Extensions>,
     port: Port,
-    said: mpsc::Receiver<Said>,
+    said: mpsc::Receiver<(Option<Ticket>, Said)>,
     tasks: JoinSet<()>,
     running: HashMap<Ticket, Running>,
-    /// Calls that wait because enough run already.
-    queued: VecDeque<Call>,
-    waiting: HashMap<RequestId, oneshot::Sender<Result<RawObject, AskError>>>,
+    /// The call whose first steps are being taken.
+    beginning: Option<Ticket>,
+    queue: Queue,
+    questions: Questions,
+    notices: Notices,
     listens: HashMap<Ticket, (Call, Listener)>,
     ear: Arc<Ear>,
+    /// Whether some listener may have something to tell.
+    untold: bool,
     /// Bytes that were queued since the transport was last empty.
     unwritten: usize,
+    /// Bytes that were read since too much was unwritten.
+    backlog: usize,
+    /// Whether the last write had to wait for the peer.
+    stuck: bool,
     stop: Arc<Stop>,
     keepalive: Option<Keepalive>,
     /// Set when no more is read: how long the rest may take.
     closing: Option<(Ended, Pin<Box<Sleep>>)>,
+    visit: Option<Visit>,
 }
 
 struct Running {
@@ -67,27 +84,32 @@ struct Running {
     task: AbortHandle,
 }
 
-struct Keepalive {
-    every: Duration,
-    sleep: Pin<Box<Sleep>>,
-    misses: u32,
+/// Notifications of the application's own, handled one after the other in the order they came.
+#[derive(Default)]
+struct Notices {
+    waiting: VecDeque<(Arc<OnNotification>, Notification, Option<Arc<Peer>>)>,
+    handling: Option<task::Id>,
 }
 
 /// Above this much unwritten output handlers wait.
 const FULL: usize = 1 << 20;
-/// Messages handled before other tasks get a turn.
+/// This much is written without waiting for more to join it.
+const GROUP: usize = 64 << 10;
+/// As much is read at most while the output is full.
+const BACKLOG: usize = 16 << 20;
+/// What a message may cost besides its bytes, for the backlog: the answer to it, if it is a bad one.
+const OVERHEAD: usize = 512;
+/// As much may wait in calls that are not begun. The next is refused.
+const QUEUED: usize = 64 << 20;
+/// As many notifications may wait for their handler before reading waits too.
+const NOTICES: usize = 1024;
+/// Messages handled before other work gets a turn, and turns before other tasks do.
 const TURN: usize = 64;
-/// Pings that may go unanswered.
-const MISSES: u32 = 2;
+const TURNS: usize = 8;
 
 impl Connection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
         let (port, said) = Port::new();
-        let keepalive = server.state().settings.keepalive.map(|every| Keepalive {
-            every,
-            sleep: Box::pin(tokio::time::sleep(every)),
-            misses: 0,
-        });
         Self {
             transport,
             engine: Engine::new(),
@@ -97,93 +119,170 @@ impl Connection {
             said,
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            queued: VecDeque::new(),
-            waiting: HashMap::new(),
+            beginning: None,
+            queue: Queue::default(),
+            questions: Questions::default(),
+            notices: Notices::default(),
             listens: HashMap::new(),
             ear: server.ears().join(),
+            untold: false,
             unwritten: 0,
+            backlog: 0,
+            stuck: false,
             stop,
-            keepalive,
+            keepalive: server.state().settings.keepalive.map(Keepalive::new),
             closing: None,
+            visit: None,
             server,
         }
     }
 
     /// Whom the other side is known to be, and what is known of it.
-    pub(crate) fn known(mut self, principal: Option<Box<str>>, extensions: Extensions) -> Self {
-        self.principal = principal;
-        self.extensions = Arc::new(extensions);
+    pub(crate) fn known(mut self, caller: Caller) -> Self {
+        self.principal = caller.principal.clone();
+        self.extensions = Arc::new(caller.extensions.clone());
+        self.visit = Some(Visit::begin(self.server.clone(), caller));
         self
     }
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        for turn in 0.. {
+        for turn in 1.. {
             let mut busy = self.poll_said(cx);
+            busy |= self.poll_tasks(cx);
+            busy |= self.poll_queue(cx);
             self.poll_changes(cx);
             busy |= self.poll_input(cx)?;
-            if let Poll::Ready(flushed) = self.transport.poll_flush(cx) {
-                flushed?;
-                self.unwritten = 0;
+            let last = turn == TURNS;
+            if !busy || last || self.unwritten >= GROUP {
+                match self.poll_flush(cx) {
+                    Ok(relieved) => busy |= relieved,
+                    // Who has hung up need not read either.
+                    Err(error) => {
+                        return Poll::Ready(
+                            self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(*ended)),
+                        );
+                    }
+                }
             }
             if !busy {
                 break;
             }
-            if turn == 8 {
+            if last {
                 cx.waker().wake_by_ref();
-                return Poll::Pending;
+                break;
             }
         }
-        while let Poll::Ready(Some(_)) = self.tasks.poll_join_next(cx) {}
-        if self.closing.is_none() && self.stop.is_asked(cx) {
-            self.close(Ended::Stopped);
-            cx.waker().wake_by_ref();
-        }
-        if let Some(dead) = self.poll_keepalive(cx) {
-            return Poll::Ready(Ok(dead));
+        self.poll_stop(cx);
+        if self.poll_keepalive(cx).is_ready() {
+            return Poll::Ready(Ok(Ended::Dead));
         }
         self.poll_closing(cx)
     }
 
-    /// Takes what handlers say. `true` if there was something.
-    fn poll_said(&mut self, cx: &mut Context<'_>) -> bool {
-        for taken in 0..TURN {
-            if self.unwritten >= FULL {
-                return taken > 0;
-            }
-            match self.said.poll_recv(cx) {
-                Poll::Ready(Some(said)) => self.heed(said),
-                _ => return taken > 0,
-            }
-        }
-        true
+    fn is_full(&self) -> bool {
+        self.unwritten >= FULL
     }
 
-    fn heed(&mut self, said: Said) {
-        match said {
-            Said::Notice(line) => self.send(line),
-            Said::Ask(request, reply) => match self.engine.ask(&request) {
-                Some(Ok((id, line))) => {
-                    self.send(line.into());
-                    self.waiting.insert(id, reply);
+    /// Writes. `true` if more may be said and begun now than before.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        match self.transport.poll_flush(cx)? {
+            Poll::Pending => {
+                self.stuck = true;
+                Ok(false)
+            }
+            Poll::Ready(()) => {
+                // One who takes what had to wait for it is there. That a write succeeds says nothing by itself.
+                if std::mem::take(&mut self.stuck)
+                    && let Some(keepalive) = &mut self.keepalive
+                {
+                    keepalive.heard();
                 }
-                // The one who asked may be gone already.
-                Some(Err(unsayable)) => drop(reply.send(Err(AskError::Unsayable(unsayable)))),
-                None => drop(reply.send(Err(AskError::CallOver))),
-            },
+                let relieved = self.is_full();
+                self.unwritten = 0;
+                self.backlog = 0;
+                Ok(relieved)
+            }
+        }
+    }
+
+    /// Takes what handlers say. `true` if there was something.
+    fn poll_said(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut taken = 0;
+        while taken < TURN && !self.is_full() {
+            // Taken without a waker as long as there is something: the runtime counts each poll, and a task that polls
+            // too often is sent away before it has written.
+            let Some((ticket, said)) = self.said.try_recv().ok().or_else(|| self.poll_next_said(cx)) else {
+                break;
+            };
+            self.heed(ticket, said);
+            taken += 1;
+        }
+        if self.port.gave_up() {
+            let ids = self.questions.given_up();
+            self.take_back(&ids);
+        }
+        taken > 0
+    }
+
+    fn poll_next_said(&mut self, cx: &mut Context<'_>) -> Option<(Option<Ticket>, Said)> {
+        match self.said.poll_recv(cx) {
+            Poll::Ready(said) => said,
+            Poll::Pending => None,
+        }
+    }
+
+    fn heed(&mut self, ticket: Option<Ticket>, said: Said) {
+        // A task of a handler may outlive it, and what it says may have waited for room since.
+        let current =
+            ticket.is_none_or(|ticket| self.beginning == Some(ticket) || self.running.contains_key(&ticket));
+        match said {
+            Said::Notice(line) if current => self.send(line),
+            // Whoever asks hears that the call is over when `reply` is dropped.
+            Said::Ask(request, reply) if current && self.closing.is_none() && !reply.is_closed() => {
+                self.ask(ticket, &request, reply);
+            }
+            Said::Notice(_) | Said::Ask(..) | Said::GaveUp => {}
             Said::Done(call, outcome) => {
                 if let Some(ticket) = call.ticket() {
                     self.running.remove(&ticket);
                 }
-                self.finish(&call, outcome);
-                self.abandon();
+                let state = self.server.state();
+                self.finish(&state, &call, outcome);
             }
         }
     }
 
-    fn finish(&mut self, call: &Call, outcome: Outcome) {
-        let state = self.server.state();
-        if let Some(line) = self.engine.finish(&state.service, call, outcome, now()) {
-            self.send(line.into());
+    fn ask(&mut self, ticket: Option<Ticket>, request: &pintle_types::schema::InputRequest, reply: Reply) {
+        // In each case the one who asked may be gone already.
+        match self.engine.ask(request) {
+            Some(Ok((id, line))) => {
+                self.send(line.into());
+                self.questions.add(id, ticket, reply);
+            }
+            Some(Err(unsayable)) => drop(reply.send(Err(AskError::Unsayable(unsayable)))),
+            None => drop(reply.send(Err(AskError::CallOver))),
+        }
+    }
+
+    fn finish(&mut self, state: &State, call: &Call, outcome: Outcome) {
+        let line = self.engine.finish(&state.service, call, outcome, now());
+        self.over(call);
+        line.into_iter().for_each(|line| self.send(line.into()));
+    }
+
+    /// Takes back what a call that is over still asks.
+    fn over(&mut self, call: &Call) {
+        if let Some(ticket) = call.ticket() {
+            let ids = self.questions.of(ticket);
+            self.take_back(&ids);
+        }
+    }
+
+    fn take_back(&mut self, questions: &[RequestId]) {
+        for id in questions {
+            if let Some(line) = self.engine.abandon(id) {
+                self.send(line.into());
+            }
         }
     }
 
@@ -192,27 +291,51 @@ impl Connection {
         self.transport.send(line);
     }
 
-    /// Takes back questions whose askers are gone.
-    fn abandon(&mut self) {
-        if self.waiting.is_empty() {
-            return;
-        }
-        let gone: Vec<_> =
-            self.waiting.iter().filter(|(_, reply)| reply.is_closed()).map(|(id, _)| id.clone()).collect();
-        for id in gone {
-            self.waiting.remove(&id);
-            if let Some(line) = self.engine.abandon(&id) {
-                self.send(line.into());
+    /// Sees who has ended. `true` if a notification's handler was begun.
+    fn poll_tasks(&mut self, cx: &mut Context<'_>) -> bool {
+        while let Poll::Ready(Some(joined)) = self.tasks.poll_join_next_with_id(cx) {
+            let id = match joined {
+                Ok((id, ())) => id,
+                Err(error) => {
+                    if error.is_panic() {
+                        tracing::error!(%error, "a notification's handler or a dropped call panicked");
+                    }
+                    error.id()
+                }
+            };
+            if self.notices.handling == Some(id) {
+                self.notices.handling = None;
             }
         }
+        if self.notices.handling.is_some() {
+            return false;
+        }
+        let Some((handler, notification, peer)) = self.notices.waiting.pop_front() else { return false };
+        let task = self.tasks.spawn(async move { handler(notification, peer).await });
+        self.notices.handling = Some(task.id());
+        true
+    }
+
+    /// Begins calls whose turn has come. `true` if there was one.
+    fn poll_queue(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        let state = self.server.state();
+        let mut begun = 0;
+        while begun < TURN && !self.is_full() && self.running.len() < state.settings.running {
+            let Some(call) = self.queue.pop() else { break };
+            self.begin(&state, call, cx);
+            begun += 1;
+        }
+        begun > 0
     }
 
     fn poll_changes(&mut self, cx: &mut Context<'_>) {
         let news = self.ear.take(cx);
         if !news.is_empty() {
-            for listener in
-                self.listens.values_mut().map(|(_, listener)| listener).chain(self.engine.listener())
-            {
+            self.untold = true;
+            for listener in listeners(&mut self.listens, &mut self.engine) {
                 for news in &news {
                     match news {
                         News::One(change) => drop(listener.note(change)),
@@ -221,62 +344,121 @@ impl Connection {
                 }
             }
         }
+        while self.unwritten < FULL
+            && let Some(notice) = self.ear.take_notice()
+        {
+            self.pass_on(&notice);
+        }
+        if !self.untold {
+            return;
+        }
+        self.withhold();
         // A slow reader is told when it has read; until then what it has missed is merged.
-        while self.unwritten < FULL {
-            let mut listeners =
-                self.listens.values_mut().map(|(_, listener)| listener).chain(self.engine.listener());
-            let Some(line) = listeners.find_map(Listener::next_notice) else { break };
-            self.send(line.into());
+        for listener in listeners(&mut self.listens, &mut self.engine) {
+            loop {
+                if self.unwritten >= FULL {
+                    return;
+                }
+                let Some(line) = listener.next_notice() else { break };
+                self.unwritten += line.len();
+                self.transport.send(line.into());
+            }
+        }
+        self.untold = false;
+    }
+
+    /// What somebody does not see has not changed for them either.
+    fn withhold(&mut self) {
+        let state = self.server.state();
+        if state.filters.is_empty() {
+            return;
+        }
+        let (principal, extensions) = (self.principal.as_deref(), &*self.extensions);
+        let hides = |peer: &Peer, uri: &str| {
+            let scope = Scope { peer, principal, extensions };
+            let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
+            !state.catalogue.judge(uri, sees)
+        };
+        for (call, listener) in self.listens.values_mut() {
+            listener.withhold(|uri| hides(call.peer(), uri));
+        }
+        if let Some(peer) = self.engine.peer().cloned()
+            && let Some(listener) = self.engine.listener()
+        {
+            listener.withhold(|uri| hides(&peer, uri));
         }
     }
 
-    fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
-        for taken in 0..TURN {
-            if self.closing.is_some() || (self.unwritten >= FULL && self.waiting.is_empty()) {
-                return Ok(taken > 0);
-            }
-            match self.transport.poll_recv(cx)? {
-                Poll::Pending => return Ok(taken > 0),
-                Poll::Ready(None) => {
-                    self.close(Ended::ByPeer);
-                    return Ok(true);
-                }
-                Poll::Ready(Some(incoming)) => {
-                    if let Some(keepalive) = &mut self.keepalive {
-                        keepalive.misses = 0;
-                        keepalive.sleep.as_mut().reset(Instant::now() + keepalive.every);
-                    }
-                    self.receive(&incoming, cx);
-                }
+    /// Says what an extension has to say to those who want to hear it.
+    fn pass_on(&mut self, notice: &Notice) {
+        let params = RawObject::from_serialize(&notice.params).ok();
+        let mut lines = Vec::new();
+        for (_, listener) in self.listens.values() {
+            if notice.is_for(listener.grants(&notice.member)) {
+                lines.push(listener.tell(&notice.method, params.as_ref()));
             }
         }
-        Ok(true)
+        let state = self.server.state();
+        let declared = self.engine.peer().is_some_and(|peer| {
+            let mut extensions = state.service.extensions().iter();
+            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
+        });
+        if declared && let Some(listener) = self.engine.listener() {
+            lines.push(listener.tell(&notice.method, params.as_ref()));
+        }
+        lines.into_iter().for_each(|line| self.send(line.into()));
+    }
+
+    fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        let mut taken = 0;
+        while taken < TURN
+            && self.closing.is_none()
+            && self.backlog < BACKLOG
+            && self.notices.waiting.len() < NOTICES
+        {
+            match self.transport.poll_recv(cx)? {
+                Poll::Pending => break,
+                Poll::Ready(None) => self.close(Ended::ByPeer),
+                Poll::Ready(Some(incoming)) => self.receive(&incoming, cx),
+            }
+            taken += 1;
+        }
+        if taken > 0
+            && let Some(keepalive) = &mut self.keepalive
+        {
+            keepalive.heard();
+        }
+        Ok(taken > 0)
     }
 
     fn receive(&mut self, incoming: &Incoming, cx: &mut Context<'_>) {
         let state = self.server.state();
+        let mut length = 0;
         let inbound = match incoming {
             Incoming::Oversized => Inbound::Reply(Engine::oversized(&state.service)),
-            Incoming::Message(bytes) => match Frame::parse(bytes, state.service.bounds().batch) {
-                Ok(frame) => {
-                    let mut arrival = Arrival::at(now());
-                    if let Some(principal) = &self.principal {
-                        arrival = arrival.by(principal);
+            Incoming::Message(bytes) => {
+                length = bytes.len();
+                match Frame::parse(bytes, state.service.bounds().batch) {
+                    Ok(frame) => {
+                        let mut arrival = Arrival::at(now());
+                        if let Some(principal) = &self.principal {
+                            arrival = arrival.by(principal);
+                        }
+                        self.engine.receive(&state.service, frame, &arrival)
                     }
-                    self.engine.receive(&state.service, frame, &arrival)
+                    Err(malformed) => self.engine.malformed(&malformed),
                 }
-                Err(malformed) => self.engine.malformed(&malformed),
-            },
+            }
         };
-        self.decide(inbound, cx);
+        if self.is_full() {
+            self.backlog += length + OVERHEAD;
+        }
+        self.decide(&state, inbound, cx);
     }
 
-    fn decide(&mut self, inbound: Inbound, cx: &mut Context<'_>) {
+    fn decide(&mut self, state: &Arc<State>, inbound: Inbound, cx: &mut Context<'_>) {
         match inbound {
-            Inbound::Call(call) if self.running.len() >= self.server.state().settings.running => {
-                self.queued.push_back(call);
-            }
-            Inbound::Call(call) => self.begin(call, cx),
+            Inbound::Call(call) => self.admit(state, call, cx),
             Inbound::Listen(Listen { call, listener, acknowledgement, .. }) => {
                 self.send(acknowledgement.into());
                 if let Some(ticket) = call.ticket() {
@@ -288,42 +470,70 @@ impl Connection {
             Inbound::Answer(response) => self.answer(response),
             Inbound::Cancel(ticket) => self.cancel(ticket),
             Inbound::Notify(notification, peer) => {
-                let heard = self.server.notified(notification, peer);
-                heard.into_iter().for_each(|handling| drop(self.tasks.spawn(handling)));
+                if let Some(handler) = self.server.hears(&notification.method) {
+                    self.notices.waiting.push_back((handler, notification, peer));
+                }
             }
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
-            Inbound::Many(several) => several.into_iter().for_each(|inbound| self.decide(inbound, cx)),
+            Inbound::Many(several) => self.decide_many(state, several, cx),
         }
     }
 
+    /// A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
+    fn decide_many(&mut self, state: &Arc<State>, several: Vec<Inbound>, cx: &mut Context<'_>) {
+        let cancelled = |inbound: &Inbound| match inbound {
+            Inbound::Cancel(ticket) => Some(*ticket),
+            _ => None,
+        };
+        let cancelled: HashSet<Ticket> = several.iter().filter_map(cancelled).collect();
+        for inbound in several {
+            match inbound {
+                Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
+                    let line = self.engine.cancelled(&call);
+                    line.into_iter().for_each(|line| self.send(line.into()));
+                }
+                other => self.decide(state, other, cx),
+            }
+        }
+    }
+
+    /// Begins a call, unless others come first.
+    fn admit(&mut self, state: &Arc<State>, call: Call, cx: &mut Context<'_>) {
+        let at_once = self.queue.is_empty() && !self.is_full() && self.running.len() < state.settings.running;
+        if at_once {
+            return self.begin(state, call, cx);
+        }
+        if self.queue.bytes() < QUEUED {
+            return self.queue.push(call);
+        }
+        let said = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
+        self.finish(state, &call, Outcome::Failed(RpcError::internal(said)));
+    }
+
     /// Runs a call. Its first steps are taken here and now; only what has to wait becomes a task.
-    fn begin(&mut self, call: Call, task: &mut Context<'_>) {
-        let state = self.server.state();
-        let timeout = state.settings.timeout;
+    fn begin(&mut self, state: &Arc<State>, call: Call, task: &mut Context<'_>) {
+        let port = self.port.of(&call);
         let cx =
-            Cx::new(call.clone(), self.server.clone(), state, self.extensions.clone(), self.port.clone());
+            Cx::new(call.clone(), self.server.clone(), state.clone(), self.extensions.clone(), port.clone());
         let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(cx.clone())));
         let handling = match started {
             Ok(Start::Run(handling)) => handling,
-            Ok(Start::Done(outcome)) => return self.finish(&call, outcome),
+            Ok(Start::Done(outcome)) => return self.finish(state, &call, outcome),
             Err(_) => {
                 tracing::error!(method = call.method(), "a handler panicked before it began");
                 let error = RpcError::internal("the handler failed: see the server's log");
-                return self.finish(&call, Outcome::Failed(error));
+                return self.finish(state, &call, Outcome::Failed(error));
             }
         };
-        let mut run = Run::new(handling, cx, timeout);
+        let mut run = Run::new(handling, cx, state.settings.timeout);
         if let Poll::Ready(outcome) = Pin::new(&mut run).poll(task) {
             let last = run.last_words();
             drop(run);
-            // What it said comes before its end.
-            while let Ok(said) = self.said.try_recv() {
-                self.heed(said);
-            }
+            self.hear_out(call.ticket());
             last.into_iter().for_each(|line| self.send(line));
-            return self.finish(&call, outcome);
+            return self.finish(state, &call, outcome);
         }
-        let (port, running) = (self.port.clone(), call.clone());
+        let running = call.clone();
         let task = self.tasks.spawn(async move {
             let outcome = (&mut run).await;
             for line in run.last_words() {
@@ -337,9 +547,18 @@ impl Connection {
         }
     }
 
+    /// What a call said comes before its end. Only what is there by now: others may go on talking.
+    fn hear_out(&mut self, call: Option<Ticket>) {
+        self.beginning = call;
+        for _ in 0..ROOM {
+            let Ok((ticket, said)) = self.said.try_recv() else { break };
+            self.heed(ticket, said);
+        }
+        self.beginning = None;
+    }
+
     fn answer(&mut self, Response { id, result, .. }: Response) {
-        let reply = id.and_then(|id| self.waiting.remove(&id));
-        if let Some(reply) = reply {
+        if let Some(reply) = id.and_then(|id| self.questions.take(&id)) {
             // The one who asked may be gone.
             let _ = reply.send(result.map_err(AskError::Refused));
         }
@@ -347,39 +566,61 @@ impl Connection {
 
     fn cancel(&mut self, ticket: Ticket) {
         self.listens.remove(&ticket);
-        let ended = if let Some(Running { call, task }) = self.running.remove(&ticket) {
-            task.abort();
-            Some(call)
-        } else {
-            let at = self.queued.iter().position(|call| call.ticket() == Some(ticket));
-            at.and_then(|at| self.queued.remove(at))
+        let ended = match self.running.remove(&ticket) {
+            Some(Running { call, task }) => {
+                task.abort();
+                Some(call)
+            }
+            None => self.queue.remove(ticket),
         };
-        let line = ended.and_then(|call| self.engine.cancelled(&call));
+        let Some(call) = ended else { return };
+        let line = self.engine.cancelled(&call);
         line.into_iter().for_each(|line| self.send(line.into()));
-        self.abandon();
+        self.over(&call);
     }
 
-    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Option<Ended> {
-        let keepalive = self.keepalive.as_mut()?;
-        while keepalive.sleep.as_mut().poll(cx).is_ready() {
-            if keepalive.misses >= MISSES {
-                return Some(Ended::Dead);
-            }
-            keepalive.sleep.as_mut().reset(Instant::now() + keepalive.every);
-            if let Some((_, line)) = self.engine.ping() {
-                keepalive.misses += 1;
-                self.transport.send(line.into());
-                cx.waker().wake_by_ref();
+    /// Ready when the other side is gone.
+    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(keepalive) = &mut self.keepalive {
+            match keepalive.poll(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Silence::Dead) => return Poll::Ready(()),
+                Poll::Ready(Silence::Ask) => {
+                    if let Some((_, line)) = self.engine.ping() {
+                        keepalive.asked();
+                        self.send(line.into());
+                        cx.waker().wake_by_ref();
+                    }
+                }
             }
         }
-        None
+        Poll::Pending
+    }
+
+    fn poll_stop(&mut self, cx: &mut Context<'_>) {
+        let Some(grace) = self.stop.asked(cx) else { return };
+        match &mut self.closing {
+            None => self.close_within(Ended::Stopped, grace),
+            Some((_, sleep)) => {
+                let sooner = Instant::now().checked_add(grace).filter(|end| *end < sleep.deadline());
+                sooner.into_iter().for_each(|end| sleep.as_mut().reset(end));
+            }
+        }
+        cx.waker().wake_by_ref();
+    }
+
+    fn close(&mut self, ended: Ended) {
+        self.close_within(ended, Stop::GRACE);
     }
 
     /// Reads no more. What runs may come to its end, but not what waits for an answer of the other side.
-    fn close(&mut self, ended: Ended) {
-        let grace = self.stop.grace();
-        self.closing = Some((ended, Box::pin(tokio::time::sleep(grace))));
-        self.waiting.clear();
+    fn close_within(&mut self, ended: Ended, grace: Duration) {
+        self.closing = Some((ended, Box::pin(sleep(grace))));
+        let ids = self.questions.all();
+        // One who has hung up cancels its own questions.
+        if ended == Ended::Stopped {
+            self.take_back(&ids);
+        }
         let state = self.server.state();
         for (_, (call, _)) in std::mem::take(&mut self.listens) {
             for line in self.engine.unlisten(&state.service, &call, now()) {
@@ -389,14 +630,12 @@ impl Connection {
     }
 
     fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        while self.running.len() < self.server.state().settings.running
-            && let Some(call) = self.queued.pop_front()
-        {
-            self.begin(call, cx);
-            cx.waker().wake_by_ref();
-        }
         let Some((ended, sleep)) = &mut self.closing else { return Poll::Pending };
-        let idle = self.running.is_empty() && self.queued.is_empty() && self.unwritten == 0;
+        let idle = self.tasks.is_empty()
+            && self.running.is_empty()
+            && self.queue.is_empty()
+            && self.notices.waiting.is_empty()
+            && self.unwritten == 0;
         if idle || sleep.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(*ended));
         }
@@ -404,11 +643,27 @@ impl Connection {
     }
 }
 
+/// Everybody on this connection who hears of changes.
+fn listeners<'a>(
+    listens: &'a mut HashMap<Ticket, (Call, Listener)>,
+    engine: &'a mut Engine,
+) -> impl Iterator<Item = &'a mut Listener> {
+    listens.values_mut().map(|(_, listener)| listener).chain(engine.listener())
+}
+
 impl Future for Connection {
     type Output = Result<Ended>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        self.poll_all(cx)
+        let polled = self.poll_all(cx);
+        let Self { visit, engine, .. } = &mut *self;
+        if let Some(visit) = visit {
+            visit.note_session(engine.peer());
+            if let Poll::Ready(Ok(ended)) = &polled {
+                visit.ended = Some(*ended);
+            }
+        }
+        polled
     }
 }
 

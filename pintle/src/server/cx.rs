@@ -124,6 +124,11 @@ impl Cx {
         &self.0.server
     }
 
+    /// The client's settings of an extension, if it declared it.
+    pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
+        self.peer().capabilities.extensions.as_ref()?.get(name)
+    }
+
     /// The request's parameters, not decoded.
     pub fn params(&self) -> &RawObject {
         self.0.call.params()
@@ -141,10 +146,6 @@ impl Cx {
 
     pub(crate) fn scope(&self) -> Scope<'_> {
         Scope { peer: self.peer(), principal: self.principal(), extensions: &self.0.extensions }
-    }
-
-    pub(crate) fn call(&self) -> &Call {
-        &self.0.call
     }
 
     pub(crate) fn state(&self) -> &Arc<State> {
@@ -167,19 +168,16 @@ impl Cx {
         if !self.wants_progress() {
             return;
         }
-        let now = {
+        {
+            // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
             let mut telling = self.telling();
-            let now = self.0.port.has_room() && telling.progress.take();
-            let held = telling.held.as_ref().map(|held| held.done);
-            if now {
-                telling.held = None;
-            } else if held.is_none_or(|held| done > held) {
+            let told = telling.progress.take()
+                && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
+            if told {
+                telling.held.take_if(|held| held.done <= done);
+            } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
                 telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
             }
-            now
-        };
-        if now {
-            self.say(self.0.call.progress(done, total, message)).await;
         }
         // A handler that does nothing but report lets others have their turn.
         tokio::task::coop::consume_budget().await;

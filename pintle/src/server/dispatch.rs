@@ -1,12 +1,9 @@
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use pintle_proto::server::Outcome;
-use pintle_types::{
-    RawObject, RpcError,
-    schema::{CompleteParams, CompleteResult, Completion, CompletionReference},
-};
+use pintle_types::RpcError;
 
-use super::{Cx, Entry, Partial, completion::Completers, lists, run::Handling};
+use super::{Cx, Entry, complete, lists, run::Handling, source};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -30,9 +27,12 @@ pub(crate) fn route(cx: Cx) -> Start {
         "tools/call" => tool(&cx),
         "prompts/get" => prompt(&cx),
         "resources/read" => resource(&cx),
-        "completion/complete" => complete(&cx),
+        "completion/complete" => complete::complete(&cx),
         "tools/list" => return Start::Done(lists::tools(&cx)),
         "prompts/list" => return Start::Done(lists::prompts(&cx)),
+        "resources/list" if !cx.state().catalogue.sources.is_empty() => {
+            Ok(Box::pin(source::list(cx.clone())) as Handling)
+        }
         "resources/list" => return Start::Done(lists::resources(&cx)),
         "resources/templates/list" => return Start::Done(lists::templates(&cx)),
         method => match cx.state().custom.get(method).cloned() {
@@ -94,71 +94,18 @@ fn unknown(kind: &str, name: &str) -> Outcome {
     Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
 }
 
+/// What fits a URI best decides: if the caller does not see that, what fits less is no way around it.
 fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
-    let fixed =
-        catalogue.resources.get(&uri).filter(|route| lists::sees(cx, Entry::Resource(&route.resource)));
-    if let Some(route) = fixed {
-        return Ok(route.next.go(cx.clone()));
-    }
-    let sees = |route: &&Arc<super::TemplateRoute>| lists::sees(cx, Entry::Template(&route.described));
-    match catalogue.template(&uri).filter(sees) {
-        Some(route) => Ok(route.next.go(cx.clone())),
-        None => Err(Outcome::NotFound { uri: uri.into_owned() }),
-    }
-}
-
-/// Values that complete what is being typed, at most a hundred.
-fn complete(cx: &Cx) -> Result<Handling, Outcome> {
-    let refuse = |said: String| Outcome::Failed(RpcError::invalid_params(said));
-    let params: CompleteParams =
-        cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;
-    let completers = completers(cx, &params.reference)
-        .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
-    let completer = completers.get(&params.argument.name);
-    let partial = Partial {
-        value: params.argument.value,
-        context: params.context.and_then(|context| context.arguments).unwrap_or_default(),
-        principal: cx.principal().map(str::to_owned),
+    let found = if let Some(route) = catalogue.resources.get(&uri) {
+        lists::sees(cx, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
+    } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
+        lists::sees(cx, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
+    } else if let Some(route) = catalogue.template(&uri) {
+        lists::sees(cx, Entry::Template(&route.described)).then(|| route.next.go(cx.clone()))
+    } else {
+        None
     };
-    Ok(Box::pin(async move {
-        let mut values = match completer {
-            Some(completer) => completer(partial).await,
-            None => Vec::new(),
-        };
-        let total = values.len();
-        values.truncate(MOST);
-        let mut completion = Completion::new(values);
-        completion.total = i64::try_from(total).ok();
-        completion.has_more = Some(total > MOST);
-        match RawObject::from_serialize(&CompleteResult::new(completion)) {
-            Ok(result) => Outcome::Complete(result.into()),
-            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        }
-    }))
-}
-
-/// As many as the protocol allows.
-const MOST: usize = 100;
-
-fn completers(cx: &Cx, reference: &CompletionReference) -> Option<Completers> {
-    let catalogue = &cx.state().catalogue;
-    match reference {
-        CompletionReference::Prompt(prompt) => {
-            let route = catalogue.prompts.get(&prompt.name)?;
-            lists::sees(cx, Entry::Prompt(&route.prompt)).then(|| route.completers.clone())
-        }
-        CompletionReference::Resource(resource) => {
-            let route =
-                catalogue.templates.get(&resource.uri).or_else(|| catalogue.template(&resource.uri))?;
-            lists::sees(cx, Entry::Template(&route.described)).then(|| route.completers.clone())
-        }
-        CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
-            let named = |key: &str| other.get(key).and_then(serde_json::Value::as_str);
-            let route = catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;
-            lists::sees(cx, Entry::Tool(&route.tool)).then(|| route.completers.clone())
-        }
-        _ => None,
-    }
+    found.ok_or_else(|| Outcome::NotFound { uri: uri.into_owned() })
 }

@@ -1,10 +1,12 @@
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Waker},
 };
 
 use pintle_proto::server::Change;
+
+use super::Notice;
 
 /// Everybody who may want to hear of changes: one ear for each connection.
 #[derive(Debug, Default)]
@@ -22,11 +24,16 @@ struct Heard {
     updated: BTreeSet<Box<str>>,
     /// So many resources changed that nobody counts them any more.
     all_updated: bool,
+    /// What extensions have to say.
+    notices: VecDeque<Arc<Notice>>,
     waker: Option<Waker>,
 }
 
 /// Changed resources that are remembered one by one.
 const APART: usize = 4096;
+
+/// Notices of extensions that wait; of more the oldest is forgotten.
+const NOTICES: usize = 1024;
 
 /// What came to an ear.
 #[derive(Debug)]
@@ -51,7 +58,34 @@ impl Ears {
     }
 }
 
+impl Ears {
+    pub(crate) fn tell_notice(&self, notice: &Arc<Notice>) {
+        let ears: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        ears.iter().for_each(|ear| ear.hear_notice(notice));
+    }
+}
+
 impl Ear {
+    fn hear_notice(&self, notice: &Arc<Notice>) {
+        let mut heard = lock(&self.0);
+        if notice.key.is_some() {
+            heard.notices.retain(|other| (&other.method, &other.key) != (&notice.method, &notice.key));
+        }
+        if heard.notices.len() >= NOTICES {
+            heard.notices.pop_front();
+            tracing::debug!("a notice was forgotten: its listener is too slow");
+        }
+        heard.notices.push_back(notice.clone());
+        let waker = heard.waker.take();
+        drop(heard);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// The next notice of an extension. [`take`](Self::take) has to be called too, to be woken.
+    pub(crate) fn take_notice(&self) -> Option<Arc<Notice>> {
+        lock(&self.0).notices.pop_front()
+    }
+
     fn hear(&self, change: &Change) {
         let mut heard = lock(&self.0);
         match change {
@@ -91,7 +125,10 @@ impl Ear {
         news.extend(
             std::mem::take(&mut heard.updated).into_iter().map(|uri| News::One(Change::Resource(uri))),
         );
-        heard.waker = Some(cx.waker().clone());
+        match &mut heard.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
         news
     }
 }

@@ -103,7 +103,7 @@ fn list<T>(
 }
 
 /// How long a list may be kept. One that depends on who asks is nobody else's.
-fn hint(cx: &Cx) -> CacheHint {
+pub(crate) fn hint(cx: &Cx) -> CacheHint {
     let state = cx.state();
     let mut hint = state.settings.list_hint.clone();
     if !state.filters.is_empty() {
@@ -113,18 +113,23 @@ fn hint(cx: &Cx) -> CacheHint {
 }
 
 /// Where a page stopped. It names the kind of list, so that no cursor is good for another one.
-fn printed_cursor(kind: u8, place: u64) -> String {
+pub(crate) fn printed_cursor(kind: u8, place: u64) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&place.to_be_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
+/// The cursor as it came.
+pub(crate) fn cursor_text(cx: &Cx) -> Result<Option<String>, RpcError> {
     let params: ListParams = cx
         .params()
         .decode()
         .map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))?;
-    let Some(cursor) = params.cursor else { return Ok(0) };
+    Ok(params.cursor)
+}
+
+pub(crate) fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
+    let Some(cursor) = cursor_text(cx)? else { return Ok(0) };
     let place = URL_SAFE_NO_PAD.decode(&cursor).ok().and_then(|bytes| match bytes.split_first() {
         Some((found, place)) if *found == kind => Some(u64::from_be_bytes(place.try_into().ok()?)),
         _ => None,

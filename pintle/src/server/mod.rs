@@ -1,24 +1,34 @@
 //! Building and running servers.
 
+mod caller;
 mod catalogue;
+mod changes;
+mod complete;
 mod completion;
 mod connection;
 #[cfg(feature = "logging")]
 mod current;
 mod custom;
 mod cx;
+mod directory;
 mod dispatch;
 mod ears;
 mod elicit;
+mod extension;
 mod fault;
 mod form;
 mod handler;
+mod hooks;
+mod keepalive;
 mod layer;
+mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
 mod port;
 mod prompt;
+mod questions;
+mod queue;
 mod rate;
 mod resource;
 mod run;
@@ -26,6 +36,8 @@ mod scope;
 mod seal;
 mod serving;
 mod shelf;
+mod size;
+mod source;
 mod state;
 mod template;
 mod tool;
@@ -35,14 +47,11 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Once, PoisonError, RwLock},
     time::Duration,
 };
 
-use pintle_proto::{
-    Limits, Peer, Revision,
-    server::{Change, Service},
-};
+use pintle_proto::{Limits, Peer, Revision, server::Service};
 use pintle_types::{
     Notification, RpcError,
     schema::{Icon, Implementation, Tool},
@@ -51,12 +60,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
-pub use completion::Partial;
+pub use caller::Caller;
+pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
 pub use elicit::Elicited;
+pub use extension::{Extension, Installation, Notice};
 pub use fault::{RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
+pub use hooks::Opened;
 pub use layer::Next;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
@@ -65,6 +77,7 @@ pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::{Ended, Serving};
+pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
 
@@ -80,7 +93,8 @@ use self::{
     state::{Settings, State},
 };
 use crate::{
-    Error, Result,
+    AboutTools, Error, Result,
+    directory::Directory,
     transport::{Memory, Transport, memory},
 };
 
@@ -107,6 +121,8 @@ struct Shared {
     state: RwLock<Arc<State>>,
     ears: Ears,
     forms: Forms,
+    /// Lints are told when the first connection is served, not with each.
+    linted: Once,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
 }
 
@@ -123,6 +139,7 @@ impl Server {
             catalogue: Catalogue::default(),
             settings: Settings::default(),
             filters: Vec::new(),
+            hooks: Default::default(),
             custom: HashMap::new(),
             layered: None,
             faults: Vec::new(),
@@ -131,6 +148,7 @@ impl Server {
             state: RwLock::new(Arc::new(state)),
             ears: Ears::default(),
             forms: Forms::default(),
+            linted: Once::new(),
             notified: RwLock::default(),
         }))
     }
@@ -141,10 +159,22 @@ impl Server {
         self.noting(|server| server.add_tool(route))
     }
 
+    /// Adds several tools.
+    #[must_use]
+    pub fn tools(self, routes: impl IntoIterator<Item = ToolRoute>) -> Self {
+        self.noting(|server| server.extend_tools(routes))
+    }
+
     /// Adds a prompt.
     #[must_use]
     pub fn prompt(self, route: PromptRoute) -> Self {
         self.noting(|server| server.add_prompt(route))
+    }
+
+    /// Adds several prompts.
+    #[must_use]
+    pub fn prompts(self, routes: impl IntoIterator<Item = PromptRoute>) -> Self {
+        self.noting(|server| server.extend_prompts(routes))
     }
 
     /// Adds a resource.
@@ -153,10 +183,39 @@ impl Server {
         self.noting(|server| server.add_resource(route))
     }
 
+    /// Adds several resources.
+    #[must_use]
+    pub fn resources(self, routes: impl IntoIterator<Item = ResourceRoute>) -> Self {
+        self.noting(|server| server.extend_resources(routes))
+    }
+
     /// Adds a family of resources.
     #[must_use]
     pub fn template(self, route: TemplateRoute) -> Self {
         self.noting(|server| server.add_template(route))
+    }
+
+    /// Adds several families of resources.
+    #[must_use]
+    pub fn templates(self, routes: impl IntoIterator<Item = TemplateRoute>) -> Self {
+        self.noting(|server| server.extend_templates(routes))
+    }
+
+    /// Adds resources that come and go by themselves. They are read after those that were added one by one, and
+    /// before templates.
+    #[must_use]
+    pub fn source(self, source: impl ResourceSource) -> Self {
+        self.change(|state| state.catalogue.sources.push(Arc::new(source)));
+        self
+    }
+
+    /// Adds the files of a directory, and nothing outside of it whatever a URI says.
+    ///
+    /// Say [`resource_updated`](Self::resource_updated) or [`resources_changed`](Self::resources_changed) when you know
+    /// that a file changed: nobody watches the disk.
+    #[must_use]
+    pub fn directory(self, directory: Directory) -> Self {
+        self.source(directory)
     }
 
     /// Tells every client how to use the server.
@@ -223,6 +282,12 @@ impl Server {
     #[must_use]
     pub fn call_timeout(self, after: Duration) -> Self {
         self.setting(|settings| settings.timeout = Some(after))
+    }
+
+    /// Results of more bytes are not sent: a tool's becomes an error that says so. 16 MiB if nothing is said.
+    #[must_use]
+    pub fn max_content_bytes(self, bytes: usize) -> Self {
+        self.setting(|settings| settings.result_bytes = bytes)
     }
 
     /// Asks a silent session at this interval whether it is still there, and ends it if nobody answers.
@@ -330,79 +395,32 @@ impl Server {
     {
         let handler: Arc<OnNotification> =
             Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
-        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), handler);
+        self.hear(name.into(), handler);
         self
     }
 
-    /// Adds a tool while the server runs; clients that want to know are told.
-    pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
-        let name = route.tool.name.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Tools, |catalogue| catalogue.tools.add(&name, route));
-        taken(added, "tool", &name)
+    fn hear(&self, name: String, handler: Arc<OnNotification>) {
+        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name, handler);
     }
 
-    /// Takes a tool away. `false` if there is none of that name.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.catalogue(Change::Tools, |catalogue| catalogue.tools.remove(name))
-    }
-
-    /// Adds a prompt while the server runs.
-    pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
-        let name = route.prompt.name.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.add(&name, route));
-        taken(added, "prompt", &name)
-    }
-
-    /// Takes a prompt away. `false` if there is none of that name.
-    pub fn remove_prompt(&self, name: &str) -> bool {
-        self.catalogue(Change::Prompts, |catalogue| catalogue.prompts.remove(name))
-    }
-
-    /// Adds a resource while the server runs.
-    pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
-        let uri = route.resource.uri.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Resources, |catalogue| catalogue.resources.add(&uri, route));
-        taken(added, "resource", &uri)
-    }
-
-    /// Takes a resource away. `false` if there is none of that URI.
-    pub fn remove_resource(&self, uri: &str) -> bool {
-        self.catalogue(Change::Resources, |catalogue| catalogue.resources.remove(uri))
-    }
-
-    /// Adds a family of resources while the server runs.
-    pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
-        let uri = route.described.uri_template.clone();
-        if let Some(fault) = route.faults.first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        let added = self.catalogue(Change::Resources, |catalogue| catalogue.templates.add(&uri, route));
-        taken(added, "resource template", &uri)
-    }
-
-    /// Takes a family of resources away. `false` if there is none of that template.
-    pub fn remove_template(&self, uri_template: &str) -> bool {
-        self.catalogue(Change::Resources, |catalogue| catalogue.templates.remove(uri_template))
-    }
-
-    /// Tells whoever watches it that a resource holds something else now.
-    pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
-        self.0.ears.tell(&Change::Resource(uri.into()));
-    }
-
-    /// The tools that fit a question about them, for example `|tool| tool.annotations.…`.
-    pub fn tools_where(&self, fits: impl Fn(&Tool) -> bool) -> Vec<Tool> {
+    /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
+    /// `|tool: &Tool| tool.output_schema.is_some()`.
+    pub fn tools_where(&self, query: impl AboutTools) -> Vec<Tool> {
         let state = self.state();
-        state.catalogue.tools.iter().map(|route| &route.tool).filter(|tool| fits(tool)).cloned().collect()
+        state
+            .catalogue
+            .tools
+            .iter()
+            .map(|route| &route.tool)
+            .filter(|tool| query.wants(tool))
+            .cloned()
+            .collect()
+    }
+
+    /// What works but could be better: tools without a description, tags that are said twice, dependencies that are
+    /// not there. [`serve`](Self::serve) writes them to the log.
+    pub fn lint(&self) -> Vec<String> {
+        lint::lint(&self.state().catalogue)
     }
 
     /// Whether everything that was registered is as it should be.
@@ -415,9 +433,15 @@ impl Server {
 
     /// Serves one connection in a task of its own.
     pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
+        self.serve_to(transport, Caller::new())
+    }
+
+    /// The same, for somebody who is known.
+    pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.check()?;
+        self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));
         let stop = Arc::new(Stop::default());
-        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone());
+        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone()).known(caller);
         Ok(Serving::new(tokio::spawn(connection), stop))
     }
 
@@ -449,14 +473,9 @@ impl Server {
         &self.0.forms
     }
 
-    pub(crate) fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let handlers = self.0.notified.read().unwrap_or_else(PoisonError::into_inner);
-        let handler = handlers.get(&*notification.method)?.clone();
-        Some(handler(notification, peer))
+    /// Who handles notifications of this name. Called by whoever asked, so that nothing is locked meanwhile.
+    fn hears(&self, method: &str) -> Option<Arc<OnNotification>> {
+        self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
     }
 
     /// Makes another state of the present one.
@@ -466,17 +485,6 @@ impl Server {
         let value = change(state);
         state.declare();
         value
-    }
-
-    fn catalogue(&self, told: Change, change: impl FnOnce(&mut Catalogue) -> bool) -> bool {
-        let changed = self.change(|state| {
-            state.catalogue.printed = Default::default();
-            change(&mut state.catalogue)
-        });
-        if changed {
-            self.0.ears.tell(&told);
-        }
-        changed
     }
 
     fn noting(self, add: impl FnOnce(&Self) -> Result<()>) -> Self {
@@ -502,14 +510,6 @@ impl Server {
     fn setting(self, change: impl FnOnce(&mut Settings)) -> Self {
         self.change(|state| change(&mut state.settings));
         self
-    }
-}
-
-fn taken(added: bool, kind: &str, name: &str) -> Result<()> {
-    if added {
-        Ok(())
-    } else {
-        Err(Error::misuse(format!("there is a {kind} `{name}` already: choose another name")))
     }
 }
 

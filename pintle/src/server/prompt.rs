@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    Meta, RawObject, RpcError,
+    Meta, RpcError,
     schema::{
         ContentBlock, GetPromptParams, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role,
         TextContent,
@@ -12,7 +12,11 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Cx, Form, Next, RequestError, completion::Completers};
+use super::{
+    Cx, Form, Next, RequestError,
+    completion::{Completers, IntoValues},
+    size,
+};
 
 /// A prompt and the function behind it, not yet part of a server.
 ///
@@ -31,6 +35,8 @@ pub struct PromptRoute {
     pub(crate) prompt: Prompt,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
+    /// The values that some arguments may have.
+    pub(crate) allowed: BTreeMap<String, Vec<String>>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -49,17 +55,25 @@ where
         let (handler, arguments) = (handler.clone(), arguments(&cx));
         Box::pin(async move {
             let result = match arguments {
-                Ok(arguments) => handler(cx, arguments).await.map(IntoPromptResult::into_prompt_result),
+                Ok(arguments) => {
+                    handler(cx.clone(), arguments).await.map(IntoPromptResult::into_prompt_result)
+                }
                 Err(error) => Err(RequestError::protocol(error)),
             };
-            match result.map(|result| RawObject::from_serialize(&result)) {
+            match result.map(|result| size::print(&cx, &result)) {
                 Ok(Ok(result)) => Outcome::Complete(result.into()),
                 Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
                 Err(error) => error.outcome(None),
             }
         })
     });
-    PromptRoute { prompt: Prompt::new(name), next, completers: Completers::default(), faults: Vec::new() }
+    PromptRoute {
+        prompt: Prompt::new(name),
+        next,
+        completers: Completers::default(),
+        allowed: BTreeMap::new(),
+        faults: Vec::new(),
+    }
 }
 
 fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
@@ -72,6 +86,16 @@ fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
         .filter(|argument| argument.required == Some(true) && !arguments.contains_key(&argument.name))
         .map(|argument| format!("`{}`", argument.name));
     let missing: Vec<_> = missing.collect();
+    let other = known.into_iter().flat_map(|route| &route.allowed).find_map(|(name, allowed)| {
+        arguments.get(name).filter(|value| !allowed.contains(value)).map(|value| (name, value, allowed))
+    });
+    if let Some((name, value, allowed)) = other {
+        let shown: String = value.chars().take(80).collect();
+        let allowed = allowed.join("`, `");
+        return Err(RpcError::invalid_params(format!(
+            "`{name}` is `{shown}` and should be one of `{allowed}`"
+        )));
+    }
     if missing.is_empty() {
         return Ok(arguments);
     }
@@ -136,12 +160,25 @@ impl PromptRoute {
         self
     }
 
+    /// The only values that an argument may have. They complete it too.
+    #[must_use]
+    pub fn argument_values<T: Into<String>>(
+        mut self,
+        argument: impl Into<String>,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let (argument, values) = (argument.into(), values.into_iter().map(Into::into).collect::<Vec<_>>());
+        self.completers.add_values(argument.clone(), values.clone());
+        self.allowed.insert(argument, values);
+        self
+    }
+
     /// Completes the values of one argument.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
         self

@@ -2,14 +2,14 @@ use std::{fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::{CacheHint, Outcome};
 use pintle_types::{
-    Meta, RawObject, RpcError,
+    Meta, RpcError,
     schema::{Annotations, Icon, ReadResourceResult, Resource, ResourceContents},
 };
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Cx, Form, Next, RequestError};
+use super::{Cx, Form, Next, RequestError, size};
 
 /// A resource and the function that reads it, not yet part of a server.
 ///
@@ -55,11 +55,11 @@ where
         Box::pin(async move {
             let mime =
                 cx.state().catalogue.resources.get(&uri).and_then(|route| route.resource.mime_type.clone());
-            let result = match handler(cx, uri.clone()).await {
+            let result = match handler(cx.clone(), uri.clone()).await {
                 Ok(result) => result.into_resource_result(&uri, mime.as_deref()),
                 Err(error) => return error.outcome(Some(&uri)),
             };
-            match RawObject::from_serialize(&result) {
+            match size::print(&cx, &result) {
                 Ok(result) => Outcome::Complete(result.into()),
                 Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
             }

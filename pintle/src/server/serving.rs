@@ -64,10 +64,10 @@ struct Wish {
     waker: Option<Waker>,
 }
 
-/// How long running calls have when the other side has hung up.
-const GRACE: Duration = Duration::from_secs(2);
-
 impl Stop {
+    /// How long running calls have when the other side has hung up.
+    pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
     fn ask(&self, grace: Duration) {
         let mut wish = self.lock();
         wish.grace = Some(grace);
@@ -76,14 +76,14 @@ impl Stop {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn is_asked(&self, cx: &mut Context<'_>) -> bool {
+    /// The grace, once: when somebody wishes so for the first time. Until then the task will be woken.
+    pub(crate) fn asked(&self, cx: &mut Context<'_>) -> Option<Duration> {
         let mut wish = self.lock();
-        wish.waker = Some(cx.waker().clone());
-        wish.grace.is_some()
-    }
-
-    pub(crate) fn grace(&self) -> Duration {
-        self.lock().grace.unwrap_or(GRACE)
+        match &mut wish.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        wish.grace.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Wish> {

@@ -35,6 +35,12 @@ impl<T> Shelf<T> {
         true
     }
 
+    /// Takes everything away. Places are not used again.
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.by_name.clear();
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
         self.by_name.get(name)
     }

@@ -6,7 +6,7 @@ use pintle_types::{
     schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
-use super::{Next, catalogue::Catalogue, custom::CustomMethod, scope::Filter};
+use super::{Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, scope::Filter};
 
 /// All that a server is at one moment. A change makes another one; calls keep the one they began with.
 #[derive(Clone)]
@@ -15,6 +15,7 @@ pub(crate) struct State {
     pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) filters: Vec<Arc<Filter>>,
+    pub(crate) hooks: Hooks,
     pub(crate) custom: HashMap<String, CustomMethod>,
     /// What every call goes through, if there are layers.
     pub(crate) layered: Option<Next>,
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) keepalive: Option<Duration>,
     /// Handlers of one connection that run at the same time; more wait.
     pub(crate) running: usize,
+    /// Bytes of one result.
+    pub(crate) result_bytes: usize,
     pub(crate) logging: bool,
     pub(crate) tool_completion: bool,
     pub(crate) extensions: JsonObject,
@@ -46,6 +49,7 @@ impl Default for Settings {
             timeout: None,
             keepalive: None,
             running: 1024,
+            result_bytes: 16 << 20,
             logging: false,
             tool_completion: false,
             extensions: JsonObject::new(),
@@ -78,7 +82,9 @@ impl State {
             prompts.list_changed = Some(true);
             can.prompts = Some(prompts);
         }
-        if settings.expected.resources || !catalogue.resources.is_empty() || !catalogue.templates.is_empty() {
+        let no_resources =
+            catalogue.resources.is_empty() && catalogue.templates.is_empty() && catalogue.sources.is_empty();
+        if settings.expected.resources || !no_resources {
             let mut resources = ResourcesCapability::default();
             resources.list_changed = Some(true);
             resources.subscribe = Some(true);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Cx, Form, Next, RequestError,
-    completion::Completers,
+    completion::{Completers, IntoValues},
     resource::{IntoResourceResult, reader},
 };
 use crate::uri::{Template, Vars};
@@ -137,7 +137,7 @@ impl TemplateRoute {
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(variable.into(), completer);
         self

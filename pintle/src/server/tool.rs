@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use pintle_proto::server::Outcome;
 use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
-    schema::{Icon, Tool, ToolAnnotations},
+    schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -11,7 +11,12 @@ use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Cx, Form, Handler, Next, completion::Completers};
+use super::{
+    Cx, Form, Handler, Next,
+    completion::{Completers, IntoValues},
+    size::{self, Unprinted},
+};
+use crate::{ToolTraits, tool_traits};
 
 /// A tool and the function behind it, not yet part of a server.
 ///
@@ -34,10 +39,10 @@ pub struct ToolRoute {
 pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> ToolRoute {
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
-        let running = handler.call(cx);
+        let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
-                Ok(result) => complete(&result),
+                Ok(result) => complete(&cx, &result),
                 Err(outcome) => outcome,
             }
         })
@@ -45,10 +50,20 @@ pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> To
     ToolRoute::new(name.into(), next)
 }
 
-fn complete(result: &impl serde::Serialize) -> Outcome {
-    match RawObject::from_serialize(result) {
+fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
+    let printed = match size::print(cx, result) {
+        Err(Unprinted::Failed(said)) => Err(said),
+        Err(too_large) => {
+            let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
+            let mut told = CallToolResult::new(vec![text]);
+            told.is_error = Some(true);
+            RawObject::from_serialize(&told).map_err(|error| error.to_string())
+        }
+        Ok(printed) => Ok(printed),
+    };
+    match printed {
         Ok(result) => Outcome::Complete(result.into()),
-        Err(error) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {error}"))),
+        Err(said) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {said}"))),
     }
 }
 
@@ -110,14 +125,14 @@ impl ToolRoute {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.annotations().read_only_hint = Some(true);
-        self
+        self.agreeing()
     }
 
     /// It may destroy something; `false` says that it only adds.
     #[must_use]
     pub fn destructive(mut self, destructive: bool) -> Self {
         self.annotations().destructive_hint = Some(destructive);
-        self
+        self.agreeing()
     }
 
     /// Calling it twice with the same arguments is as good as once.
@@ -153,8 +168,27 @@ impl ToolRoute {
     /// Anything else that clients may want to know.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
-        self.tool.meta = Some(meta);
+        self.tool.meta.get_or_insert_default().as_object_mut().extend(meta.into_object());
         self
+    }
+
+    /// What else is worth knowing of it.
+    #[must_use]
+    pub fn traits(mut self, traits: ToolTraits) -> Self {
+        match serde_json::to_value(traits) {
+            Ok(traits) => drop(self.tool.meta.get_or_insert_default().insert(tool_traits::KEY, traits)),
+            Err(error) => {
+                self.faults.push(format!("the traits of `{}` cannot be printed: {error}", self.tool.name))
+            }
+        }
+        self
+    }
+
+    /// A word to find it by.
+    #[must_use]
+    pub fn tag(self, tag: impl Into<String>) -> Self {
+        let traits = ToolTraits::of(&self.tool).tag(tag);
+        self.traits(traits)
     }
 
     /// Completes the values of one argument. Clients see it if the server turned tool completion on.
@@ -162,7 +196,7 @@ impl ToolRoute {
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(super::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<String>> + Send + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
         self
@@ -178,6 +212,18 @@ impl ToolRoute {
         <L::Service as Service<Cx>>::Future: Send + 'static,
     {
         self.next = self.next.wrapped(layer);
+        self
+    }
+
+    /// Finds hints that contradict each other.
+    fn agreeing(mut self) -> Self {
+        let hints = self.annotations();
+        if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
+            let name = &self.tool.name;
+            self.faults.push(format!(
+                "the tool `{name}` is said to be read-only and destructive: it cannot be both"
+            ));
+        }
         self
     }
 

@@ -54,6 +54,15 @@ impl Transport for Channels {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.queued.is_empty() {
             let outgoing = &self.outgoing;
+            // Most of the time there is room, and nothing to be made for waiting.
+            if self.room.is_none()
+                && let Ok(room) = outgoing.try_reserve()
+            {
+                if let Some(message) = self.queued.pop_front() {
+                    room.send(message);
+                }
+                continue;
+            }
             let room = self.room.get_or_insert_with(|| Box::pin(outgoing.clone().reserve_owned()));
             let permit = ready!(room.as_mut().poll(cx));
             self.room = None;

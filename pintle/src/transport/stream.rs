@@ -47,6 +47,8 @@ pub(super) type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 const LARGE: usize = 16 << 10;
 /// How much is read at once.
 const READ: usize = 64 << 10;
+/// A buffer of more than this is not kept for the next message: one large message would cost its memory for ever.
+const KEPT: usize = 4 * READ;
 
 impl Stream {
     /// A transport over a reader and a writer. It takes messages of up to 16 MiB.
@@ -82,14 +84,25 @@ impl Stream {
         self.reader
     }
 
+    /// Puts what was gathered in line for writing.
+    fn gather(&mut self) {
+        if self.gathered.len() > KEPT {
+            self.output.push_back(std::mem::take(&mut self.gathered).freeze());
+        } else if !self.gathered.is_empty() {
+            self.output.push_back(self.gathered.split().freeze());
+        }
+    }
+
     /// The next line of what was read, if it is whole.
     fn line(&mut self) -> Option<Incoming> {
         loop {
             let unsearched = self.input.get(self.searched..).unwrap_or_default();
             let Some(end) = memchr::memchr(b'\n', unsearched) else {
                 self.searched = self.input.len();
-                if self.searched > self.limit && !self.skipping {
+                // One more for a `\r` whose `\n` has not come yet.
+                if self.searched > self.limit + 1 && !self.skipping {
                     self.skipping = true;
+                    self.input = BytesMut::new();
                 }
                 if self.skipping {
                     self.input.clear();
@@ -108,6 +121,9 @@ impl Stream {
             }
             // Empty lines separate nothing; some peers send them to keep a pipe warm.
             if !line.iter().all(u8::is_ascii_whitespace) {
+                if line.len() > KEPT && self.input.len() <= READ {
+                    self.input = BytesMut::from(&*self.input);
+                }
                 return Some(Incoming::Message(line.freeze()));
             }
         }
@@ -140,9 +156,7 @@ impl Transport for Stream {
             self.gathered.extend_from_slice(b"\n");
             return;
         }
-        if !self.gathered.is_empty() {
-            self.output.push_back(self.gathered.split().freeze());
-        }
+        self.gather();
         self.output.push_back(message);
         self.gathered.extend_from_slice(b"\n");
     }
@@ -151,9 +165,7 @@ impl Transport for Stream {
         if !self.dirty {
             return Poll::Ready(Ok(()));
         }
-        if !self.gathered.is_empty() {
-            self.output.push_back(self.gathered.split().freeze());
-        }
+        self.gather();
         while let Some(next) = self.output.front_mut() {
             let written = ready!(self.writer.as_mut().poll_write(cx, next))?;
             if written == 0 {
@@ -248,5 +260,52 @@ mod tests {
         let mut text = String::new();
         theirs.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, format!("a\nb\n{large}\nc\n"));
+    }
+
+    #[tokio::test]
+    async fn a_large_message_leaves_no_large_buffer_behind() {
+        for line in ["x".repeat(8 << 20), "x".repeat(20 << 20)] {
+            let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+            let (reader, writer) = tokio::io::split(ours);
+            let mut stream = Stream::new(reader, writer);
+            let write = async move {
+                theirs.write_all(line.as_bytes()).await.unwrap();
+                theirs.write_all(b"\nsmall\n").await.unwrap();
+                theirs
+            };
+            let read = async {
+                drop(received(&mut stream).await);
+                assert_eq!(received(&mut stream).await, message("small"));
+                assert!(poll_fn(|cx| Poll::Ready(stream.poll_recv(cx))).await.is_pending());
+            };
+            let (theirs, ()) = tokio::join!(write, read);
+            assert!(stream.input.capacity() <= KEPT, "{}", stream.input.capacity());
+            for _ in 0..100 {
+                stream.send("y".repeat(LARGE - 1).into());
+            }
+            let read = async move {
+                let mut theirs = theirs;
+                let mut all = vec![0; 100 * LARGE];
+                theirs.read_exact(&mut all).await.unwrap();
+                theirs
+            };
+            let (written, _theirs) = tokio::join!(poll_fn(|cx| stream.poll_flush(cx)), read);
+            written.unwrap();
+            stream.gathered.reserve(1);
+            assert!(stream.gathered.capacity() <= KEPT, "{}", stream.gathered.capacity());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_longest_line_that_is_taken_may_end_as_on_windows() {
+        let (ours, mut theirs) = tokio::io::duplex(1);
+        let (reader, writer) = tokio::io::split(ours);
+        let mut stream = Stream::new(reader, writer).limit(4);
+        let write = async move { theirs.write_all(b"1234\r\n12345\r\n").await.unwrap() };
+        let read = async {
+            assert_eq!(received(&mut stream).await, message("1234"));
+            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+        };
+        tokio::join!(write, read);
     }
 }

@@ -33,9 +33,43 @@ mod raw;
 #[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
+mod server_catalogue;
+#[cfg(feature = "server")]
+mod server_completion;
+#[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
+mod server_extensions;
+#[cfg(feature = "server")]
+mod server_filters;
+#[cfg(feature = "server")]
+mod server_hooks;
+#[cfg(feature = "server")]
+mod server_limits;
+#[cfg(feature = "server")]
+mod server_sources;
+#[cfg(feature = "logging")]
 mod server_telling;
+#[cfg(feature = "server")]
+mod stress_ask;
+#[cfg(feature = "server")]
+mod stress_changes;
+#[cfg(feature = "server")]
+mod stress_end;
+#[cfg(feature = "server")]
+mod stress_groups;
+#[cfg(feature = "server")]
+mod stress_jam;
+#[cfg(feature = "server")]
+mod stress_keepalive;
+#[cfg(feature = "server")]
+mod stress_load;
+#[cfg(feature = "server")]
+mod stress_panic;
+#[cfg(feature = "server")]
+mod stress_pipe;
+#[cfg(feature = "server")]
+mod stress_rivals;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 
 use pintle::{
     Server,
-    transport::{Incoming, Memory, Transport},
+    server::Caller,
+    transport::{Incoming, Memory, Transport, memory},
 };
 use serde_json::{Value, json};
 
@@ -16,6 +17,17 @@ pub(crate) struct Raw {
 impl Raw {
     pub(crate) fn new(server: &Server) -> Self {
         Self { wire: server.in_process().unwrap(), next_id: 100 }
+    }
+
+    /// One whom the server knows.
+    pub(crate) fn known(server: &Server, caller: Caller) -> Self {
+        let (ours, wire) = memory();
+        server.serve_to(ours, caller).unwrap();
+        Self::over(wire)
+    }
+
+    pub(crate) fn over(wire: Memory) -> Self {
+        Self { wire, next_id: 100 }
     }
 
     pub(crate) async fn send(&mut self, message: Value) {

@@ -1,0 +1,157 @@
+use std::{fmt, sync::Arc};
+
+use pintle_types::{
+    ErrorCode, JsonObject, RpcError,
+    schema::{ClientCapabilities, MissingCapabilityData},
+};
+use serde_json::Value;
+
+use super::Service;
+use crate::{Peer, Revision, http::NameSource};
+
+/// What an extension adds to the protocol: none of it exists for a client that did not declare the extension.
+///
+/// ```
+/// use pintle_proto::server::{Extension, Service};
+/// use pintle_types::schema::{Implementation, ServerCapabilities};
+///
+/// let mut clock = Extension::new("com.example/clock");
+/// clock.methods.push("clock/now".into());
+/// clock.listens.push("clockTicks".into());
+/// let service = Service::new(Implementation::new("clock", "1.0.0"), ServerCapabilities::default()).extend(clock);
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+pub struct Extension {
+    /// Its identifier: a prefix, a slash and a name.
+    pub name: String,
+    /// Requests that it adds.
+    pub methods: Vec<String>,
+    /// Values of `resultType` that are its own.
+    pub result_types: Vec<String>,
+    /// Members of a subscription's filter that are its own.
+    pub listens: Vec<String>,
+    /// Decides what of a filter's member is granted; everything, if there is nobody to decide.
+    pub grant: Option<Arc<dyn Grant>>,
+    /// Methods whose requests repeat a member of their params in the `Mcp-Name` header, and which.
+    pub names: Vec<(String, String)>,
+    /// Whether sessions have no part in it.
+    pub stateless_only: bool,
+}
+
+/// Decides how much of what a subscription asks for it gets.
+pub trait Grant: Send + Sync {
+    /// What is granted of `wanted`, which is `member` of the filter; `None` for nothing.
+    fn grant(&self, member: &str, wanted: &Value, principal: Option<&str>) -> Option<Value>;
+}
+
+impl fmt::Debug for dyn Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Grant")
+    }
+}
+
+impl Extension {
+    /// An extension that only has a name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Whether this client declared it, in a revision that may have it.
+    pub fn is_declared(&self, peer: &Peer) -> bool {
+        let declared = peer.capabilities.extensions.as_ref();
+        self.is_for(peer.revision) && declared.is_some_and(|known| known.contains_key(&self.name))
+    }
+
+    fn is_for(&self, revision: Revision) -> bool {
+        revision.is_stateless() || !self.stateless_only
+    }
+
+    /// The error for a client that did not declare it.
+    fn undeclared(&self) -> RpcError {
+        let mut required = ClientCapabilities::default();
+        let settings = Value::Object(JsonObject::new());
+        required.extensions.get_or_insert_default().insert(self.name.clone(), settings);
+        let said =
+            format!("the extension `{}` is not declared: name it in the client's capabilities", self.name);
+        RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, said)
+            .with_data(&MissingCapabilityData::new(required))
+    }
+}
+
+impl Service {
+    /// Adds an extension. Its settings belong in the capabilities.
+    #[must_use]
+    pub fn extend(mut self, extension: Extension) -> Self {
+        self.extensions = self.extensions.iter().cloned().chain([extension]).collect();
+        self
+    }
+
+    /// The extensions there are.
+    pub fn extensions(&self) -> &[Extension] {
+        &self.extensions
+    }
+
+    /// Where extensions' requests have their `Mcp-Name` from.
+    pub fn name_sources(&self) -> Vec<NameSource<'_>> {
+        let names = self.extensions.iter().flat_map(|extension| &extension.names);
+        names.map(|(method, member)| NameSource::new(method, member)).collect()
+    }
+
+    /// Whether a method is some extension's; an error if that is not for this client.
+    pub(super) fn extended(&self, method: &str, peer: &Peer) -> Result<bool, RpcError> {
+        let owner =
+            self.extensions.iter().find(|extension| extension.methods.iter().any(|own| own == method));
+        match owner {
+            None => Ok(false),
+            Some(extension) if extension.is_declared(peer) => Ok(true),
+            Some(extension) if peer.revision.is_stateless() => Err(extension.undeclared()),
+            Some(_) => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// What is granted of the members of a filter that no revision defines.
+    pub(super) fn granted(
+        &self,
+        wanted: JsonObject,
+        peer: &Peer,
+        principal: Option<&str>,
+    ) -> Result<JsonObject, RpcError> {
+        let mut granted = JsonObject::new();
+        let most = self.bounds().watched;
+        for (member, value) in wanted {
+            let Some(extension) = self.extensions.iter().find(|known| known.listens.contains(&member)) else {
+                continue;
+            };
+            if !extension.is_declared(peer) {
+                return Err(extension.undeclared());
+            }
+            if value.as_array().is_some_and(|several| several.len() > most) {
+                return Err(RpcError::invalid_params(format!(
+                    "`{member}` has more than {most} entries: open several subscriptions"
+                )));
+            }
+            let value = match &extension.grant {
+                Some(grant) => grant.grant(&member, &value, principal),
+                None => Some(value),
+            };
+            granted.extend(value.map(|value| (member, value)));
+        }
+        Ok(granted)
+    }
+
+    /// Refuses a result of a kind that is some extension's if this client did not declare that one.
+    pub(super) fn check_result_type(&self, kind: &str, peer: &Peer) -> Result<(), RpcError> {
+        let owner =
+            self.extensions.iter().find(|extension| extension.result_types.iter().any(|own| own == kind));
+        match owner {
+            Some(extension) if !extension.is_declared(peer) => Err(extension.undeclared()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a session is to be told of this extension.
+    pub(super) fn is_for_sessions(&self, name: &str) -> bool {
+        !self.extensions.iter().any(|extension| extension.name == name && extension.stateless_only)
+    }
+}

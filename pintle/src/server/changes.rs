@@ -1,0 +1,202 @@
+//! Adding and taking away while the server runs. Whoever wants to know is told once, however much it was.
+
+use std::collections::HashSet;
+
+use pintle_proto::server::Change;
+
+use super::{
+    PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, catalogue::Catalogue, shelf::Shelf,
+};
+use crate::{Error, Result};
+
+/// A part of the catalogue, in words that all parts share.
+pub(super) trait Route: Sized {
+    /// What it is called in a message.
+    const KIND: &'static str;
+    /// What its clients are told.
+    const CHANGE: Change;
+
+    fn key(&self) -> &str;
+    fn faults(&self) -> &[String];
+    fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
+}
+
+macro_rules! impl_route {
+    ($route:ident, $kind:literal, $change:ident, $shelf:ident, $($key:ident).+) => {
+        impl Route for $route {
+            const KIND: &'static str = $kind;
+            const CHANGE: Change = Change::$change;
+
+            fn key(&self) -> &str {
+                &self.$($key).+
+            }
+
+            fn faults(&self) -> &[String] {
+                &self.faults
+            }
+
+            fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self> {
+                &mut catalogue.$shelf
+            }
+        }
+    };
+}
+
+impl_route!(ToolRoute, "tool", Tools, tools, tool.name);
+impl_route!(PromptRoute, "prompt", Prompts, prompts, prompt.name);
+impl_route!(ResourceRoute, "resource", Resources, resources, resource.uri);
+impl_route!(TemplateRoute, "resource template", Resources, templates, described.uri_template);
+
+/// A server that runs may be changed by anybody who has a clone of it.
+impl Server {
+    /// Adds a tool while the server runs; clients that want to know are told.
+    pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
+        self.extend([route])
+    }
+
+    /// Adds several tools: all of them, or none if one cannot be.
+    pub fn extend_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these tools instead of all others; no client ever sees half of the change.
+    pub fn replace_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a tool away. `false` if there is none of that name. Calls that run already come to their end.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove::<ToolRoute>(name)
+    }
+
+    /// Adds a prompt while the server runs.
+    pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
+        self.extend([route])
+    }
+
+    /// Adds several prompts: all of them, or none if one cannot be.
+    pub fn extend_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these prompts instead of all others.
+    pub fn replace_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a prompt away. `false` if there is none of that name.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.remove::<PromptRoute>(name)
+    }
+
+    /// Adds a resource while the server runs.
+    pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
+        self.extend([route])
+    }
+
+    /// Adds several resources: all of them, or none if one cannot be.
+    pub fn extend_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these resources instead of all others.
+    pub fn replace_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a resource away. `false` if there is none of that URI.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.remove::<ResourceRoute>(uri)
+    }
+
+    /// Adds a family of resources while the server runs.
+    pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
+        self.extend([route])
+    }
+
+    /// Adds several families of resources: all of them, or none if one cannot be.
+    pub fn extend_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these families of resources instead of all others.
+    pub fn replace_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a family of resources away. `false` if there is none of that template.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.remove::<TemplateRoute>(uri_template)
+    }
+
+    /// Tells whoever watches it that a resource holds something else now.
+    pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
+        self.ears().tell(&Change::Resource(uri.into()));
+    }
+
+    /// Tells whoever wants to know that the list of resources is another: for sources whose resources come and go.
+    pub fn resources_changed(&self) {
+        self.ears().tell(&Change::Resources);
+    }
+
+    fn extend<R: Route>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = sound(routes)?;
+        self.rearrange(|shelf| {
+            let there = routes.iter().find(|route: &&R| shelf.get(route.key()).is_some());
+            there.map_or(Ok(()), |route| Err(taken(route)))?;
+            fill(shelf, routes);
+            Ok(())
+        })
+    }
+
+    fn replace<R: Route>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = sound(routes)?;
+        self.rearrange(|shelf| {
+            shelf.clear();
+            fill(shelf, routes);
+            Ok(())
+        })
+    }
+
+    fn remove<R: Route>(&self, key: &str) -> bool {
+        self.rearrange(|shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Changes one shelf. What fails must leave it as it was.
+    fn rearrange<R: Route, E>(&self, change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>) -> Result<(), E> {
+        self.change(|state| {
+            change(R::shelf(&mut state.catalogue))?;
+            state.catalogue.printed = Default::default();
+            Ok(())
+        })?;
+        self.ears().tell(&R::CHANGE);
+        Ok(())
+    }
+}
+
+/// All of them, if nothing is wrong with any and no two are named alike.
+fn sound<R: Route>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
+    let routes: Vec<R> = routes.into_iter().collect();
+    let mut seen = HashSet::new();
+    for route in &routes {
+        if let Some(fault) = route.faults().first() {
+            return Err(Error::misuse(fault.clone()));
+        }
+        if !seen.insert(route.key()) {
+            return Err(taken(route));
+        }
+    }
+    Ok(routes)
+}
+
+fn fill<R: Route>(shelf: &mut Shelf<R>, routes: Vec<R>) {
+    for route in routes {
+        let key = route.key().to_owned();
+        shelf.add(&key, route);
+    }
+}
+
+fn taken<R: Route>(route: &R) -> Error {
+    let (kind, key) = (R::KIND, route.key());
+    Error::misuse(format!("there is a {kind} `{key}` already: choose another name"))
+}

@@ -1,0 +1,61 @@
+use std::collections::HashMap;
+
+use pintle_proto::server::Ticket;
+use pintle_types::RequestId;
+
+use super::port::Reply;
+
+/// Questions that were sent and not answered, and who asked them.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    replies: HashMap<RequestId, (Option<Ticket>, Reply)>,
+    of_call: HashMap<Ticket, Vec<RequestId>>,
+}
+
+impl Questions {
+    pub(crate) fn add(&mut self, id: RequestId, ticket: Option<Ticket>, reply: Reply) {
+        if let Some(ticket) = ticket {
+            self.of_call.entry(ticket).or_default().push(id.clone());
+        }
+        self.replies.insert(id, (ticket, reply));
+    }
+
+    /// Takes out the one that was answered.
+    pub(crate) fn take(&mut self, id: &RequestId) -> Option<Reply> {
+        let (ticket, reply) = self.replies.remove(id)?;
+        if let Some(ticket) = ticket
+            && let Some(ids) = self.of_call.get_mut(&ticket)
+        {
+            ids.retain(|other| other != id);
+            if ids.is_empty() {
+                self.of_call.remove(&ticket);
+            }
+        }
+        Some(reply)
+    }
+
+    /// Takes out those of a call that is over: whoever waits hears of it.
+    pub(crate) fn of(&mut self, ticket: Ticket) -> Vec<RequestId> {
+        let ids = self.of_call.remove(&ticket).unwrap_or_default();
+        for id in &ids {
+            self.replies.remove(id);
+        }
+        ids
+    }
+
+    /// Takes out those for whose answer nobody waits.
+    pub(crate) fn given_up(&mut self) -> Vec<RequestId> {
+        let gone = self.replies.iter().filter(|(_, (_, reply))| reply.is_closed());
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        for id in &gone {
+            self.take(id);
+        }
+        gone
+    }
+
+    /// Takes out all.
+    pub(crate) fn all(&mut self) -> Vec<RequestId> {
+        self.of_call.clear();
+        std::mem::take(&mut self.replies).into_keys().collect()
+    }
+}

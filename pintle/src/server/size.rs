@@ -1,0 +1,33 @@
+use std::fmt;
+
+use pintle_types::RawObject;
+use serde::Serialize;
+
+use super::Cx;
+
+/// Prints a result, unless it is larger than a result may be.
+pub(crate) fn print(cx: &Cx, result: &impl Serialize) -> Result<RawObject, Unprinted> {
+    let most = cx.state().settings.result_bytes;
+    let printed = RawObject::from_serialize(result).map_err(|error| Unprinted::Failed(error.to_string()))?;
+    match printed.as_str().len() {
+        bytes if bytes > most => Err(Unprinted::TooLarge { bytes, most }),
+        _ => Ok(printed),
+    }
+}
+
+/// Why there is no printed result.
+pub(crate) enum Unprinted {
+    TooLarge { bytes: usize, most: usize },
+    Failed(String),
+}
+
+impl fmt::Display for Unprinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { bytes, most } => {
+                write!(f, "the result has {bytes} bytes and may have at most {most}: ask for less")
+            }
+            Self::Failed(said) => write!(f, "the result cannot be printed: {said}"),
+        }
+    }
+}
