@@ -16,7 +16,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, RawObject, Message, Notification, RequestId, Response, RpcError};
+use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},

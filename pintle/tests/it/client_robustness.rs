@@ -197,6 +197,27 @@ async fn a_server_that_never_stops_talking_is_still_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_server_are_heard() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, json!({})).await;
+        let script = async {
+            let call = peer.hears("tools/call").await;
+            for n in 0..200 {
+                peer.prints(format!("about to exit: {n}")).await;
+            }
+            peer.answers(&call, text("done")).await;
+            drop(peer);
+            // This one cannot even be written.
+            server.call_tool("late", ()).await
+        };
+        let (result, late) = tokio::join!(server.call_tool("t", ()), script);
+        assert_eq!(result.unwrap().content[0].as_text(), Some("done"));
+        assert!(matches!(late.unwrap_err(), Error::Closed(_)));
+        assert_eq!(server.noise(), 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nonsense_is_ignored() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;

@@ -11,7 +11,7 @@ use std::{
     io,
     pin::{Pin, pin},
     sync::{Arc, atomic::Ordering},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -21,7 +21,7 @@ use pintle_types::{Message, Notification, RawObject, Request, RequestId, Respons
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, Id, JoinSet},
-    time::{Instant, Sleep, sleep_until},
+    time::{Instant, Sleep, sleep, sleep_until},
 };
 
 use super::{
@@ -39,6 +39,8 @@ pub(super) const COMMANDS: usize = 256;
 const BUDGET: usize = 64;
 /// How many answers of ours may be queued for a server that does not read. Beyond that it is not read either.
 const MOST_REPLIES: usize = 1024;
+/// How long a server that no longer reads may take to say its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How many signs of life may fail to come.
 const MOST_MISSES: u32 = 3;
 /// A connection that has held for so long is not blamed for having been lost before.
@@ -65,6 +67,8 @@ pub(super) struct Driver {
     watching: Watching,
     /// Whether the transport could not write everything.
     backlog: bool,
+    /// Why nothing can be written any more, and until when there may still be something to read.
+    broken: Option<(io::Error, Pin<Box<Sleep>>)>,
     /// Answers of ours since everything was written last.
     replies: usize,
     heard: bool,
@@ -118,6 +122,7 @@ impl Driver {
             questions: HashMap::new(),
             watching,
             backlog: false,
+            broken: None,
             replies: 0,
             heard: false,
             misses: 0,
@@ -206,20 +211,39 @@ impl Driver {
                 Ok(rang) => busy |= rang,
                 Err(ended) => return Poll::Ready(Turn::Lost(ended)),
             }
-            match self.transport.poll_flush(cx) {
-                Poll::Ready(Ok(())) => {
-                    self.replies = 0;
-                    busy |= std::mem::take(&mut self.backlog);
-                }
-                Poll::Ready(Err(error)) => return Poll::Ready(Turn::Lost(self.failed(&error))),
-                Poll::Pending => self.backlog = true,
+            let waited = self.backlog;
+            if let Poll::Ready(ended) = self.poll_write(cx) {
+                return Poll::Ready(Turn::Lost(ended));
             }
+            busy |= waited && !self.backlog;
             if !busy {
                 return Poll::Pending;
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Writes what is queued. Ready when the connection is lost.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        if self.broken.is_none() {
+            match self.transport.poll_flush(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.replies = 0;
+                    self.backlog = false;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.backlog = true;
+                    // What cannot be written to may have said something before it went.
+                    self.broken = Some((error, Box::pin(sleep(LAST_WORDS))));
+                }
+                Poll::Pending => self.backlog = true,
+            }
+        }
+        let Some((error, patience)) = &mut self.broken else { return Poll::Pending };
+        ready!(patience.as_mut().poll(cx));
+        let error = io::Error::from(error.kind());
+        Poll::Ready(self.failed(&error))
     }
 
     /// Reads what is there, up to a point. Says whether there was anything.
@@ -352,6 +376,11 @@ impl Driver {
         self.thinking = JoinSet::new();
         let questions = self.questions.drain().count();
         self.shared.questions.fetch_sub(questions, Ordering::Relaxed);
+        self.clear_line();
+    }
+
+    fn clear_line(&mut self) {
+        self.broken = None;
         self.backlog = false;
         self.replies = 0;
     }

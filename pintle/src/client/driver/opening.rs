@@ -107,6 +107,7 @@ impl Driver {
     fn restart(&mut self) -> io::Result<()> {
         self.transport.restart()?;
         self.engine.lose();
+        self.clear_line();
         Ok(())
     }
 
@@ -138,11 +139,11 @@ impl Driver {
 
     fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<Came> {
         for _ in 0..BUDGET {
-            match self.transport.poll_flush(cx) {
-                Poll::Ready(Err(_)) => return Poll::Ready(Came::Gone),
-                Poll::Ready(Ok(())) => self.replies = 0,
-                Poll::Pending if self.replies >= MOST_REPLIES => return Poll::Pending,
-                Poll::Pending => {}
+            if self.poll_write(cx).is_ready() {
+                return Poll::Ready(Came::Gone);
+            }
+            if self.replies >= MOST_REPLIES {
+                return Poll::Pending;
             }
             let incoming = match self.transport.poll_recv(cx) {
                 Poll::Ready(Ok(Some(incoming))) => incoming,
