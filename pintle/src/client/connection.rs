@@ -33,14 +33,22 @@ use crate::{Ended, Error, Result};
 ///
 /// When the last handle is dropped, the connection is closed.
 ///
-/// ```no_run
-/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// ```
+/// use pintle::{Client, Server, server::{Arguments, tool}};
 /// use serde_json::json;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() });
+/// let server = Server::new("echo", "1.0.0").tool(echo);
+///
+/// let server = Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
 /// for tool in server.tools().await? {
 ///     println!("{}", tool.name);
 /// }
-/// let status = server.call_tool("git_status", json!({"repo_path": "."})).await?;
+/// let result = server.call_tool("echo", json!({"n": 1})).await?;
+/// assert_eq!(result.content[0].as_text(), Some(r#"{"n":1}"#));
+/// server.close().await;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]

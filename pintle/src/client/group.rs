@@ -9,19 +9,24 @@ use crate::{Error, Result};
 
 /// Several servers as one: the names of what they offer begin with the name that each goes by here.
 ///
-/// ```no_run
-/// # async fn example(git: pintle::Connection, files: pintle::Connection) -> pintle::Result<()> {
-/// use pintle::client::Group;
+/// ```
+/// use pintle::{Client, Server, client::Group, server::tool};
 /// use serde_json::json;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let client = Client::new("demo", "0.1.0");
+/// let git = Server::new("git", "1.0.0").tool(tool("status", || async { "clean" }));
+/// let files = Server::new("files", "1.0.0").tool(tool("status", || async { "full" }));
+///
 /// let mut group = Group::new();
-/// group.add("git", git)?;
-/// group.add("files", files)?;
-/// let listing = group.tools().await;
-/// for tool in &listing.items {
-///     println!("{}", tool.name); // `files.read`, `git.status`, …
+/// group.add("git", client.connect(git.in_process()?).await?)?;
+/// group.add("files", client.connect(files.in_process()?).await?)?;
+/// for tool in &group.tools().await.items {
+///     println!("{}", tool.name); // `files.status`, `git.status`
 /// }
 /// let status = group.call_tool("git.status", json!({})).await?;
+/// assert_eq!(status.content[0].as_text(), Some("clean"));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
