@@ -6,6 +6,8 @@ pub mod client;
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(feature = "validation")]
+pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod testing;

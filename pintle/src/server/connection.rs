@@ -66,6 +66,8 @@ pub(crate) struct Connection {
     ear: Arc<Ear>,
     /// Whether some listener may have something to tell.
     untold: bool,
+    /// Whether extensions may have something to say.
+    noticed: bool,
     /// Bytes that were queued since the transport was last empty.
     unwritten: usize,
     /// Bytes that were read since too much was unwritten.
@@ -126,6 +128,7 @@ impl Connection {
             listens: HashMap::new(),
             ear: server.ears().join(),
             untold: false,
+            noticed: false,
             unwritten: 0,
             backlog: 0,
             stuck: false,
@@ -335,19 +338,22 @@ impl Connection {
         let news = self.ear.take(cx);
         if !news.is_empty() {
             self.untold = true;
+            self.noticed |= news.iter().any(|news| matches!(news, News::Notices));
             for listener in listeners(&mut self.listens, &mut self.engine) {
                 for news in &news {
                     match news {
+                        News::Notices => {}
                         News::One(change) => drop(listener.note(change)),
                         News::EveryResource => listener.note_all(),
                     }
                 }
             }
         }
-        while self.unwritten < FULL
-            && let Some(notice) = self.ear.take_notice()
-        {
-            self.pass_on(&notice);
+        while self.noticed && self.unwritten < FULL {
+            match self.ear.take_notice() {
+                Some(notice) => self.pass_on(&notice),
+                None => self.noticed = false,
+            }
         }
         if !self.untold {
             return;

@@ -17,24 +17,24 @@ pub(crate) enum Start {
 pub(crate) fn start(cx: Cx) -> Start {
     match cx.state().layered.clone() {
         Some(layered) => Start::Run(layered.go(cx)),
-        None => route(cx),
+        None => route(&cx),
     }
 }
 
 /// The end of every way: a list, a handler, or nobody.
-pub(crate) fn route(cx: Cx) -> Start {
+pub(crate) fn route(cx: &Cx) -> Start {
     let found = match cx.method() {
-        "tools/call" => tool(&cx),
-        "prompts/get" => prompt(&cx),
-        "resources/read" => resource(&cx),
-        "completion/complete" => complete::complete(&cx),
-        "tools/list" => return Start::Done(lists::tools(&cx)),
-        "prompts/list" => return Start::Done(lists::prompts(&cx)),
+        "tools/call" => tool(cx),
+        "prompts/get" => prompt(cx),
+        "resources/read" => resource(cx),
+        "completion/complete" => complete::complete(cx),
+        "tools/list" => return Start::Done(lists::tools(cx)),
+        "prompts/list" => return Start::Done(lists::prompts(cx)),
         "resources/list" if !cx.state().catalogue.sources.is_empty() => {
             Ok(Box::pin(source::list(cx.clone())) as Handling)
         }
-        "resources/list" => return Start::Done(lists::resources(&cx)),
-        "resources/templates/list" => return Start::Done(lists::templates(&cx)),
+        "resources/list" => return Start::Done(lists::resources(cx)),
+        "resources/templates/list" => return Start::Done(lists::templates(cx)),
         method => match cx.state().custom.get(method).cloned() {
             None => Err(Outcome::Failed(RpcError::method_not_found(method))),
             Some(custom) => {

@@ -2,20 +2,25 @@ use std::future::Future;
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    RawObject,
+    RawObject, RpcError,
     schema::{CallToolResult, ContentBlock, TextContent},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::{Cx, ToolError};
+use super::{Cx, Description, ToolError};
 
 /// An async function that answers tool calls.
 ///
 /// Implemented for functions of up to four [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool handler",
-    note = "a handler is an `async fn` whose arguments are `Cx` or `Arguments` and whose result is `IntoToolResult`"
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx` and whose result is `IntoToolResult`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
+    /// Says what the handler's arguments and result mean for its tool.
+    fn describe(description: &mut Description<'_>);
+
     /// Runs the handler.
     fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static;
 }
@@ -23,9 +28,12 @@ pub trait Handler<M>: Send + Sync + 'static {
 /// Something that a handler can ask for in its argument list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
-    note = "handler arguments are `Cx` or `Arguments`"
+    note = "handler arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
 )]
 pub trait FromCall: Sized + Send {
+    /// Says what it means for the tool that its handler takes one.
+    fn describe(_: &mut Description<'_>) {}
+
     /// Takes it from the call.
     fn from_call(cx: &Cx) -> Result<Self, Outcome>;
 }
@@ -54,9 +62,12 @@ impl FromCall for Arguments {
 /// What a tool handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return a `String`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+    note = "return a `String`, a number, a `Json<T>`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
 )]
 pub trait IntoToolResult {
+    /// Says what it means for the tool that its handler gives one.
+    fn describe(_: &mut Description<'_>) {}
+
     /// Makes the result, or another end of the call.
     fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
 }
@@ -79,6 +90,59 @@ impl IntoToolResult for &str {
     }
 }
 
+/// Structured output: the tool's output schema is that of `T`, and the text says the same for clients that read no
+/// structure.
+///
+/// ```
+/// use pintle::server::{Json, tool};
+/// use schemars::JsonSchema;
+/// use serde::Serialize;
+///
+/// #[derive(JsonSchema, Serialize)]
+/// struct Weather {
+///     celsius: f64,
+/// }
+///
+/// let weather = tool("weather", || async { Json(Weather { celsius: 21.5 }) });
+/// ```
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by handlers")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn describe(description: &mut Description<'_>) {
+        description.gives::<T>();
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        let value = serde_json::to_value(&self.0).map_err(|error| {
+            Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {error}")))
+        })?;
+        let text = ContentBlock::Text(TextContent::new(value.to_string()));
+        let mut result = CallToolResult::new(vec![text]);
+        result.structured_content = Some(value);
+        Ok(result)
+    }
+}
+
+macro_rules! impl_text {
+    ($($number:ty)*) => {$(
+        impl IntoToolResult for $number {
+            fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+                self.to_string().into_tool_result()
+            }
+        }
+    )*};
+}
+
+impl_text!(bool char f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(Vec::new()))
+    }
+}
+
 impl IntoToolResult for ContentBlock {
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         Ok(CallToolResult::new(vec![self]))
@@ -92,6 +156,10 @@ impl IntoToolResult for Vec<ContentBlock> {
 }
 
 impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
+    fn describe(description: &mut Description<'_>) {
+        T::describe(description);
+    }
+
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         match self {
             Ok(value) => value.into_tool_result(),
@@ -110,7 +178,17 @@ macro_rules! impl_handler {
             R: IntoToolResult,
             $($arg: FromCall,)*
         {
-            #[allow(non_snake_case, unused_variables, reason = "one shape for any number of arguments")]
+            fn describe(description: &mut Description<'_>) {
+                $($arg::describe(description);)*
+                R::describe(description);
+            }
+
+            #[allow(
+                non_snake_case,
+                unused_variables,
+                clippy::redundant_closure_call,
+                reason = "one shape for any number of arguments"
+            )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static {
                 let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
                 async move { running?.await.into_tool_result() }

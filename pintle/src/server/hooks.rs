@@ -35,10 +35,13 @@ impl Opened {
 /// What to do when connections come and go.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    pub(crate) open: Vec<Arc<dyn Fn(&Opened) + Send + Sync>>,
-    pub(crate) session: Vec<Arc<dyn Fn(&Opened) + Send + Sync>>,
-    pub(crate) close: Vec<Arc<dyn Fn(&Opened, Option<Ended>) + Send + Sync>>,
+    pub(crate) open: Vec<Arc<OnOpen>>,
+    pub(crate) session: Vec<Arc<OnOpen>>,
+    pub(crate) close: Vec<Arc<OnClose>>,
 }
+
+type OnOpen = dyn Fn(&Opened) + Send + Sync;
+type OnClose = dyn Fn(&Opened, Option<Ended>) + Send + Sync;
 
 impl Server {
     /// Does something when a connection is opened. It must not block.

@@ -15,6 +15,7 @@ mod dispatch;
 mod ears;
 mod elicit;
 mod extension;
+mod extract;
 mod fault;
 mod form;
 mod handler;
@@ -25,6 +26,7 @@ mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
+mod own;
 mod port;
 mod prompt;
 mod questions;
@@ -65,9 +67,10 @@ pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
 pub use elicit::Elicited;
 pub use extension::{Extension, Installation, Notice};
+pub use extract::{Args, Description, Extension as RequestExtension, State};
 pub use fault::{RequestError, ToolError};
 pub use form::{Field, Form, FormError};
-pub use handler::{Arguments, FromCall, Handler, IntoToolResult};
+pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
 pub use layer::Next;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
@@ -90,7 +93,7 @@ use self::{
     form::Forms,
     scope::Filter,
     serving::Stop,
-    state::{Settings, State},
+    state::{Settings, State as Snapshot},
 };
 use crate::{
     AboutTools, Error, Result,
@@ -118,7 +121,7 @@ use crate::{
 pub struct Server(Arc<Shared>);
 
 struct Shared {
-    state: RwLock<Arc<State>>,
+    state: RwLock<Arc<Snapshot>>,
     ears: Ears,
     forms: Forms,
     /// Lints are told when the first connection is served, not with each.
@@ -134,12 +137,13 @@ impl Server {
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let service = Service::new(Implementation::new(name, version), Default::default())
             .seal(Arc::new(StateKeys::random()));
-        let state = State {
+        let state = Snapshot {
             service,
             catalogue: Catalogue::default(),
             settings: Settings::default(),
             filters: Vec::new(),
             hooks: Default::default(),
+            own: Default::default(),
             custom: HashMap::new(),
             layered: None,
             faults: Vec::new(),
@@ -216,6 +220,13 @@ impl Server {
     #[must_use]
     pub fn directory(self, directory: Directory) -> Self {
         self.source(directory)
+    }
+
+    /// Gives the server something of its own, for handlers that take `State<S>`. One of each type.
+    #[must_use]
+    pub fn with_state<S: Clone + Send + Sync + 'static>(self, state: S) -> Self {
+        self.change(|snapshot| snapshot.own.put(state));
+        self
     }
 
     /// Tells every client how to use the server.
@@ -359,7 +370,7 @@ impl Server {
     {
         self.change(|state| {
             let inner = state.layered.take().unwrap_or_else(|| {
-                Next::new(|cx| match dispatch::route(cx) {
+                Next::new(|cx| match dispatch::route(&cx) {
                     Start::Run(handling) => handling,
                     Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
                 })
@@ -405,6 +416,7 @@ impl Server {
 
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
     /// `|tool: &Tool| tool.output_schema.is_some()`.
+    #[expect(clippy::needless_pass_by_value, reason = "a closure is written where it is used")]
     pub fn tools_where(&self, query: impl AboutTools) -> Vec<Tool> {
         let state = self.state();
         state
@@ -425,10 +437,17 @@ impl Server {
 
     /// Whether everything that was registered is as it should be.
     pub fn check(&self) -> Result<()> {
-        match self.state().faults.as_slice() {
-            [] => Ok(()),
-            faults => Err(Error::misuse(faults.join("; "))),
+        let state = self.state();
+        let mut faults = state.faults.clone();
+        for route in state.catalogue.tools.iter() {
+            for need in route.needs.iter().filter(|need| !state.own.has(need.id)) {
+                faults.push(format!(
+                    "the tool `{}` wants `State<{}>`: give the server one with `with_state`",
+                    route.tool.name, need.name
+                ));
+            }
         }
+        if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("; "))) }
     }
 
     /// Serves one connection in a task of its own.
@@ -461,7 +480,7 @@ impl Server {
         Ok(theirs)
     }
 
-    pub(crate) fn state(&self) -> Arc<State> {
+    pub(crate) fn state(&self) -> Arc<Snapshot> {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -479,7 +498,7 @@ impl Server {
     }
 
     /// Makes another state of the present one.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);
         let value = change(state);

@@ -6,7 +6,7 @@ use pintle_types::{
     schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
-use super::{Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, scope::Filter};
+use super::{Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, own::Own, scope::Filter};
 
 /// All that a server is at one moment. A change makes another one; calls keep the one they began with.
 #[derive(Clone)]
@@ -16,6 +16,7 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) filters: Vec<Arc<Filter>>,
     pub(crate) hooks: Hooks,
+    pub(crate) own: Own,
     pub(crate) custom: HashMap<String, CustomMethod>,
     /// What every call goes through, if there are layers.
     pub(crate) layered: Option<Next>,

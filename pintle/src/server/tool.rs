@@ -12,8 +12,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Cx, Form, Handler, Next,
+    Cx, Description, Form, Handler, Next,
     completion::{Completers, IntoValues},
+    extract::Need,
     size::{self, Unprinted},
 };
 use crate::{ToolTraits, tool_traits};
@@ -33,10 +34,12 @@ pub struct ToolRoute {
     pub(crate) next: Next,
     pub(crate) completers: Completers,
     pub(crate) faults: Vec<String>,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
 }
 
-/// Makes a tool of an async function.
-pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> ToolRoute {
+/// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
+pub fn tool<M: 'static, H: Handler<M>>(name: impl Into<String>, handler: H) -> ToolRoute {
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
@@ -47,7 +50,10 @@ pub fn tool<M: 'static>(name: impl Into<String>, handler: impl Handler<M>) -> To
             }
         })
     });
-    ToolRoute::new(name.into(), next)
+    let mut route = ToolRoute::new(name.into(), next);
+    let ToolRoute { tool, faults, needs, .. } = &mut route;
+    H::describe(&mut Description { tool, faults, needs, described: &mut 0 });
+    route
 }
 
 fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
@@ -79,7 +85,13 @@ impl ToolRoute {
                 "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
             ));
         }
-        Self { tool: Tool::new(name, schema), next, completers: Completers::default(), faults }
+        Self {
+            tool: Tool::new(name, schema),
+            next,
+            completers: Completers::default(),
+            faults,
+            needs: Vec::new(),
+        }
     }
 
     /// What a person sees instead of the name.

@@ -1,6 +1,7 @@
 //! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
 #![allow(
     missing_docs,
+    clippy::needless_pass_by_value,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "clippy's exemption for tests does not reach their helpers"
@@ -31,11 +32,15 @@ mod eras;
 #[cfg(feature = "server")]
 mod raw;
 #[cfg(feature = "server")]
+mod server_ask;
+#[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
 mod server_catalogue;
 #[cfg(feature = "server")]
 mod server_completion;
+#[cfg(feature = "server")]
+mod server_custom;
 #[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
@@ -45,11 +50,15 @@ mod server_filters;
 #[cfg(feature = "server")]
 mod server_hooks;
 #[cfg(feature = "server")]
+mod server_layers;
+#[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
 mod server_telling;
+#[cfg(feature = "server")]
+mod server_typed;
 #[cfg(feature = "server")]
 mod stress_ask;
 #[cfg(feature = "server")]

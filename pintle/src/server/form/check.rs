@@ -29,8 +29,8 @@ fn field(name: &str, schema: &PrimitiveSchema, value: &Value) -> Result<(), Stri
             number(name, schema, value)
         }
         PrimitiveSchema::Boolean(_) => value.as_bool().map(drop).ok_or_else(|| not(name, "a boolean", value)),
-        PrimitiveSchema::Enum(schema) => one(name, values(&schema.values), value),
-        PrimitiveSchema::TitledEnum(schema) => one(name, titled(&schema.one_of), value),
+        PrimitiveSchema::Enum(schema) => one(name, &values(&schema.values), value),
+        PrimitiveSchema::TitledEnum(schema) => one(name, &titled(&schema.one_of), value),
         PrimitiveSchema::MultiEnum(schema) => {
             some(name, (schema.min_items, schema.max_items), &values(&schema.items.values), value)
         }
@@ -67,7 +67,7 @@ fn number(name: &str, schema: &NumberSchema, value: &Value) -> Result<(), String
     }
 }
 
-fn one(name: &str, known: Vec<&str>, value: &Value) -> Result<(), String> {
+fn one(name: &str, known: &[&str], value: &Value) -> Result<(), String> {
     let text = value.as_str().ok_or_else(|| not(name, "a string", value))?;
     if known.contains(&text) {
         return Ok(());
@@ -90,7 +90,7 @@ fn some(
     if least.is_some_and(|least| count < least) || most.is_some_and(|most| count > most) {
         return Err(format!("`{name}` has {count} values, which is not as many as it may have"));
     }
-    chosen.iter().try_for_each(|value| one(name, known.to_vec(), value))
+    chosen.iter().try_for_each(|value| one(name, known, value))
 }
 
 fn values(values: &[String]) -> Vec<&str> {

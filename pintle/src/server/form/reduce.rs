@@ -63,7 +63,7 @@ fn field(schema: Value) -> Result<PrimitiveSchema, String> {
     if let Some(choices) =
         schema.remove("enum").or_else(|| schema.remove("oneOf")).or_else(|| schema.remove("anyOf"))
     {
-        return choice(schema, choices);
+        return choice(schema, &choices);
     }
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (title, description) = (text(&mut schema, "title"), text(&mut schema, "description"));
@@ -113,8 +113,8 @@ fn format(format: &str) -> Option<StringFormat> {
 }
 
 /// One of several values.
-fn choice(mut schema: JsonObject, choices: Value) -> Result<PrimitiveSchema, String> {
-    let options = options(&choices)?;
+fn choice(mut schema: JsonObject, choices: &Value) -> Result<PrimitiveSchema, String> {
+    let options = options(choices)?;
     let (title, description) = (text(&mut schema, "title"), text(&mut schema, "description"));
     let default = text(&mut schema, "default");
     if options.iter().all(|(_, title)| title.is_none()) {

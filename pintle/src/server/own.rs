@@ -1,0 +1,25 @@
+use std::{any::TypeId, collections::HashSet};
+
+use http::Extensions;
+
+/// Values that the author gave the server for its handlers, one of a type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    values: Extensions,
+    types: HashSet<TypeId>,
+}
+
+impl Own {
+    pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.types.insert(TypeId::of::<T>());
+        self.values.insert(value);
+    }
+
+    pub(crate) fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
+        self.values.get()
+    }
+
+    pub(crate) fn has(&self, id: TypeId) -> bool {
+        self.types.contains(&id)
+    }
+}
