@@ -3,6 +3,8 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use pintle_proto::{Violation, client::OpenError};
 use pintle_types::RpcError;
 
+use crate::Ended;
+
 /// What calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -15,11 +17,18 @@ pub enum Error {
     /// The peer broke the protocol.
     Protocol(Violation),
     /// The connection could not be opened.
-    Open(OpenError),
+    Open {
+        /// What the opening ran into.
+        error: OpenError,
+        /// What else was seen of the server: noise that it printed, how it ended.
+        seen: Option<String>,
+    },
     /// No answer came in time.
     Timeout(Duration),
-    /// The connection is closed.
-    Closed,
+    /// The connection is closed: how it ended is known.
+    Closed(Ended),
+    /// The tool ran and failed. This is what it said.
+    Tool(String),
     /// Reading or writing failed.
     Io(io::Error),
     /// What was asked for cannot be: it says what instead.
@@ -31,6 +40,7 @@ pub enum Error {
 }
 
 impl Error {
+    #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn misuse(said: impl Into<String>) -> Self {
         Self::Misuse(said.into())
     }
@@ -41,11 +51,13 @@ impl fmt::Display for Error {
         match self {
             Self::Rpc(error) => write!(f, "the peer said: {error}"),
             Self::Protocol(violation) => write!(f, "the peer broke the protocol: {violation}"),
-            Self::Open(error) => error.fmt(f),
+            Self::Open { error, seen: None } => error.fmt(f),
+            Self::Open { error, seen: Some(seen) } => write!(f, "{error} ({seen})"),
             Self::Timeout(after) => {
                 write!(f, "no answer within {after:?}: raise the timeout or ask for less")
             }
-            Self::Closed => f.write_str("the connection is closed: open it again"),
+            Self::Closed(ended) => write!(f, "the connection is closed: {ended}"),
+            Self::Tool(said) => write!(f, "the tool failed: {said}"),
             Self::Io(error) => write!(f, "the connection failed: {error}"),
             Self::Misuse(said) | Self::Refused(said) => f.write_str(said),
             Self::Decode(said) => write!(f, "the answer does not fit: {said}"),
@@ -57,7 +69,7 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Rpc(error) => Some(error),
-            Self::Open(error) => Some(error),
+            Self::Open { error, .. } => Some(error),
             Self::Protocol(violation) => Some(violation),
             Self::Io(error) => Some(error),
             _ => None,

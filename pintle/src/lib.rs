@@ -1,24 +1,32 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "server")]
 pub mod directory;
+mod ended;
 mod error;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod testing;
+mod timeouts;
 mod tool_query;
 mod tool_traits;
 pub mod transport;
 pub mod uri;
 
+#[cfg(feature = "client")]
+pub use client::{Client, Connection};
+pub use ended::Ended;
 pub use error::{Error, Result};
+pub use pintle_proto as proto;
+pub use pintle_types as types;
 #[cfg(feature = "server")]
 pub use server::Server;
 #[cfg(feature = "logging")]
 pub use server::logging;
+pub use timeouts::Timeouts;
 pub use tool_query::{AboutTools, ToolQuery};
 pub use tool_traits::ToolTraits;
-
-pub use pintle_proto as proto;
-pub use pintle_types as types;

@@ -124,6 +124,11 @@ impl Engine {
         }
     }
 
+    /// Whether several messages may be sent as one array. One revision has them.
+    pub fn takes_batches(&self) -> bool {
+        matches!(&self.era, Era::Session(session) if session.takes_batches())
+    }
+
     /// A request with a new id, in the words of the era. Its answer comes out of [`receive`](Self::receive).
     ///
     /// `params` are canonical, and may hold a `_meta` of the caller's own.
@@ -279,12 +284,10 @@ impl Engine {
 
     /// What the messages of an array mean, in the one revision that has arrays.
     pub fn receive_batch(&mut self, messages: Vec<Result<Message, Box<Malformed>>>) -> Vec<Inbound> {
-        match &self.era {
-            Era::Session(session) if session.takes_batches() => {
-                messages.into_iter().map(|message| self.receive(message)).collect()
-            }
-            _ => vec![Inbound::Violation(Violation::Batch)],
+        if !self.takes_batches() {
+            return vec![Inbound::Violation(Violation::Batch)];
         }
+        messages.into_iter().map(|message| self.receive(message)).collect()
     }
 
     fn receive_answer(&mut self, id: RequestId, result: Result<RawObject, RpcError>) -> Inbound {

@@ -38,7 +38,7 @@ impl Serving {
     /// Waits until the connection ends, and says why.
     pub async fn wait(self) -> Result<Ended> {
         // A task that was ended by its runtime has nobody to report to.
-        self.task.await.unwrap_or(Err(Error::Closed))
+        self.task.await.unwrap_or(Err(Error::Closed(crate::Ended::Stopped)))
     }
 
     /// Reads no more, lets running calls come to their end for as long as `grace`, and ends the connection.

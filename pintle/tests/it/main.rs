@@ -7,6 +7,26 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+#[cfg(feature = "client")]
+mod client_calls;
+#[cfg(feature = "client")]
+mod client_changes;
+#[cfg(all(unix, feature = "client", feature = "child"))]
+mod client_child;
+#[cfg(feature = "client")]
+mod client_group;
+#[cfg(feature = "client")]
+mod client_opening;
+#[cfg(feature = "client")]
+mod client_policy;
+#[cfg(feature = "client")]
+mod client_questions;
+#[cfg(feature = "client")]
+mod client_robustness;
+#[cfg(all(feature = "client", feature = "server"))]
+mod client_server;
+#[cfg(feature = "client")]
+mod client_world;
 #[cfg(feature = "server")]
 mod eras;
 #[cfg(feature = "server")]

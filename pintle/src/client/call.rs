@@ -1,0 +1,250 @@
+use std::{borrow::Cow, time::Duration};
+
+use pintle_proto::client::{Outcome, Rounds, Ticket};
+use pintle_types::{
+    Meta, RawObject, RawValue,
+    schema::{CallToolResult, LoggingLevel, ProgressParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    connection::Connection,
+    driver::Command,
+    exchange::{Options, failed},
+    mailbox::{Failure, mailbox},
+    output,
+    policy::{Proposal, decide},
+    rounds,
+};
+use crate::{Error, Result};
+
+/// A call of a tool, being put together. From [`Connection::call`].
+///
+/// ```no_run
+/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// use std::time::Duration;
+/// use serde_json::json;
+///
+/// let result = server
+///     .call("index")
+///     .args(json!({"path": "/srv"}))
+///     .timeout(Duration::from_secs(60))
+///     .on_progress(|progress| println!("{:?}", progress.message))
+///     .extended_by_progress()
+///     .send()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a call does nothing until it is sent"]
+#[derive(Debug)]
+pub struct Call<'a> {
+    connection: &'a Connection,
+    name: String,
+    arguments: Result<Option<Box<RawValue>>, String>,
+    meta: Option<Meta>,
+    options: Options,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(connection: &'a Connection, name: String) -> Self {
+        let options = Options::of(connection);
+        Self { connection, name, arguments: Ok(None), meta: None, options }
+    }
+
+    /// The arguments: anything that prints as a JSON object. `null` is none at all.
+    pub fn args(mut self, arguments: impl Serialize) -> Self {
+        self.arguments = print(&arguments);
+        self
+    }
+
+    /// How long to wait for the answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = timeout;
+        self
+    }
+
+    /// Starts the time anew whenever there is progress, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
+    pub fn extended_by_progress(mut self) -> Self {
+        self.options.extends = true;
+        self.options.progress = true;
+        self
+    }
+
+    /// Is called with each step, in order, before the result is returned. Asks the server for progress.
+    pub fn on_progress(mut self, call: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.options.progress = true;
+        self.options.on_progress = Some(Box::new(call));
+        self
+    }
+
+    /// Metadata to send along, such as a trace context.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// Asks for log messages of this level and above about this call, where levels go with calls.
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
+        self.options.log_level = Some(level);
+        self
+    }
+
+    /// Sends it and waits for the result. Dropping the future cancels the call and tells the server.
+    ///
+    /// # Errors
+    ///
+    /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
+    /// result: look at [`is_error`](CallToolResult::is_error).
+    pub async fn send(self) -> Result<CallToolResult> {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            arguments: Option<Box<RawValue>>,
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<Meta>,
+        }
+
+        let Self { connection, name, arguments, meta, mut options } = self;
+        let arguments =
+            arguments.map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")))?;
+        let params = params(&Params { name: &name, arguments, meta })?;
+        let result = connection.request("tools/call".into(), params, &mut options).await?;
+        let result: CallToolResult = decode("tools/call", &result)?;
+        let tool = connection.shared().tool(&name);
+        if let Some(schema) = tool.as_ref().and_then(|tool| tool.output_schema.as_ref()) {
+            output::check(&*connection.shared().settings.output, &name, schema, &result)?;
+        }
+        Ok(result)
+    }
+
+    /// Sends it and reads the result as a `T`: its structured content, or else its text as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send); also if the tool failed, or its result is no `T`.
+    pub async fn send_as<T: DeserializeOwned>(self) -> Result<T> {
+        let name = self.name.clone();
+        let result = self.send().await?;
+        let text = || {
+            let texts: Vec<&str> = result.content.iter().filter_map(|block| block.as_text()).collect();
+            texts.join("\n")
+        };
+        if result.is_error == Some(true) {
+            return Err(Error::Tool(text()));
+        }
+        let read = match result.structured_content {
+            Some(content) => serde_json::from_value(content),
+            None => serde_json::from_str(&text()),
+        };
+        read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {error}")))
+    }
+}
+
+impl Connection {
+    /// Sends a request and sees it through: questions are answered, rounds are gone through, the cache is looked at.
+    pub(super) async fn request(
+        &self,
+        method: Cow<'static, str>,
+        params: RawObject,
+        options: &mut Options,
+    ) -> Result<RawObject> {
+        self.admit(&method, &params).await?;
+        let cached = self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
+            Some(result) => Err(result.clone()),
+            None => Ok(cache.ticket()),
+        });
+        let ticket = match cached {
+            Some(Err(result)) => return Ok(result),
+            Some(Ok(ticket)) => Some(ticket),
+            None => None,
+        };
+        let limits = &self.shared().settings.limits;
+        let mut rounds = None;
+        let mut next = params.clone();
+        let mut pages_shown = false;
+        loop {
+            match self.exchange(method.clone(), next, options).await? {
+                Outcome::Complete(result) => {
+                    if let (Some(ticket), None) = (ticket, &rounds) {
+                        self.keep(&method, &params, ticket, &result);
+                    }
+                    return Ok(result);
+                }
+                Outcome::Extension { result, .. } => return Ok(result),
+                Outcome::InputRequired(asked) => {
+                    let answers = rounds::answer(self.shared(), &asked).await?;
+                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
+                    let round =
+                        rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
+                    tokio::time::sleep(Duration::from_millis(round.wait_ms)).await;
+                    next = round.params;
+                }
+                Outcome::UrlRequired { urls, error } => {
+                    if pages_shown || !rounds::show_pages(self.shared(), &urls, options.timeout).await? {
+                        return Err(Error::Rpc(error));
+                    }
+                    pages_shown = true;
+                    next = params.clone();
+                }
+                Outcome::Error(error) => return Err(Error::Rpc(error)),
+                Outcome::Violation(violation) => return Err(Error::Protocol(violation)),
+                _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
+            }
+        }
+    }
+
+    /// Whether the client's policy lets this request pass.
+    pub(super) async fn admit(&self, method: &str, params: &RawObject) -> Result<()> {
+        let shared = self.shared();
+        let (Some(policy), "tools/call") = (&shared.settings.policy, method) else { return Ok(()) };
+        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
+        let tool = shared.tool(&name);
+        decide(policy, &Proposal { name: &name, params, tool: tool.as_deref() }).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Cow<'static, str>,
+        params: RawObject,
+        options: &mut Options,
+    ) -> Result<Outcome> {
+        let (post, pending) = mailbox(self.shared());
+        let ask = options.ask(self.shared(), method, params, post);
+        let started = Instant::now();
+        match timeout_at(options.deadline(started), self.commands().send(Command::Ask(ask))).await {
+            Ok(Ok(())) => options.wait(pending, started).await.map_err(failed),
+            Ok(Err(mpsc::error::SendError(_))) => {
+                Err(failed(Failure::Closed(self.shared().how_ended()).into()))
+            }
+            Err(_) => Err(Error::Timeout(options.timeout)),
+        }
+    }
+
+    fn keep(&self, method: &str, params: &RawObject, ticket: Ticket, result: &RawObject) {
+        self.shared().with_cache(|cache, now| cache.store(method, params, "", ticket, result, now));
+    }
+}
+
+/// Prints what a user gave as an object, or nothing for `null`.
+pub(super) fn print(arguments: &impl Serialize) -> Result<Option<Box<RawValue>>, String> {
+    let printed = serde_json::value::to_raw_value(arguments).map_err(|error| error.to_string())?;
+    match printed.get() {
+        "null" => Ok(None),
+        text if text.starts_with('{') => Ok(Some(printed)),
+        _ => Err("no JSON object: give a struct, a map or `json!({..})`".into()),
+    }
+}
+
+pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
+    RawObject::from_serialize(params)
+        .map_err(|error| Error::Misuse(format!("the params cannot be printed: {error}")))
+}
+
+pub(super) fn decode<T: DeserializeOwned>(method: &str, result: &RawObject) -> Result<T> {
+    result.decode().map_err(|error| Error::Decode(format!("the result of `{method}`: {error}")))
+}

@@ -1,0 +1,135 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use pintle_proto::client::Change;
+use pintle_types::Notification;
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+
+/// How many events may wait for one reader: what is older is dropped first, and counted.
+const MOST: usize = 256;
+
+/// What happened on the server's side.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Something is not what it was: list or read it again.
+    Changed(Change),
+    /// A notification that the protocol leaves to the application, or to an extension.
+    Notification(Notification),
+    /// The connection was lost and opened again: anything may have changed meanwhile.
+    Reopened,
+    /// So many events were dropped because nobody looked in time: anything may have changed.
+    Missed(u64),
+}
+
+/// The events of a connection, from [`Connection::changes`].
+///
+/// Changes that nobody has looked at are merged: ten changes of the list of tools are one event.
+#[derive(Debug)]
+pub struct Changes {
+    queue: Arc<Queue>,
+    /// Whoever listens wants the connection to stay.
+    _connection: Connection,
+}
+
+impl Changes {
+    pub(super) fn new(queue: Arc<Queue>, connection: Connection) -> Self {
+        Self { queue, _connection: connection }
+    }
+
+    /// The next event; `None` when the connection is over.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.queue.next().await
+    }
+}
+
+/// Hands events to everyone who listens.
+#[derive(Debug, Default)]
+pub(super) struct Hub(Mutex<Listeners>);
+
+#[derive(Debug, Default)]
+struct Listeners {
+    queues: Vec<Weak<Queue>>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    inside: Mutex<Inside>,
+    filled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    events: VecDeque<Event>,
+    missed: u64,
+    closed: bool,
+}
+
+impl Hub {
+    pub(super) fn listen(&self) -> Arc<Queue> {
+        let queue = Arc::<Queue>::default();
+        let mut listeners = lock(&self.0);
+        lock(&queue.inside).closed = listeners.closed;
+        listeners.queues.retain(|queue| queue.strong_count() > 0);
+        listeners.queues.push(Arc::downgrade(&queue));
+        queue
+    }
+
+    pub(super) fn push(&self, event: &Event) {
+        for queue in lock(&self.0).queues.iter().filter_map(Weak::upgrade) {
+            queue.push(event);
+        }
+    }
+
+    pub(super) fn close(&self) {
+        let mut listeners = lock(&self.0);
+        listeners.closed = true;
+        for queue in listeners.queues.drain(..).filter_map(|queue| queue.upgrade()) {
+            lock(&queue.inside).closed = true;
+            queue.filled.notify_one();
+        }
+    }
+}
+
+impl Queue {
+    fn push(&self, event: &Event) {
+        let mut inside = lock(&self.inside);
+        if matches!(event, Event::Changed(_)) && inside.events.contains(event) {
+            return;
+        }
+        if inside.events.len() >= MOST {
+            inside.events.pop_front();
+            inside.missed += 1;
+        }
+        inside.events.push_back(event.clone());
+        drop(inside);
+        self.filled.notify_one();
+    }
+
+    pub(super) async fn next(&self) -> Option<Event> {
+        loop {
+            {
+                let mut inside = lock(&self.inside);
+                if inside.missed > 0 {
+                    return Some(Event::Missed(std::mem::take(&mut inside.missed)));
+                }
+                if let Some(event) = inside.events.pop_front() {
+                    return Some(event);
+                }
+                if inside.closed {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

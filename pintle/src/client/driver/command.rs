@@ -1,0 +1,101 @@
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use pintle_proto::client::{Extras, SendError};
+use pintle_types::{Message, RawObject, schema::LoggingLevel};
+
+use super::{Driver, Failure, Waiting};
+use crate::client::mailbox::Post;
+
+/// What a handle wants of the driver.
+#[derive(Debug)]
+pub(in crate::client) enum Command {
+    /// Send a request.
+    Ask(Ask),
+    /// Send these as one message, where there is such a thing.
+    Batch(Vec<Ask>),
+    /// Send a notification.
+    Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
+    /// Be told of changes, or no longer.
+    Watch(Watch, Post),
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(in crate::client) struct Ask {
+    pub(in crate::client) method: Cow<'static, str>,
+    pub(in crate::client) params: RawObject,
+    pub(in crate::client) progress: bool,
+    pub(in crate::client) log_level: Option<LoggingLevel>,
+    pub(in crate::client) post: Post,
+}
+
+/// What to be told of.
+#[derive(Debug)]
+pub(in crate::client) enum Watch {
+    /// The lists.
+    Lists,
+    /// What a resource holds.
+    Resource(String),
+    /// No longer what a resource holds.
+    NotResource(String),
+}
+
+impl Driver {
+    pub(super) fn obey(&mut self, command: Command) {
+        match command {
+            Command::Ask(ask) => {
+                if let Some(message) = self.admit(ask) {
+                    self.send(&message);
+                }
+            }
+            Command::Batch(asks) => self.send_batch(asks),
+            Command::Tell(method, params, done) => {
+                let sent = self.engine.notify(method, params);
+                // Whoever asked may have left.
+                let _ = done.send(sent.map(|notification| self.send_notification(notification)));
+            }
+            Command::Watch(watch, post) => self.change_watch(watch, post),
+        }
+    }
+
+    /// Notes who waits, and returns what to send.
+    fn admit(&mut self, ask: Ask) -> Option<Message> {
+        let Ask { method, params, progress, log_level, post } = ask;
+        if post.is_abandoned() {
+            return None;
+        }
+        let mut extras = Extras::default();
+        extras.progress = progress;
+        extras.log_level = log_level.map(LoggingLevel::as_str);
+        match self.engine.request(method, params, &extras) {
+            Ok(request) => {
+                self.sent.insert(post.ticket, request.id.clone());
+                self.waiting.insert(request.id.clone(), Waiting::Call(post));
+                Some(Message::Request(request))
+            }
+            Err(error) => {
+                post.end(Err(Failure::Unsent(error)), 0);
+                None
+            }
+        }
+    }
+
+    fn send_batch(&mut self, asks: Vec<Ask>) {
+        let most = if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
+        let messages: Vec<Message> = asks.into_iter().filter_map(|ask| self.admit(ask)).collect();
+        for messages in messages.chunks(most) {
+            let [message] = messages else {
+                let mut array = Vec::with_capacity(256 * messages.len());
+                for message in messages {
+                    array.push(if array.is_empty() { b'[' } else { b',' });
+                    message.write(&mut array);
+                }
+                array.push(b']');
+                self.transport.send(Bytes::from(array));
+                continue;
+            };
+            self.transport.send(Bytes::from(message.to_vec()));
+        }
+    }
+}

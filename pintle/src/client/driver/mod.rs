@@ -1,0 +1,431 @@
+//! The task that owns a connection: its transport, and the protocol's side of it.
+
+mod command;
+mod opening;
+mod receiving;
+mod watching;
+
+use std::{
+    collections::HashMap,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use pintle_proto::client::{Engine, Extras, Profile, SendError};
+use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, Id, JoinSet},
+    time::{Instant, Sleep, sleep, sleep_until},
+};
+
+use super::{
+    mailbox::{Failure, Post},
+    shared::Shared,
+};
+use crate::{Ended, timeouts::after, transport::Transport};
+
+pub(super) use command::{Ask, Command, Watch};
+use watching::Watching;
+
+/// How many commands may wait for the driver. Beyond that callers wait, which is what a slow server should mean.
+pub(super) const COMMANDS: usize = 256;
+/// How much is done before other tasks get their turn.
+const BUDGET: usize = 64;
+/// How many answers of ours may be queued for a server that does not read. Beyond that it is not read either.
+const MOST_REPLIES: usize = 1024;
+/// How long a server that no longer reads may take to say its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How many signs of life may fail to come.
+const MOST_MISSES: u32 = 3;
+/// A connection that has held for so long is not blamed for having been lost before.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// What runs a connection.
+///
+/// It reads while writing waits, hands each answer to the call that waits for it, and never waits for anybody's
+/// callback.
+#[derive(Debug)]
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    profile: Profile,
+    transport: Box<dyn Transport>,
+    engine: Engine,
+    commands: mpsc::Receiver<Command>,
+    /// Who waits for the answer to which request.
+    waiting: HashMap<RequestId, Waiting>,
+    /// Which request a call has become.
+    sent: HashMap<u64, RequestId>,
+    /// Handlers that think about questions of the server.
+    thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
+    questions: HashMap<RequestId, AbortHandle>,
+    watching: Watching,
+    /// Whether the transport could not write everything.
+    backlog: bool,
+    /// Why nothing can be written any more, and until when there may still be something to read.
+    broken: Option<(io::Error, Pin<Box<Sleep>>)>,
+    /// Answers of ours since everything was written last.
+    replies: usize,
+    heard: bool,
+    misses: u32,
+    keepalive: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// How often in a row the connection was lost, and since when it holds.
+    losses: u32,
+    since: Instant,
+    /// Noise of the opening, for its error.
+    first_noise: Option<Box<str>>,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+enum Waiting {
+    /// A call.
+    Call(Post),
+    /// Who wants to be told of this resource.
+    Subscriber(Post, String),
+    /// The driver itself, for a sign of life.
+    Life,
+    /// Nobody in particular.
+    Nobody,
+}
+
+/// Why the driver stopped doing its rounds.
+#[derive(Debug)]
+enum Turn {
+    Close,
+    Lost(Ended),
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        profile: Profile,
+        transport: Box<dyn Transport>,
+        commands: mpsc::Receiver<Command>,
+    ) -> Self {
+        let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
+        let watching = Watching::new(shared.settings.on_change.is_some());
+        Self {
+            profile,
+            transport,
+            engine,
+            commands,
+            waiting: HashMap::new(),
+            sent: HashMap::new(),
+            thinking: JoinSet::new(),
+            questions: HashMap::new(),
+            watching,
+            backlog: false,
+            broken: None,
+            replies: 0,
+            heard: false,
+            misses: 0,
+            keepalive: None,
+            timer: None,
+            losses: 0,
+            since: Instant::now(),
+            first_noise: None,
+            shared,
+        }
+    }
+
+    /// Drives an open connection until it is closed, or lost for good.
+    pub(super) async fn run(mut self) {
+        let ended = loop {
+            match poll_fn(|cx| self.poll_turn(cx)).await {
+                Turn::Close => {
+                    self.leave().await;
+                    break Ended::Stopped;
+                }
+                Turn::Lost(ended) => {
+                    tracing::debug!(%ended, "the connection is lost");
+                    self.lose(&ended);
+                    let shared = self.shared.clone();
+                    let mut closing = pin!(shared.signals.closing());
+                    let mut again = pin!(self.open_again());
+                    let again = poll_fn(|cx| match closing.as_mut().poll(cx) {
+                        Poll::Ready(()) => Poll::Ready(None),
+                        Poll::Pending => again.as_mut().poll(cx).map(Some),
+                    });
+                    match again.await {
+                        Some(true) => {}
+                        Some(false) => break ended,
+                        None => break Ended::Stopped,
+                    }
+                }
+            }
+        };
+        self.shared.end(ended.clone());
+        self.lose(&ended);
+    }
+
+    /// One round after the other, until there is nothing to do.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        for _ in 0..BUDGET {
+            let mut busy = false;
+            if let Poll::Ready(raised) = self.shared.signals.poll(cx) {
+                busy = true;
+                for (ticket, reason) in raised.given_up {
+                    self.give_up(ticket, reason);
+                }
+                if raised.roots {
+                    self.tell_roots();
+                }
+                if raised.close {
+                    return Poll::Ready(Turn::Close);
+                }
+            }
+            while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next_with_id(cx) {
+                busy = true;
+                // What failed to join was withdrawn.
+                if let Ok((task, (id, answer))) = thought {
+                    self.answer(task, &id, answer);
+                }
+            }
+            match self.poll_incoming(cx) {
+                Ok(received) => busy |= received,
+                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
+            }
+            // A server that does not read makes callers wait, not this queue grow.
+            for _ in 0..BUDGET {
+                if self.backlog {
+                    break;
+                }
+                match self.commands.poll_recv(cx) {
+                    Poll::Ready(Some(command)) => {
+                        busy = true;
+                        self.obey(command);
+                    }
+                    // Every handle is gone.
+                    Poll::Ready(None) => return Poll::Ready(Turn::Close),
+                    Poll::Pending => break,
+                }
+            }
+            match self.poll_timer(cx) {
+                Ok(rang) => busy |= rang,
+                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
+            }
+            let waited = self.backlog;
+            if let Poll::Ready(ended) = self.poll_write(cx) {
+                return Poll::Ready(Turn::Lost(ended));
+            }
+            busy |= waited && !self.backlog;
+            if !busy {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Writes what is queued. Ready when the connection is lost.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        if self.broken.is_none() {
+            match self.transport.poll_flush(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.replies = 0;
+                    self.backlog = false;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.backlog = true;
+                    // What cannot be written to may have said something before it went.
+                    self.broken = Some((error, Box::pin(sleep(LAST_WORDS))));
+                }
+                Poll::Pending => self.backlog = true,
+            }
+        }
+        let Some((error, patience)) = &mut self.broken else { return Poll::Pending };
+        ready!(patience.as_mut().poll(cx));
+        let error = io::Error::from(error.kind());
+        Poll::Ready(self.failed(&error))
+    }
+
+    /// Reads what is there, up to a point. Says whether there was anything.
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        for read in 0..BUDGET {
+            if self.replies >= MOST_REPLIES {
+                return Ok(read > 0);
+            }
+            match self.transport.poll_recv(cx) {
+                Poll::Ready(Ok(Some(incoming))) => self.receive(incoming),
+                Poll::Ready(Ok(None)) => return Err(self.went_away()),
+                Poll::Ready(Err(error)) => return Err(self.failed(&error)),
+                Poll::Pending => return Ok(read > 0),
+            }
+        }
+        Ok(true)
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        let next = [self.keepalive, self.watching.retry].into_iter().flatten().min();
+        let Some(next) = next else {
+            self.timer = None;
+            return Ok(false);
+        };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(next)));
+        if timer.deadline() != next {
+            timer.as_mut().reset(next);
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        if self.watching.retry.is_some_and(|retry| retry <= now) {
+            self.watching.retry = None;
+            self.watch();
+        }
+        if self.keepalive.is_some_and(|due| due <= now) {
+            self.check_life(now)?;
+        }
+        Ok(true)
+    }
+
+    /// Asks for a sign of life if nothing came for a while.
+    fn check_life(&mut self, now: Instant) -> Result<(), Ended> {
+        let Some(every) = self.shared.settings.timeouts.keepalive else { return Ok(()) };
+        self.keepalive = Some(after(now, every));
+        if std::mem::take(&mut self.heard) {
+            self.misses = 0;
+            return Ok(());
+        }
+        if self.misses >= MOST_MISSES {
+            return Err(Ended::Dead);
+        }
+        self.misses += 1;
+        let alive = self.engine.request("ping", RawObject::empty(), &Extras::default());
+        match alive {
+            Ok(request) => self.send_request(request, Waiting::Life),
+            // Where there is no such question the transport has to notice.
+            Err(_) => self.keepalive = None,
+        }
+        Ok(())
+    }
+
+    fn tell_roots(&mut self) {
+        // A revision that has no word for it asks again with every call.
+        if let Ok(notification) = self.engine.notify("notifications/roots/list_changed", None) {
+            self.send(&Message::Notification(notification));
+        }
+    }
+
+    fn give_up(&mut self, ticket: u64, reason: &str) {
+        let Some(id) = self.sent.remove(&ticket) else { return };
+        self.waiting.remove(&id);
+        if let Some(notification) = self.engine.cancel(&id, Some(reason)) {
+            self.send(&Message::Notification(notification));
+        }
+    }
+
+    fn answer(&mut self, task: Id, id: &RequestId, answer: Result<RawObject, RpcError>) {
+        // A server may use an id again once it has withdrawn the question; this would be the answer to the old one.
+        if self.questions.get(id).is_none_or(|thought| thought.id() != task) {
+            return;
+        }
+        self.questions.remove(id);
+        self.shared.questions.fetch_sub(1, Ordering::Relaxed);
+        if let Some(response) = self.engine.reply(id, answer) {
+            self.reply(response);
+        }
+    }
+
+    fn reply(&mut self, response: Response) {
+        self.replies += 1;
+        self.send(&Message::Response(response));
+    }
+
+    fn send_request(&mut self, request: Request, waiting: Waiting) {
+        if let Waiting::Call(post) | Waiting::Subscriber(post, _) = &waiting {
+            self.sent.insert(post.ticket, request.id.clone());
+        }
+        self.waiting.insert(request.id.clone(), waiting);
+        self.send(&Message::Request(request));
+    }
+
+    /// Sends a request that nobody waits for, if the server's revision has it.
+    fn send_quietly(&mut self, method: &'static str, params: RawObject) -> Result<(), SendError> {
+        let request = self.engine.request(method, params, &Extras::default())?;
+        self.send_request(request, Waiting::Nobody);
+        Ok(())
+    }
+
+    fn send_notification(&mut self, notification: Notification) {
+        self.send(&Message::Notification(notification));
+    }
+
+    fn send(&mut self, message: &Message) {
+        self.transport.send(Bytes::from(message.to_vec()));
+    }
+
+    /// Nothing that is open will be answered.
+    fn lose(&mut self, ended: &Ended) {
+        self.engine.lose();
+        self.sent.clear();
+        let notices = self.shared.noticed();
+        for (_, waiting) in self.waiting.drain() {
+            if let Waiting::Call(post) | Waiting::Subscriber(post, _) = waiting {
+                post.end(Err(Failure::Closed(ended.clone())), notices);
+            }
+        }
+        self.watching.lose(ended);
+        self.thinking = JoinSet::new();
+        let questions = self.questions.drain().count();
+        self.shared.questions.fetch_sub(questions, Ordering::Relaxed);
+        self.clear_line();
+    }
+
+    fn clear_line(&mut self) {
+        self.broken = None;
+        self.backlog = false;
+        self.replies = 0;
+    }
+
+    /// Says good-bye to whom we still owe an answer, and writes what is left.
+    async fn leave(&mut self) {
+        let open: Vec<RequestId> = self.waiting.keys().cloned().collect();
+        for id in open {
+            if let Some(notification) = self.engine.cancel(&id, Some("the client is closing")) {
+                self.send_notification(notification);
+            }
+        }
+        let wait = self.shared.settings.timeouts.shutdown;
+        let written = poll_fn(|cx| {
+            // A server may only read again once it has written; nobody wants to know what.
+            for _ in 0..BUDGET {
+                if !matches!(self.transport.poll_recv(cx), Poll::Ready(Ok(Some(_)))) {
+                    return self.transport.poll_flush(cx);
+                }
+            }
+            cx.waker().wake_by_ref();
+            self.transport.poll_flush(cx)
+        });
+        // A server that does not read any more has its transport closed on it.
+        let _ = tokio::time::timeout(wait, written).await;
+        // What is not gone by then goes in the background.
+        let _ = tokio::time::timeout(wait, poll_fn(|cx| self.transport.poll_close(cx))).await;
+    }
+
+    fn went_away(&self) -> Ended {
+        Ended::ByPeer { known: self.transport.why_ended().map(Into::into) }
+    }
+
+    fn failed(&self, error: &io::Error) -> Ended {
+        match self.transport.why_ended() {
+            Some(known) => Ended::ByPeer { known: Some(known.into()) },
+            None if error.kind() == io::ErrorKind::BrokenPipe => Ended::ByPeer { known: None },
+            None => Ended::Failed { said: error.to_string().into() },
+        }
+    }
+}
+
+/// However the driver ends, nobody waits for it in vain.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.end(Ended::ByPeer { known: None });
+    }
+}

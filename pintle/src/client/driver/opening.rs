@@ -1,0 +1,177 @@
+use std::{
+    future::poll_fn,
+    io,
+    sync::atomic::Ordering,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use pintle_proto::client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict};
+use pintle_types::{Message, RawObject, RequestId, schema::SetLevelParams};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{BUDGET, Driver, MOST_REPLIES, STEADY};
+use crate::{Error, Result, client::shared::Facts, timeouts::after};
+
+/// What came of a request of the opening.
+enum Came {
+    Answer(Outcome),
+    Silence,
+    Gone,
+}
+
+impl Driver {
+    /// Opens the connection in whatever era the server speaks.
+    pub(in crate::client) async fn open(&mut self, remembered: Option<Verdict>) -> Result<()> {
+        let mode = self.shared.settings.mode;
+        let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
+        loop {
+            step = match step {
+                Step::Send { method, params, .. } => {
+                    let timeouts = &self.shared.settings.timeouts;
+                    let wait = if method == "initialize" { timeouts.initialize } else { timeouts.probe };
+                    let request = self.engine.opening_request(method, params);
+                    let id = request.id.clone();
+                    self.send(&Message::Request(request));
+                    match self.answer_to(&id, wait).await {
+                        Came::Answer(outcome) => opening.step(Event::from(&outcome)),
+                        Came::Silence => {
+                            self.engine.abandon(&id);
+                            opening.step(Event::Silence)
+                        }
+                        Came::Gone => {
+                            self.engine.lose();
+                            opening.step(Event::Closed)
+                        }
+                    }
+                }
+                Step::Notify(notification) => {
+                    self.send_notification(notification);
+                    opening.step(Event::Done)
+                }
+                Step::Reopen => match self.restart() {
+                    Ok(()) => opening.step(Event::Done),
+                    Err(_) => opening.step(Event::Closed),
+                },
+                // Only HTTP has endpoints.
+                Step::TwoEndpoints => opening.step(Event::Status { status: 405, error: None }),
+                Step::Ready(opened) => {
+                    self.engine.settle(&opened);
+                    self.shared.set_facts(Facts::new(*opened, self.engine.takes_batches()));
+                    self.resume();
+                    return Ok(());
+                }
+                Step::Failed(error) => return Err(self.refused(error)),
+                _ => return Err(self.refused(OpenError::OutOfStep)),
+            };
+        }
+    }
+
+    /// Opens a lost connection again, if the transport can. Says whether it could.
+    pub(super) async fn open_again(&mut self) -> bool {
+        if self.since.elapsed() > STEADY {
+            self.losses = 0;
+        }
+        while self.losses < self.shared.settings.reconnects && !self.commands.is_closed() {
+            if self.losses > 0 {
+                sleep(Duration::from_millis(250) * 2u32.saturating_pow(self.losses.min(6))).await;
+            }
+            self.losses += 1;
+            match self.restart() {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return false,
+                Err(error) => {
+                    tracing::debug!(%error, "the connection could not be opened again");
+                    continue;
+                }
+            }
+            // Where every request stands alone there is nothing to open: it only has to be possible to write.
+            let opened = match self.engine.revision() {
+                Some(_) => {
+                    self.resume();
+                    self.written().await
+                }
+                None => self.open(self.shared.facts().verdict).await,
+            };
+            match opened {
+                Ok(()) => {
+                    self.shared.reopened();
+                    return true;
+                }
+                Err(error) => tracing::debug!(%error, "the connection could not be opened again"),
+            }
+        }
+        false
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.transport.restart()?;
+        self.engine.lose();
+        self.clear_line();
+        Ok(())
+    }
+
+    async fn written(&mut self) -> Result<()> {
+        let wait = self.shared.settings.timeouts.initialize;
+        let written = timeout(wait, poll_fn(|cx| self.transport.poll_flush(cx))).await;
+        Ok(written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?)
+    }
+
+    /// What goes without saying once a connection is open.
+    fn resume(&mut self) {
+        let now = Instant::now();
+        self.since = now;
+        self.misses = 0;
+        self.keepalive = self.shared.settings.timeouts.keepalive.map(|every| after(now, every));
+        let logs = self.shared.facts().capabilities.as_ref().is_some_and(|can| can.logging.is_some());
+        if let (true, Some(level)) = (logs, self.shared.log_level()) {
+            // Where levels go with each request there is no such method, and none is needed.
+            if let Ok(params) = RawObject::from_serialize(&SetLevelParams::new(level)) {
+                let _ = self.send_quietly("logging/setLevel", params);
+            }
+        }
+        self.watch_again();
+    }
+
+    async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
+        timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await.unwrap_or(Came::Silence)
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<Came> {
+        for _ in 0..BUDGET {
+            if self.poll_write(cx).is_ready() {
+                return Poll::Ready(Came::Gone);
+            }
+            if self.replies >= MOST_REPLIES {
+                return Poll::Pending;
+            }
+            let incoming = match self.transport.poll_recv(cx) {
+                Poll::Ready(Ok(Some(incoming))) => incoming,
+                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
+                Poll::Pending => return Poll::Pending,
+            };
+            for inbound in self.read(incoming) {
+                match inbound {
+                    Inbound::Answer { id: answered, outcome } if answered == *id => {
+                        return Poll::Ready(Came::Answer(outcome));
+                    }
+                    other => self.take(other),
+                }
+            }
+        }
+        // However much it says, time goes on.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Why it could not be opened, with what was seen of the server.
+    fn refused(&self, error: OpenError) -> Error {
+        let mut seen = Vec::new();
+        if let Some(line) = &self.first_noise {
+            let lines = self.shared.noise.load(Ordering::Relaxed);
+            seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
+        }
+        seen.extend(self.transport.why_ended());
+        Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
+    }
+}

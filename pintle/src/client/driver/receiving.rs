@@ -1,0 +1,112 @@
+use std::sync::atomic::Ordering;
+
+use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
+use pintle_types::{Frame, schema::LoggingMessageParams};
+
+use super::{Driver, Waiting};
+use crate::{
+    client::{changes::Event, notices::Notice},
+    transport::Incoming,
+};
+
+impl Driver {
+    /// Takes one message in.
+    pub(super) fn receive(&mut self, incoming: Incoming) {
+        for inbound in self.read(incoming) {
+            self.take(inbound);
+        }
+    }
+
+    /// What came in means.
+    pub(super) fn read(&mut self, incoming: Incoming) -> Vec<Inbound> {
+        let Incoming::Message(bytes) = incoming else {
+            tracing::warn!("the server sent a message that is too large: it was skipped");
+            return Vec::new();
+        };
+        self.heard = true;
+        match Frame::parse(&bytes, self.shared.settings.limits.batch) {
+            Ok(Frame::One(message)) => vec![self.engine.receive(Ok(message))],
+            Ok(Frame::Batch(messages)) => self.engine.receive_batch(messages),
+            Err(malformed) => {
+                let inbound = self.engine.receive(Err(malformed));
+                if let Inbound::Ignored(Ignored::Noise(_)) = inbound {
+                    self.hear_noise(&bytes);
+                }
+                vec![inbound]
+            }
+        }
+    }
+
+    fn hear_noise(&mut self, line: &[u8]) {
+        const SHOWN: usize = 200;
+        self.shared.noise.fetch_add(1, Ordering::Relaxed);
+        let shown = line.get(..SHOWN).unwrap_or(line);
+        let shown: Box<str> = String::from_utf8_lossy(shown).into();
+        if self.shared.settings.on_noise.is_some() {
+            self.shared.notify(Notice::Noise(shown.clone()));
+        }
+        self.first_noise.get_or_insert(shown);
+    }
+
+    pub(super) fn take(&mut self, inbound: Inbound) {
+        match inbound {
+            Inbound::Answer { id, outcome } => match self.waiting.remove(&id) {
+                Some(Waiting::Call(post)) => {
+                    self.sent.remove(&post.ticket);
+                    post.end(Ok(outcome), self.shared.noticed());
+                }
+                Some(Waiting::Subscriber(post, uri)) => {
+                    self.sent.remove(&post.ticket);
+                    if !matches!(outcome, Outcome::Complete(_)) {
+                        self.forget(&uri);
+                    }
+                    post.end(Ok(outcome), self.shared.noticed());
+                }
+                Some(Waiting::Life) => self.misses = 0,
+                Some(Waiting::Nobody) | None => {}
+            },
+            Inbound::Progress { id, params } => {
+                if let Some(Waiting::Call(post)) = self.waiting.get(&id) {
+                    post.progress(params);
+                }
+            }
+            Inbound::Question(question) => self.think(question),
+            Inbound::Withdrawn { id } => {
+                if let Some(thought) = self.questions.remove(&id) {
+                    thought.abort();
+                    self.shared.questions.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Inbound::Reply(response) => self.reply(response),
+            Inbound::Log(params) => {
+                if self.shared.settings.on_log.is_some() {
+                    match params.decode::<LoggingMessageParams>() {
+                        Ok(message) => self.shared.notify(Notice::Log(Box::new(message))),
+                        Err(error) => tracing::debug!(%error, "a log message that does not fit"),
+                    }
+                }
+            }
+            Inbound::Change { change, .. } => self.shared.changed(change),
+            Inbound::Acknowledged { subscription, granted } => self.acknowledged(&subscription, &granted),
+            Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
+            Inbound::Notification { notification, .. } => {
+                self.shared.hub.push(&Event::Notification(notification));
+            }
+            Inbound::Ignored(ignored) => tracing::debug!(%ignored, "ignored a message of the server"),
+            Inbound::Violation(violation) => tracing::warn!(%violation, "the server broke the protocol"),
+            _ => tracing::debug!("ignored a message of the server that is of no kind we know"),
+        }
+    }
+
+    /// Lets a handler think about a question, while everything else goes on.
+    fn think(&mut self, question: Question) {
+        let Question { id, method, params, .. } = question;
+        let handlers = self.shared.settings.handlers.clone();
+        let server = self.shared.facts().info.clone();
+        let asked = id.clone();
+        let thought =
+            self.thinking.spawn(async move { (asked, handlers.answer(server, &method, &params).await) });
+        self.questions.insert(id, thought);
+        self.shared.questions.fetch_add(1, Ordering::Relaxed);
+    }
+}

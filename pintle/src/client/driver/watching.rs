@@ -1,0 +1,247 @@
+use std::{collections::BTreeSet, time::Duration};
+
+use pintle_proto::client::{End, Extras, Outcome, SendError};
+use pintle_types::{
+    ErrorCode, RawObject, RequestId,
+    schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
+};
+use tokio::time::Instant;
+
+use super::{Driver, Failure, Waiting, command::Watch};
+use crate::{Ended, client::mailbox::Post};
+
+/// What this side wants to be told of, and how far it has got with that.
+///
+/// In a session the lists are told of without being asked, and each resource is subscribed to. Else there is one
+/// request that stays open; when the wishes change, the next one is opened before the last is given up.
+#[derive(Debug)]
+pub(super) struct Watching {
+    lists: bool,
+    uris: BTreeSet<String>,
+    /// The request that is open.
+    live: Option<RequestId>,
+    /// The request that will be, when the server has acknowledged it.
+    opening: Option<RequestId>,
+    /// Who waits for that, and the resource that they wish for.
+    waiters: Vec<(Option<String>, Post)>,
+    failures: u32,
+    /// When to try again.
+    pub(super) retry: Option<Instant>,
+}
+
+impl Watching {
+    pub(super) fn new(lists: bool) -> Self {
+        Self {
+            lists,
+            uris: BTreeSet::new(),
+            live: None,
+            opening: None,
+            waiters: Vec::new(),
+            failures: 0,
+            retry: None,
+        }
+    }
+
+    /// The connection is gone; the wishes stay.
+    pub(super) fn lose(&mut self, ended: &Ended) {
+        self.live = None;
+        self.opening = None;
+        self.retry = None;
+        for (_, post) in self.waiters.drain(..) {
+            post.end(Err(Failure::Closed(ended.clone())), 0);
+        }
+    }
+
+    fn filter(&self, can: Option<&ServerCapabilities>) -> SubscriptionFilter {
+        let offered =
+            |change: Option<bool>| (self.lists && (can.is_none() || change == Some(true))).then_some(true);
+        let mut filter = SubscriptionFilter::new();
+        filter.tools_list_changed =
+            offered(can.and_then(|can| can.tools.as_ref()).and_then(|tools| tools.list_changed));
+        filter.prompts_list_changed =
+            offered(can.and_then(|can| can.prompts.as_ref()).and_then(|prompts| prompts.list_changed));
+        filter.resources_list_changed =
+            offered(can.and_then(|can| can.resources.as_ref()).and_then(|resources| resources.list_changed));
+        filter.resource_subscriptions = (!self.uris.is_empty()).then(|| self.uris.iter().cloned().collect());
+        filter
+    }
+}
+
+impl Driver {
+    pub(super) fn change_watch(&mut self, watch: Watch, post: Post) {
+        let most = self.shared.settings.limits.watched;
+        self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
+        let uri = match watch {
+            Watch::Lists if self.watching.lists => return done(post),
+            Watch::Lists => {
+                self.watching.lists = true;
+                None
+            }
+            Watch::Resource(uri) => {
+                if self.watching.uris.len() >= most && !self.watching.uris.contains(&uri) {
+                    let said = format!("{most} resources are watched already: raise the limit `watched`");
+                    return post.end(Err(Failure::Refused(said)), 0);
+                }
+                self.watching.uris.insert(uri.clone());
+                Some(uri)
+            }
+            Watch::NotResource(uri) => {
+                self.watching.uris.remove(&uri);
+                return self.unwatch(uri, post);
+            }
+        };
+        match self.listen() {
+            Ok(true) => self.watching.waiters.push((uri, post)),
+            Ok(false) => done(post),
+            Err(SendError::Unavailable { .. }) => self.subscribe("resources/subscribe", uri, post),
+            Err(error) => post.end(Err(Failure::Unsent(error)), 0),
+        }
+    }
+
+    fn unwatch(&mut self, uri: String, post: Post) {
+        if self.watching.live.is_none() && self.watching.opening.is_none() {
+            return self.subscribe("resources/unsubscribe", Some(uri), post);
+        }
+        match self.listen() {
+            Ok(true) => self.watching.waiters.push((None, post)),
+            Ok(false) => {
+                self.stop_listening();
+                done(post);
+            }
+            Err(error) => post.end(Err(Failure::Unsent(error)), 0),
+        }
+    }
+
+    /// In a session: by a request for each resource; the lists are told of anyway.
+    fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: Post) {
+        let Some(uri) = uri else { return done(post) };
+        let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
+        match self.engine.request(method, params, &Extras::default()) {
+            Ok(request) => self.send_request(request, Waiting::Subscriber(post, uri)),
+            Err(error) => {
+                self.forget(&uri);
+                post.end(Err(Failure::Unsent(error)), 0);
+            }
+        }
+    }
+
+    /// It cannot be had: nobody asks for it again.
+    pub(super) fn forget(&mut self, uri: &str) {
+        self.watching.uris.remove(uri);
+    }
+
+    /// After the connection was opened: everything that was wished for before.
+    pub(super) fn watch_again(&mut self) {
+        if self.listen().is_err() {
+            for uri in self.watching.uris.clone() {
+                let params = RawObject::from_serialize(&SubscribeParams::new(uri)).unwrap_or_default();
+                // It was possible before.
+                let _ = self.send_quietly("resources/subscribe", params);
+            }
+        }
+    }
+
+    /// Tries once more.
+    pub(super) fn watch(&mut self) {
+        // It was possible before.
+        let _ = self.listen();
+    }
+
+    /// Asks for all that is wished for, in one request that stays open. Says whether there is anything to wait for.
+    fn listen(&mut self) -> Result<bool, SendError> {
+        let facts = self.shared.facts();
+        let filter = self.watching.filter(facts.capabilities.as_ref());
+        if filter == SubscriptionFilter::new() {
+            return Ok(false);
+        }
+        let params = SubscriptionsListenParams::new(filter);
+        let params = RawObject::from_serialize(&params).unwrap_or_default();
+        let request = self.engine.request("subscriptions/listen", params, &Extras::default())?;
+        self.watching.retry = None;
+        if let Some(overtaken) = self.watching.opening.replace(request.id.clone()) {
+            self.stop(&overtaken);
+        }
+        self.send(&pintle_types::Message::Request(request));
+        Ok(true)
+    }
+
+    fn stop_listening(&mut self) {
+        for id in [self.watching.live.take(), self.watching.opening.take()].into_iter().flatten() {
+            self.stop(&id);
+        }
+    }
+
+    fn stop(&mut self, id: &RequestId) {
+        if let Some(notification) = self.engine.cancel(id, Some("no longer wanted")) {
+            self.send_notification(notification);
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, subscription: &RequestId, granted: &RawObject) {
+        if self.watching.opening.as_ref() != Some(subscription) {
+            return;
+        }
+        self.watching.failures = 0;
+        self.watching.opening = None;
+        if let Some(last) = self.watching.live.replace(subscription.clone()) {
+            self.stop(&last);
+        }
+        let granted: Vec<String> =
+            granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
+        for (uri, post) in std::mem::take(&mut self.watching.waiters) {
+            match uri {
+                Some(uri) if !granted.contains(&uri) => {
+                    self.watching.uris.remove(&uri);
+                    let said = format!("the server does not tell of changes of `{uri}`");
+                    post.end(Err(Failure::Refused(said)), 0);
+                }
+                _ => done(post),
+            }
+        }
+    }
+
+    pub(super) fn listening_ended(&mut self, subscription: &RequestId, end: End) {
+        const MOST: Duration = Duration::from_secs(60);
+        let opening = self.watching.opening.as_ref() == Some(subscription);
+        if !opening && self.watching.live.as_ref() != Some(subscription) {
+            return;
+        }
+        if opening {
+            self.watching.opening = None;
+        } else {
+            self.watching.live = None;
+        }
+        let refused = match end {
+            End::Error(error) => Some(error),
+            _ => None,
+        };
+        if opening {
+            for (uri, post) in std::mem::take(&mut self.watching.waiters) {
+                if let Some(uri) = &uri {
+                    self.watching.uris.remove(uri);
+                }
+                post.end(
+                    match &refused {
+                        Some(error) => Ok(Outcome::Error(error.clone())),
+                        None => Err(Failure::Refused("the server ended the subscription at once".into())),
+                    },
+                    0,
+                );
+            }
+        }
+        // A server that has no such method, or cannot read the wish, will not have changed its mind in a minute.
+        let hopeless = refused.is_some_and(|error| {
+            [ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_PARAMS].contains(&error.code)
+        });
+        if hopeless || self.watching.opening.is_some() || (self.watching.live.is_some() && opening) {
+            return;
+        }
+        let wait = Duration::from_secs(1) * 2u32.saturating_pow(self.watching.failures.min(6));
+        self.watching.failures += 1;
+        self.watching.retry = Some(Instant::now() + wait.min(MOST));
+    }
+}
+
+fn done(post: Post) {
+    post.end(Ok(Outcome::Complete(RawObject::empty())), 0);
+}

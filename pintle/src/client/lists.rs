@@ -1,0 +1,274 @@
+use std::{collections::HashSet, collections::VecDeque, marker::PhantomData};
+
+use pintle_types::{
+    ErrorCode, RawObject,
+    method::{ListPrompts, ListResourceTemplates, ListResources, ListTools, Method},
+    schema::{
+        ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        Prompt, Resource, ResourceTemplate, Tool,
+    },
+};
+
+use super::{
+    call::{decode, params},
+    connection::Connection,
+    exchange::Options,
+};
+use crate::{Error, Result};
+
+/// How many pages a list may have. A server that goes on for longer goes on for ever.
+const MOST_PAGES: usize = 10_000;
+
+/// A list that comes in pages, item by item; the next page is fetched when it is needed.
+///
+/// ```no_run
+/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// let mut tools = server.tools_stream();
+/// while let Some(tool) = tools.next().await? {
+///     println!("{}", tool.name);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Items<L: List> {
+    connection: Connection,
+    /// What was fetched and not taken yet.
+    ready: VecDeque<L::Item>,
+    cursor: Cursor,
+    /// Cursors that were used, so that a server that goes in circles is noticed.
+    used: HashSet<String>,
+    list: PhantomData<fn() -> L>,
+}
+
+#[derive(Debug)]
+enum Cursor {
+    First,
+    Next(String),
+    End,
+}
+
+/// One of the protocol's four lists.
+pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
+    /// What is listed.
+    type Item: Send + std::fmt::Debug;
+    /// The items of a page, and what to ask the next one with.
+    #[doc(hidden)]
+    fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
+    #[doc(hidden)]
+    fn learn(_connection: &Connection, _page: &Self::Result, _first: bool) {}
+}
+
+impl List for ListTools {
+    type Item = Tool;
+    fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
+        (page.tools, page.next_cursor)
+    }
+    fn learn(connection: &Connection, page: &ListToolsResult, first: bool) {
+        connection.shared().learn(&page.tools, first);
+    }
+}
+
+impl List for ListResources {
+    type Item = Resource;
+    fn open(page: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
+        (page.resources, page.next_cursor)
+    }
+}
+
+impl List for ListResourceTemplates {
+    type Item = ResourceTemplate;
+    fn open(page: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
+        (page.resource_templates, page.next_cursor)
+    }
+}
+
+impl List for ListPrompts {
+    type Item = Prompt;
+    fn open(page: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
+        (page.prompts, page.next_cursor)
+    }
+}
+
+impl<L: List> Items<L> {
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            ready: VecDeque::new(),
+            cursor: Cursor::First,
+            used: HashSet::new(),
+            list: PhantomData,
+        }
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The next page could not be had. Asking again tries again.
+    pub async fn next(&mut self) -> Result<Option<L::Item>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(Some(item));
+            }
+            match self.next_page().await? {
+                Some(page) => self.ready.extend(page),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The items of the next page, however many; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// It could not be had. Asking again tries again.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<L::Item>>> {
+        let cursor = match &self.cursor {
+            Cursor::First => None,
+            Cursor::Next(cursor) => Some(cursor.clone()),
+            Cursor::End => return Ok(None),
+        };
+        let (items, next) = L::open(self.connection.page::<L>(cursor).await?);
+        self.cursor = match next {
+            None => Cursor::End,
+            Some(next) if self.used.len() >= MOST_PAGES || !self.used.insert(next.clone()) => {
+                self.cursor = Cursor::End;
+                return Err(Error::Decode(format!(
+                    "`{}` never ends: its pages go in circles, or are more than {MOST_PAGES}",
+                    L::NAME
+                )));
+            }
+            Some(next) => Cursor::Next(next),
+        };
+        Ok(Some(items))
+    }
+
+    async fn all(mut self) -> Result<Vec<L::Item>> {
+        let mut all = Vec::new();
+        let mut restarted = false;
+        loop {
+            match self.next_page().await {
+                Ok(Some(page)) => all.extend(page),
+                Ok(None) => return Ok(all),
+                // The list has changed under our hands: what we have of it is old.
+                Err(Error::Rpc(error))
+                    if error.code == ErrorCode::INVALID_PARAMS && !self.used.is_empty() && !restarted =>
+                {
+                    restarted = true;
+                    self.connection.shared().with_cache(|cache, _| cache.forget_all(L::NAME));
+                    self = Self::new(self.connection);
+                    all.clear();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// All tools, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// The server has no tools, or did not answer, or its pages never end.
+    pub async fn tools(&self) -> Result<Vec<Tool>> {
+        self.tools_stream().all().await
+    }
+
+    /// Tools one by one, page after page.
+    pub fn tools_stream(&self) -> Items<ListTools> {
+        Items::new(self.clone())
+    }
+
+    /// One page of tools: the first, or the one that a cursor of the page before leads to.
+    ///
+    /// # Errors
+    ///
+    /// The cursor is not valid (any more), or the server did not answer.
+    pub async fn tools_page(&self, cursor: Option<String>) -> Result<ListToolsResult> {
+        self.page::<ListTools>(cursor).await
+    }
+
+    /// All resources, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn resources(&self) -> Result<Vec<Resource>> {
+        self.resources_stream().all().await
+    }
+
+    /// Resources one by one, page after page.
+    pub fn resources_stream(&self) -> Items<ListResources> {
+        Items::new(self.clone())
+    }
+
+    /// One page of resources.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn resources_page(&self, cursor: Option<String>) -> Result<ListResourcesResult> {
+        self.page::<ListResources>(cursor).await
+    }
+
+    /// All resource templates, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>> {
+        self.resource_templates_stream().all().await
+    }
+
+    /// Resource templates one by one, page after page.
+    pub fn resource_templates_stream(&self) -> Items<ListResourceTemplates> {
+        Items::new(self.clone())
+    }
+
+    /// One page of resource templates.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn resource_templates_page(
+        &self,
+        cursor: Option<String>,
+    ) -> Result<ListResourceTemplatesResult> {
+        self.page::<ListResourceTemplates>(cursor).await
+    }
+
+    /// All prompts, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn prompts(&self) -> Result<Vec<Prompt>> {
+        self.prompts_stream().all().await
+    }
+
+    /// Prompts one by one, page after page.
+    pub fn prompts_stream(&self) -> Items<ListPrompts> {
+        Items::new(self.clone())
+    }
+
+    /// One page of prompts.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn prompts_page(&self, cursor: Option<String>) -> Result<ListPromptsResult> {
+        self.page::<ListPrompts>(cursor).await
+    }
+
+    async fn page<L: List>(&self, cursor: Option<String>) -> Result<L::Result> {
+        let first = cursor.is_none();
+        let mut asked = ListParams::new();
+        asked.cursor = cursor;
+        let asked = if first { RawObject::empty() } else { params(&asked)? };
+        let result = self.request(L::NAME.into(), asked, &mut Options::of(self)).await?;
+        let page = decode(L::NAME, &result)?;
+        L::learn(self, &page, first);
+        Ok(page)
+    }
+}

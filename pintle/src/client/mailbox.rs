@@ -1,0 +1,176 @@
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use pintle_proto::client::{Outcome, SendError};
+use pintle_types::RawObject;
+
+use super::shared::Shared;
+use crate::Ended;
+
+/// How much progress of one call may wait for the caller to look: what is older is dropped first.
+const MOST_PROGRESS: usize = 64;
+
+/// What a call is told, in the order in which it happened.
+#[derive(Debug)]
+pub(super) enum Letter {
+    /// It goes on.
+    Progress(RawObject),
+    /// It has ended. The number says which callbacks of the connection came before.
+    End(Result<Outcome, Failure>, u64),
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It was not sent.
+    Unsent(SendError),
+    /// The connection ended.
+    Closed(Ended),
+    /// It is more than this side's limits, or the server's kindness, allow.
+    Refused(String),
+}
+
+/// Where the driver puts what concerns one call. Dropped without an end, it says that the connection is gone.
+#[derive(Debug)]
+pub(super) struct Post {
+    mailbox: Arc<Mailbox>,
+    pub(super) ticket: u64,
+}
+
+/// Where the caller takes it from. Dropped before the end, it tells the driver to give up.
+#[derive(Debug)]
+pub(super) struct Pending {
+    mailbox: Arc<Mailbox>,
+    shared: Arc<Shared>,
+    ticket: u64,
+    reason: &'static str,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Mailbox(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    progress: VecDeque<RawObject>,
+    dropped: u64,
+    end: Option<(Result<Outcome, Failure>, u64)>,
+    /// Nothing more will be put in.
+    closed: bool,
+    /// Nobody will look.
+    abandoned: bool,
+    waker: Option<Waker>,
+}
+
+/// A mailbox for one call.
+pub(super) fn mailbox(shared: &Arc<Shared>) -> (Post, Pending) {
+    let mailbox = Arc::<Mailbox>::default();
+    let ticket = shared.ticket();
+    let post = Post { mailbox: mailbox.clone(), ticket };
+    (post, Pending { mailbox, shared: shared.clone(), ticket, reason: "no longer wanted", ended: false })
+}
+
+impl Post {
+    pub(super) fn progress(&self, params: RawObject) {
+        let mut inside = self.mailbox.lock();
+        if inside.progress.len() >= MOST_PROGRESS {
+            inside.progress.pop_front();
+            inside.dropped += 1;
+        }
+        inside.progress.push_back(params);
+        inside.wake();
+    }
+
+    pub(super) fn end(self, end: Result<Outcome, Failure>, notices: u64) {
+        let mut inside = self.mailbox.lock();
+        inside.end = Some((end, notices));
+        // Dropping `self` wakes the caller.
+    }
+
+    /// Whether the caller has gone already.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.mailbox.lock().abandoned
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let mut inside = self.mailbox.lock();
+        inside.closed = true;
+        inside.wake();
+    }
+}
+
+impl Pending {
+    /// The next thing that happened. After the end there is nothing.
+    pub(super) async fn next(&mut self) -> Letter {
+        let letter = poll_fn(|cx| self.mailbox.poll_next(cx)).await;
+        match letter {
+            Some(letter) => {
+                self.ended |= matches!(letter, Letter::End(..));
+                letter
+            }
+            None => {
+                self.ended = true;
+                Letter::End(Err(Failure::Closed(self.shared.how_ended())), 0)
+            }
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// How much progress was dropped because the caller did not look in time.
+    pub(super) fn dropped(&self) -> u64 {
+        self.mailbox.lock().dropped
+    }
+
+    /// What the server is told when this is dropped now.
+    pub(super) fn because(&mut self, reason: &'static str) {
+        self.reason = reason;
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.mailbox.lock().abandoned = true;
+            self.shared.signals.give_up(self.ticket, self.reason);
+        }
+    }
+}
+
+impl Mailbox {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Letter>> {
+        let mut inside = self.lock();
+        if let Some(params) = inside.progress.pop_front() {
+            return Poll::Ready(Some(Letter::Progress(params)));
+        }
+        if let Some((end, notices)) = inside.end.take() {
+            return Poll::Ready(Some(Letter::End(end, notices)));
+        }
+        if inside.closed {
+            return Poll::Ready(None);
+        }
+        match &mut inside.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inside {
+    fn wake(&mut self) {
+        self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,124 @@
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_proto::client::Change;
+use pintle_types::schema::LoggingMessageParams;
+use tokio::sync::{Notify, watch};
+
+use super::settings::Settings;
+
+/// How much may wait for slow callbacks: what is older is dropped first.
+const MOST: usize = 1024;
+/// How long a call's result waits for callbacks that came before it. One that takes longer has lost its turn.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the callbacks of a connection are called with.
+#[derive(Debug)]
+pub(super) enum Notice {
+    Log(Box<LoggingMessageParams>),
+    Noise(Box<str>),
+    Change(Change),
+}
+
+/// The callbacks of a connection: called one after the other, in a task of their own.
+///
+/// A slow one makes the others wait, never the connection.
+#[derive(Debug)]
+pub(super) struct Notices {
+    queue: Mutex<Queue>,
+    filled: Notify,
+    /// How many have been handled.
+    done: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Notice>,
+    /// How many have ever been put in.
+    pushed: u64,
+    closed: bool,
+}
+
+impl Notices {
+    /// Starts the task, if there is anything to call.
+    pub(super) fn start(settings: &Arc<Settings>) -> Option<Arc<Self>> {
+        if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
+            return None;
+        }
+        let notices =
+            Arc::new(Self { queue: Mutex::default(), filled: Notify::new(), done: watch::Sender::new(0) });
+        tokio::spawn(Self::run(notices.clone(), settings.clone()));
+        Some(notices)
+    }
+
+    pub(super) fn push(&self, notice: Notice) {
+        let mut queue = self.lock();
+        if queue.waiting.len() >= MOST {
+            queue.waiting.pop_front();
+            tracing::debug!("callbacks are too slow: the oldest message is dropped");
+        }
+        queue.waiting.push_back(notice);
+        queue.pushed += 1;
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// How many there have been so far.
+    pub(super) fn count(&self) -> u64 {
+        self.lock().pushed
+    }
+
+    /// Waits until the first so many are handled.
+    pub(super) async fn reached(&self, count: u64) {
+        let mut done = self.done.subscribe();
+        // Neither a callback that hangs nor one that has ended for good may keep a result back.
+        let _ = tokio::time::timeout(PATIENCE, done.wait_for(|done| *done >= count)).await;
+    }
+
+    /// No more will come.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    async fn run(self: Arc<Self>, settings: Arc<Settings>) {
+        loop {
+            let (next, done) = {
+                let mut queue = self.lock();
+                let next = queue.waiting.pop_front();
+                if next.is_none() && queue.closed {
+                    return;
+                }
+                (next, queue.pushed - queue.waiting.len() as u64)
+            };
+            match next {
+                Some(notice) => {
+                    call(&settings, notice);
+                    self.done.send_replace(done);
+                    // Callbacks do not wait, so that this is where others get their turn.
+                    tokio::task::yield_now().await;
+                }
+                None => self.filled.notified().await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn call(settings: &Settings, notice: Notice) {
+    let called = catch_unwind(AssertUnwindSafe(|| match notice {
+        Notice::Log(message) => settings.on_log.iter().for_each(|call| call((*message).clone())),
+        Notice::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
+        Notice::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
+    }));
+    if called.is_err() {
+        tracing::error!("a callback panicked");
+    }
+}

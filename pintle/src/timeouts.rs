@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+#[cfg(feature = "client")]
+use tokio::time::Instant;
+
+/// How long to wait for anything.
+///
+/// ```
+/// use std::time::Duration;
+/// use pintle::Timeouts;
+///
+/// let mut timeouts = Timeouts::default();
+/// timeouts.call = Duration::from_secs(120);
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// For the answer to one request of ours. 30 seconds.
+    ///
+    /// Each round of a call that the server interrupts with questions has this long; the time that it takes to answer
+    /// them does not count.
+    pub call: Duration,
+    /// For a request whose time progress extends, all in all. 10 minutes.
+    pub call_max: Duration,
+    /// Whether progress starts a call's time anew. No: a call may ask for it.
+    pub progress_extends: bool,
+    /// For the answer to the first question of an opening, which old servers may ignore. 3 seconds.
+    pub probe: Duration,
+    /// For the answer to a handshake: starting may take a while. 15 seconds.
+    pub initialize: Duration,
+    /// For writing what is left, and for the other side to go, when a connection is closed. 5 seconds.
+    pub shutdown: Duration,
+    /// After how long without any message the other side is asked for a sign of life; not at all by default. After
+    /// three such times without an answer the connection is closed.
+    pub keepalive: Option<Duration>,
+    /// For how long a session over HTTP may be idle before it is forgotten. 30 minutes.
+    pub idle_session: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            call: Duration::from_secs(30),
+            call_max: Duration::from_secs(600),
+            progress_extends: false,
+            probe: Duration::from_secs(3),
+            initialize: Duration::from_secs(15),
+            shutdown: Duration::from_secs(5),
+            keepalive: None,
+            idle_session: Duration::from_secs(1800),
+        }
+    }
+}
+
+/// So long after a moment; the largest durations mean "never" and are cut to a century.
+#[cfg(feature = "client")]
+pub(crate) fn after(moment: Instant, duration: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    moment + duration.min(CENTURY)
+}
