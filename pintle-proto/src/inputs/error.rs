@@ -47,6 +47,11 @@ pub enum AskError {
         /// How many that is.
         most: usize,
     },
+    /// The method is none of those whose handlers may ask.
+    NotHere {
+        /// The method.
+        method: String,
+    },
     /// The call has ended; nobody is left to be asked.
     CallOver,
 }
@@ -72,6 +77,10 @@ impl fmt::Display for AskError {
             Self::TooMany { most } => {
                 write!(f, "the call asked {most} times already: raise the limit or ask less")
             }
+            Self::NotHere { method } => write!(
+                f,
+                "a handler of `{method}` cannot ask: only those of `tools/call`, `prompts/get` and `resources/read` can"
+            ),
             Self::CallOver => f.write_str("the call is over: ask before it ends"),
         }
     }

@@ -206,6 +206,11 @@ impl Call {
 
     /// Asks the client something. `key` names the question in every round of the call.
     pub fn ask(&self, service: &Service, key: &str, question: &Question) -> Result<Ask, AskError> {
+        // No other call can be made again with an answer in it (MRTR-1); in a session it is the same, so that a
+        // handler does not work for old clients only.
+        if !matches!(self.method(), "tools/call" | "prompts/get" | "resources/read") {
+            return Err(AskError::NotHere { method: self.method().to_owned() });
+        }
         self.0.inputs.ask(key, question, &self.0.peer, service.bounds())
     }
 

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use pintle_types::{JsonObject, schema::CallToolResult};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use crate::{Error, Result};
 
 /// Checks what a tool returned against the schema that its server listed for it.
 ///
-/// The client's own check looks at the structure only; give it a JSON Schema validator with
-/// [`Client::output_check`](super::Client::output_check).
+/// The client's own check is by JSON Schema if the feature `validation` is on; without it, it looks at the structure
+/// only. [`Client::output_check`](super::Client::output_check) puts another in its place.
 pub trait OutputCheck: Send + Sync + 'static {
     /// Says what is wrong with `content`, if anything.
     ///
@@ -24,8 +24,52 @@ impl<F: Fn(&JsonObject, &Value) -> Result<(), String> + Send + Sync + 'static> O
     }
 }
 
+/// The check that a client begins with.
+pub(super) fn usual() -> Arc<dyn OutputCheck> {
+    #[cfg(feature = "validation")]
+    if true {
+        return Arc::new(Validator::default());
+    }
+    Arc::new(Structure)
+}
+
+/// Checks by JSON Schema. Schemas are compiled once; a server that keeps inventing new ones is read anew each time.
+#[cfg(feature = "validation")]
+#[derive(Default)]
+struct Validator(std::sync::Mutex<std::collections::HashMap<String, crate::schema::Schema>>);
+
+/// Schemas that are kept compiled.
+#[cfg(feature = "validation")]
+const KEPT: usize = 256;
+
+#[cfg(feature = "validation")]
+impl OutputCheck for Validator {
+    fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String> {
+        use crate::schema::{Schema, SchemaError, faults_text};
+        let key = serde_json::to_string(schema).unwrap_or_default();
+        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = lock().get(&key).cloned();
+        let compiled = match known {
+            Some(compiled) => compiled,
+            None => match Schema::compile(&Value::Object(schema.clone())) {
+                Ok(compiled) => {
+                    let mut kept = lock();
+                    if kept.len() < KEPT {
+                        kept.insert(key, compiled.clone());
+                    }
+                    compiled
+                }
+                // A legal pattern that only a slower engine could run: what else the schema says is not lost.
+                Err(SchemaError::Pattern { .. }) => return Structure.check(schema, content),
+                Err(error) => return Err(format!("its output schema cannot be used: {error}")),
+            },
+        };
+        compiled.check(content).map_err(|faults| faults_text(&faults))
+    }
+}
+
 /// Whether an object is an object, and has the members that it must have.
-pub(super) struct Structure;
+struct Structure;
 
 impl OutputCheck for Structure {
     fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String> {

@@ -14,7 +14,7 @@ use pintle_types::{
 
 use super::{
     handlers::Handlers,
-    output::{OutputCheck, Structure},
+    output::{self, OutputCheck},
     policy::PolicyHook,
 };
 use crate::{Error, Result, Timeouts};
@@ -57,7 +57,7 @@ impl Settings {
             info,
             handlers: Handlers::default(),
             policy: None,
-            output: Arc::new(Structure),
+            output: output::usual(),
             on_log: None,
             on_noise: None,
             on_change: None,
