@@ -16,16 +16,23 @@ pub(super) trait Route: Sized {
     /// What its clients are told.
     const CHANGE: Change;
 
+    /// Makes ready what is made once, when it is added. What is wrong with it becomes a fault.
+    fn prepare(&mut self);
     fn key(&self) -> &str;
     fn faults(&self) -> &[String];
     fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
 }
 
 macro_rules! impl_route {
-    ($route:ident, $kind:literal, $change:ident, $shelf:ident, $($key:ident).+) => {
+    ($route:ident, $kind:literal, $change:ident, $shelf:ident, $prepare:expr, $($key:ident).+) => {
         impl Route for $route {
             const KIND: &'static str = $kind;
             const CHANGE: Change = Change::$change;
+
+            fn prepare(&mut self) {
+                let prepare: fn(&mut Self) = $prepare;
+                prepare(self);
+            }
 
             fn key(&self) -> &str {
                 &self.$($key).+
@@ -42,10 +49,10 @@ macro_rules! impl_route {
     };
 }
 
-impl_route!(ToolRoute, "tool", Tools, tools, tool.name);
-impl_route!(PromptRoute, "prompt", Prompts, prompts, prompt.name);
-impl_route!(ResourceRoute, "resource", Resources, resources, resource.uri);
-impl_route!(TemplateRoute, "resource template", Resources, templates, described.uri_template);
+impl_route!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare_check, tool.name);
+impl_route!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
+impl_route!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
+impl_route!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
 
 /// A server that runs may be changed by anybody who has a clone of it.
 impl Server {
@@ -176,7 +183,8 @@ impl Server {
 
 /// All of them, if nothing is wrong with any and no two are named alike.
 fn sound<R: Route>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
-    let routes: Vec<R> = routes.into_iter().collect();
+    let mut routes: Vec<R> = routes.into_iter().collect();
+    routes.iter_mut().for_each(R::prepare);
     let mut seen = HashSet::new();
     for route in &routes {
         if let Some(fault) = route.faults().first() {

@@ -1,4 +1,5 @@
-mod hearing;
+mod ending;
+mod telling;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -8,7 +9,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
-    time::{Instant, Sleep, sleep},
+    time::Sleep,
 };
 
 use super::{
@@ -30,7 +30,7 @@ use super::{
     dispatch::{self, Start},
     ears::Ear,
     hooks::Visit,
-    keepalive::{Keepalive, Silence},
+    keepalive::Keepalive,
     port::{Port, ROOM, Reply, Said},
     questions::Questions,
     queue::Queue,
@@ -504,69 +504,6 @@ impl Connection {
         let line = self.engine.cancelled(&call);
         line.into_iter().for_each(|line| self.send(line.into()));
         self.over(&call);
-    }
-
-    /// Ready when the other side is gone.
-    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(keepalive) = &mut self.keepalive {
-            match keepalive.poll(cx) {
-                Poll::Pending => break,
-                Poll::Ready(Silence::Dead) => return Poll::Ready(()),
-                Poll::Ready(Silence::Ask) => {
-                    if let Some((_, line)) = self.engine.ping() {
-                        keepalive.asked();
-                        self.send(line.into());
-                        cx.waker().wake_by_ref();
-                    }
-                }
-            }
-        }
-        Poll::Pending
-    }
-
-    fn poll_stop(&mut self, cx: &mut Context<'_>) {
-        let Some(grace) = self.stop.asked(cx) else { return };
-        match &mut self.closing {
-            None => self.close_within(Ended::Stopped, grace),
-            Some((_, sleep)) => {
-                let sooner = Instant::now().checked_add(grace).filter(|end| *end < sleep.deadline());
-                sooner.into_iter().for_each(|end| sleep.as_mut().reset(end));
-            }
-        }
-        cx.waker().wake_by_ref();
-    }
-
-    fn close(&mut self, ended: Ended) {
-        self.close_within(ended, Stop::GRACE);
-    }
-
-    /// Reads no more. What runs may come to its end, but not what waits for an answer of the other side.
-    fn close_within(&mut self, ended: Ended, grace: Duration) {
-        self.closing = Some((ended, Box::pin(sleep(grace))));
-        let ids = self.questions.all();
-        // One who has hung up cancels its own questions.
-        if ended == Ended::Stopped {
-            self.take_back(&ids);
-        }
-        let state = self.server.state();
-        for (_, (call, _)) in std::mem::take(&mut self.listens) {
-            for line in self.engine.unlisten(&state.service, &call, now()) {
-                self.send(line.into());
-            }
-        }
-    }
-
-    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
-        let Some((ended, sleep)) = &mut self.closing else { return Poll::Pending };
-        let idle = self.tasks.is_empty()
-            && self.running.is_empty()
-            && self.queue.is_empty()
-            && self.notices.waiting.is_empty()
-            && self.unwritten == 0;
-        if idle || sleep.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(*ended));
-        }
-        Poll::Pending
     }
 }
 

@@ -75,9 +75,17 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, Entry::Tool(&route.tool))) {
-        Some(route) => Ok(route.next.go(cx.clone())),
+        Some(route) => {
+            route.check.before(arguments(cx)).map_err(Outcome::BadArguments)?;
+            Ok(route.next.go(cx.clone()))
+        }
         None => Err(unknown("tool", &name)),
     }
+}
+
+/// The arguments of a tool call, as text. None at all, and `null`, are an empty object.
+pub(crate) fn arguments(cx: &Cx) -> &str {
+    cx.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
 }
 
 fn prompt(cx: &Cx) -> Result<Handling, Outcome> {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, FromCall};
+use super::{Cx, FromCall, dispatch};
 
 /// A tool in the making: its handler's arguments and result say what it takes and gives.
 #[derive(Debug)]
@@ -98,9 +98,17 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let text = cx.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}");
+        let text = dispatch::arguments(cx);
         serde_json::from_str(text).map(Self).map_err(|error| {
-            Outcome::BadArguments(format!("the arguments do not fit: {error}; see the tool's input schema"))
+            // The schema finds better words: the place, what was expected, and perhaps what was meant.
+            let name = cx.params().decode_member::<String>("name").ok().flatten().unwrap_or_default();
+            let route = cx.state().catalogue.tools.get(&name);
+            let said = route.and_then(|route| route.check.explain(text));
+            Outcome::BadArguments(
+                said.unwrap_or_else(|| {
+                    format!("the arguments do not fit: {error}; see the tool's input schema")
+                }),
+            )
         })
     }
 }

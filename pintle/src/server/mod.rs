@@ -3,6 +3,7 @@
 mod caller;
 mod catalogue;
 mod changes;
+mod check;
 mod complete;
 mod completion;
 mod connection;

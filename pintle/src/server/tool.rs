@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use super::{
     Cx, Description, Form, Handler, Next,
+    check::Check,
     completion::{Completers, IntoValues},
     extract::Need,
     size::{self, Unprinted},
@@ -36,6 +37,10 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
+    /// Whether the input schema is that of the type that the handler takes.
+    pub(crate) typed: bool,
+    /// Made when the tool is added.
+    pub(crate) check: Check,
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
@@ -51,8 +56,10 @@ pub fn tool<M: 'static, H: Handler<M>>(name: impl Into<String>, handler: H) -> T
         })
     });
     let mut route = ToolRoute::new(name.into(), next);
+    let mut described = 0;
     let ToolRoute { tool, faults, needs, .. } = &mut route;
-    H::describe(&mut Description { tool, faults, needs, described: &mut 0 });
+    H::describe(&mut Description { tool, faults, needs, described: &mut described });
+    route.typed = described > 0;
     route
 }
 
@@ -91,6 +98,8 @@ impl ToolRoute {
             completers: Completers::default(),
             faults,
             needs: Vec::new(),
+            typed: false,
+            check: Check::default(),
         }
     }
 
@@ -114,6 +123,7 @@ impl ToolRoute {
         match schema {
             Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
                 self.tool.input_schema = schema;
+                self.typed = false;
             }
             _ => self.faults.push(format!(
                 "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
@@ -237,6 +247,14 @@ impl ToolRoute {
             ));
         }
         self
+    }
+
+    /// Compiles the input schema, once.
+    pub(super) fn prepare_check(&mut self) {
+        match Check::of(&self.tool, self.typed) {
+            Ok(check) => self.check = check,
+            Err(fault) => self.faults.push(fault),
+        }
     }
 
     fn annotations(&mut self) -> &mut ToolAnnotations {

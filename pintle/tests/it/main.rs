@@ -1,6 +1,7 @@
 //! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
 #![allow(
     missing_docs,
+    clippy::needless_pass_by_value,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "clippy's exemption for tests does not reach their helpers"

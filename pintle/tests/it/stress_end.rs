@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 fn server() -> Server {
     Server::new("s", "0")
         .tool(tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() }))
-        .tool(tool("stuck", || std::future::pending::<String>()))
+        .tool(tool("stuck", std::future::pending::<String>))
         .tool(tool("slow", || async {
             sleep(Duration::from_secs(1)).await;
             "slow"

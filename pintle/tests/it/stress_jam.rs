@@ -258,35 +258,62 @@ async fn what_another_task_still_says_never_follows_the_result() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_cancelled_call_said_and_nobody_has_read_yet_is_not_sent() {
-    let chatty = |cx: Cx| async move {
-        for n in 0..1000 {
-            cx.progress(f64::from(n), None).await;
-            tokio::task::yield_now().await;
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let chatty = move |cx: Cx| {
+        let gate = gate.clone();
+        async move {
+            cx.progress(0.0, None).await;
+            gate.notified().await;
+            for n in 1..50 {
+                cx.progress(f64::from(n), None).await;
+            }
+            std::future::pending::<String>().await
         }
-        "said"
     };
     let server = echo().tool(tool("chatty", chatty));
     let (mut pipe, _serving) = Pipe::open(&server, 4096);
-    pipe.say(call(1, "big", json!({}))).await;
-    settle().await;
-    // The output is full: the call waits in the queue, and begins when the result is read.
-    let mut message = call(2, "chatty", json!({}));
-    message["params"]["_meta"]["progressToken"] = 2.into();
+    let mut message = call(1, "chatty", json!({}));
+    message["params"]["_meta"]["progressToken"] = 1.into();
     pipe.say(message).await;
-    assert_eq!(pipe.hear().await["id"], 1);
-    pipe.say(call(3, "big", json!({}))).await;
+    assert_eq!(pipe.hear().await["params"]["progress"], 0.0);
+    pipe.say(call(2, "big", json!({}))).await;
     settle().await;
-    pipe.say(cancel(2)).await;
+    // The output is full: what is said now waits, and meanwhile nobody wants to know any more.
+    go.notify_one();
     settle().await;
-    pipe.say(json!({"jsonrpc": "2.0", "id": 4, "method": "ping"})).await;
-    let mut big = false;
-    loop {
+    pipe.say(cancel(1)).await;
+    pipe.say(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+    for id in [2, 3] {
         let line = pipe.hear().await;
-        match line["id"].as_u64() {
-            Some(3) => big = true,
-            Some(4) => break,
-            _ => assert!(!big, "{line} behind a result that was written before the cancellation was read"),
+        assert_eq!(line["id"], id, "{}", line["method"]);
+    }
+    pipe.say(json!({"jsonrpc": "2.0", "id": 4, "method": "ping"})).await;
+    assert_eq!(pipe.hear().await["id"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_said_comes_before_its_end_although_it_never_waited() {
+    let quick = |cx: Cx| async move {
+        for n in 0..3 {
+            cx.progress(f64::from(n), None).await;
         }
+        "done"
+    };
+    let server = Server::new("s", "0").tool(tool("quick", quick));
+    let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
+    for id in 1..4 {
+        let mut message = call(id, "quick", json!({}));
+        message["params"]["_meta"]["progressToken"] = id.into();
+        pipe.say(message).await;
+    }
+    for id in 1..4 {
+        for n in 0..3 {
+            let line = pipe.hear().await;
+            assert_eq!(line["params"]["progressToken"], id, "{line}");
+            assert_eq!(line["params"]["progress"], f64::from(n), "{line}");
+        }
+        assert_eq!(pipe.hear().await["id"], id);
     }
 }
 
@@ -316,44 +343,48 @@ async fn one_at_a_time_and_reading_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn nobody_jumps_the_queue() {
     let go = Arc::new(Notify::new());
-    let (gate, order) = (go.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
-    let noted = order.clone();
-    let wait = move |Arguments(arguments): Arguments| {
-        let (gate, noted) = (gate.clone(), noted.clone());
+    let gate = go.clone();
+    let wait = move || {
+        let gate = gate.clone();
         async move {
-            noted.lock().unwrap().push(arguments.as_str().to_owned());
             gate.notified().await;
-            ""
+            "waited"
         }
     };
-    let server = Server::new("s", "0").tool(tool("wait", wait)).concurrency(1);
-    let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
-    pipe.say(call(1, "wait", json!({"n": 1}))).await;
-    pipe.say(call(2, "wait", json!({"n": 2}))).await;
-    settle().await;
-    // The place becomes free and the next call comes in, both before the connection looks.
-    go.notify_one();
-    pipe.say(call(3, "wait", json!({"n": 3}))).await;
-    for id in [1, 2, 3] {
-        go.notify_one();
-        assert_eq!(pipe.hear().await["id"], id);
-        settle().await;
+    let server = echo().tool(tool("wait", wait)).concurrency(1);
+    let (mut pipe, _serving) = Pipe::open(&server, 1 << 20);
+    pipe.say(call(0, "wait", json!({}))).await;
+    for id in 1..200 {
+        pipe.say(call(id, "echo", json!({}))).await;
     }
-    assert_eq!(*order.lock().unwrap(), [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
+    settle().await;
+    // The place becomes free and one more call comes in, both before the connection looks.
+    go.notify_one();
+    pipe.say(call(200, "echo", json!({}))).await;
+    for id in 0..=200 {
+        assert_eq!(pipe.hear().await["id"], id);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_answered_although_one_of_it_is_cancelled() {
-    let stuck = || std::future::pending::<String>();
-    let server = echo().tool(tool("stuck", stuck));
+    let stuck = std::future::pending::<String>;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let count = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        std::future::ready("ran")
+    };
+    let server = echo().tool(tool("stuck", stuck)).tool(tool("count", count));
     for limit in [1, 100] {
         let server = server.clone().concurrency(limit);
         let (mut pipe, _serving) = Pipe::session(&server, 1 << 16, "2025-03-26", json!({})).await;
-        // Cancelled in the same batch, before and after what it cancels could end.
+        // Cancelled in the same batch: it need not even begin.
         let batch =
-            json!([session_call(1, "echo", json!({})), session_call(2, "echo", json!({})), cancel(1),]);
+            json!([session_call(1, "count", json!({})), session_call(2, "echo", json!({})), cancel(1),]);
         pipe.say(batch).await;
         assert_eq!(pipe.hear().await.as_array().map(Vec::len), Some(1));
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
         // Cancelled later, running or waiting.
         pipe.say(json!([
             session_call(3, "echo", json!({})),
@@ -383,8 +414,77 @@ async fn a_question_that_nobody_waits_for_is_taken_back() {
         Pipe::session(&server, 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
     let question = pipe.hear().await;
+    let asked = tokio::time::Instant::now();
     let taken_back = pipe.hear().await;
+    assert_eq!(asked.elapsed().as_secs(), 5, "when the handler gave up, not when it ended");
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
     assert_eq!(text(&pipe.hear().await), "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_writes_for_ever_and_never_reads_is_made_to_wait() {
+    use tokio::io::AsyncWriteExt;
+    let (pipe, _serving) = Pipe::open(&echo(), 64 << 10);
+    let Pipe { mut reader, mut writer } = pipe;
+    writer.write_all(format!("{}\n", call("big", "big", json!({}))).as_bytes()).await.unwrap();
+    settle().await;
+    let padding = "p".repeat(64 << 10);
+    let mut written = 0;
+    let write = async {
+        for id in 0.. {
+            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping", "params": {"p": padding}});
+            writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+            written = id + 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), write).await.is_err());
+    // As much as one large message, so that a peer that writes one before it reads is not stuck; no more.
+    let mebibytes = written * padding.len() / MIB;
+    assert!((15..20).contains(&mebibytes), "{mebibytes} MiB were taken");
+    assert!(within(reader.next_line()).await.unwrap().unwrap().len() > 10 * MIB);
+    for id in 0..written {
+        let line = within(reader.next_line()).await.unwrap().unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"], id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
+    use tokio::io::AsyncWriteExt;
+    let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let server = echo().on_notification("notifications/mine", move |notification, _| {
+        let (tx, gate) = (tx.clone(), gate.clone());
+        async move {
+            gate.notified().await;
+            gate.notify_one();
+            let params = notification.params.unwrap_or_default();
+            tx.send(params.decode_member::<usize>("n").unwrap().unwrap()).unwrap();
+        }
+    });
+    let (mut pipe, serving) = Pipe::open(&server, 4096);
+    let mut written = 0;
+    let write = async {
+        for n in 0..5000 {
+            let message = json!({"jsonrpc": "2.0", "method": "notifications/mine", "params": {"n": n}});
+            pipe.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            written = n + 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), write).await.is_err(), "it holds {written}");
+    go.notify_one();
+    // The rest of the line that was cut short is noise; the next message is whole again.
+    pipe.write("\n").await;
+    pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    while pipe.hear().await["id"] != 1 {}
+    pipe.hang_up().await;
+    within(serving.wait()).await.unwrap();
+    let mut order = Vec::new();
+    while let Ok(n) = heard.try_recv() {
+        order.push(n);
+    }
+    assert!(order.len() >= written, "{} of {written}", order.len());
+    assert!(order.iter().copied().eq(0..order.len()));
 }

@@ -26,14 +26,14 @@ fn server(alive: &Arc<()>) -> Server {
             let _alive = alive;
             let n: u64 = arguments.decode_member("n").unwrap().unwrap();
             for step in 0..n % 7 {
-                if n % 3 == 0 {
+                if n.is_multiple_of(3) {
                     tokio::time::sleep(Duration::from_millis(n % 5)).await;
                 } else {
                     tokio::task::yield_now().await;
                 }
                 cx.progress(step as f64, None).await;
             }
-            assert!(n % 13 != 0, "thirteen");
+            assert!(!n.is_multiple_of(13), "thirteen");
             format!("{n}")
         }
     };
@@ -95,7 +95,7 @@ async fn thousand(seed: u64) {
                 } else {
                     let n = line["id"].as_u64().unwrap_or_else(|| panic!("{line}"));
                     *answers.entry(n).or_default() += 1;
-                    if n % 13 == 0 {
+                    if n.is_multiple_of(13) {
                         assert_eq!(line["error"]["code"], -32603, "{line}");
                     } else {
                         assert_eq!(text(&line), n.to_string());

@@ -187,3 +187,16 @@ async fn a_server_whose_locks_are_poisoned_goes_on() {
     pipe.say(call(2, "new", json!({}))).await;
     assert_eq!(text(&pipe.hear().await), "new");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_that_panics_while_a_change_is_told_hides_it() {
+    let server = server();
+    let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["r://1"]}});
+    pipe.say(request(1, "subscriptions/listen", wanted)).await;
+    pipe.hear().await;
+    server.resource_updated("r://1");
+    settle().await;
+    pipe.say(call(2, "fine", json!({}))).await;
+    assert_eq!(text(&pipe.hear().await), "fine");
+}

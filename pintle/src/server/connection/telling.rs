@@ -1,6 +1,8 @@
-//! What a connection tells without being asked.
-
-use std::{collections::HashMap, task::Context};
+use std::{
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::Context,
+};
 
 use pintle_proto::{
     Peer,
@@ -8,13 +10,11 @@ use pintle_proto::{
 };
 use pintle_types::RawObject;
 
-use super::{
-    super::{Entry, Notice, Scope, ears::News},
-    Connection, FULL,
-};
+use super::{Connection, FULL};
+use crate::server::{Entry, Notice, Scope, ears::News};
 
 impl Connection {
-    /// Tells listeners what changed and what extensions have to say.
+    /// Tells whoever listens what has changed.
     pub(super) fn poll_changes(&mut self, cx: &mut Context<'_>) {
         let news = self.ear.take(cx);
         if !news.is_empty() {
@@ -64,7 +64,8 @@ impl Connection {
         let hides = |peer: &Peer, uri: &str| {
             let scope = Scope { peer, principal, extensions };
             let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
-            !state.catalogue.judge(uri, sees)
+            // A filter that panics hides: nothing of the author's may end the connection.
+            catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true)
         };
         for (call, listener) in self.listens.values_mut() {
             listener.withhold(|uri| hides(call.peer(), uri));
