@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 pub mod directory;
 mod error;
+#[cfg(feature = "validation")]
+pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
 mod tool_query;

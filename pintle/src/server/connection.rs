@@ -68,6 +68,8 @@ pub(crate) struct Connection {
     ear: Arc<Ear>,
     /// Whether some listener may have something to tell.
     untold: bool,
+    /// Whether extensions may have something to say.
+    noticed: bool,
     /// Bytes that were queued since the transport was last empty.
     unwritten: usize,
     /// Bytes that were read since too much was unwritten.
@@ -128,6 +130,7 @@ impl Connection {
             listens: HashMap::new(),
             ear: server.ears().join(),
             untold: false,
+            noticed: false,
             unwritten: 0,
             backlog: 0,
             stuck: false,

@@ -59,6 +59,7 @@ struct Telling {
     progress: Rate,
     /// The newest report that was held back.
     held: Option<Held>,
+    #[cfg(feature = "logging")]
     log: Rate,
     /// Log messages that nobody will read.
     lost: u64,

@@ -41,6 +41,8 @@ pub(crate) enum News {
     One(Change),
     /// Whatever is watched may have changed.
     EveryResource,
+    /// Extensions have something to say: see [`Ear::take_notice`].
+    Notices,
 }
 
 impl Ears {
@@ -81,7 +83,7 @@ impl Ear {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// The next notice of an extension. [`take`](Self::take) has to be called too, to be woken.
+    /// The next notice of an extension.
     pub(crate) fn take_notice(&self) -> Option<Arc<Notice>> {
         lock(&self.0).notices.pop_front()
     }
@@ -125,6 +127,9 @@ impl Ear {
         news.extend(
             std::mem::take(&mut heard.updated).into_iter().map(|uri| News::One(Change::Resource(uri))),
         );
+        if !heard.notices.is_empty() {
+            news.push(News::Notices);
+        }
         match &mut heard.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),

@@ -25,10 +25,12 @@ pub(crate) struct Client {
     /// Notifications that came while something else was awaited.
     heard: VecDeque<Value>,
     /// How questions are answered: method and params in, result out.
-    pub(crate) answer: Box<dyn FnMut(&str, &Value) -> Value + Send>,
+    pub(crate) answer: Box<Answering>,
     /// Questions that were asked.
     pub(crate) questions: usize,
 }
+
+type Answering = dyn FnMut(&str, &Value) -> Value + Send;
 
 /// Runs a scenario as a client of each of these revisions, each on a connection of its own.
 pub(crate) async fn each(

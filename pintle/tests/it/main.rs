@@ -12,11 +12,15 @@ mod eras;
 #[cfg(feature = "server")]
 mod raw;
 #[cfg(feature = "server")]
+mod server_ask;
+#[cfg(feature = "server")]
 mod server_both_eras;
 #[cfg(feature = "server")]
 mod server_catalogue;
 #[cfg(feature = "server")]
 mod server_completion;
+#[cfg(feature = "server")]
+mod server_custom;
 #[cfg(feature = "server")]
 mod server_elicit;
 #[cfg(feature = "server")]
@@ -25,6 +29,8 @@ mod server_extensions;
 mod server_filters;
 #[cfg(feature = "server")]
 mod server_hooks;
+#[cfg(feature = "server")]
+mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]

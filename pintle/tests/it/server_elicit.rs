@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::eras::{Client, R3, R4, WITH_FORMS, each};
 
 /// Where to.
+#[expect(dead_code, reason = "it is printed")]
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Trip {
     /// The town.
@@ -139,7 +140,7 @@ async fn a_type_that_is_no_form_is_found_when_the_server_starts_or_when_it_is_as
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its shape matters")]
     struct Deep {
-        inner: Option<Box<Deep>>,
+        inner: Option<Box<Self>>,
     }
     async fn ask(cx: Cx) -> Result<String, ToolError> {
         cx.elicit::<Deep>("deep", "?").await?;

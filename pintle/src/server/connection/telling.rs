@@ -19,19 +19,22 @@ impl Connection {
         let news = self.ear.take(cx);
         if !news.is_empty() {
             self.untold = true;
+            self.noticed |= news.iter().any(|news| matches!(news, News::Notices));
             for listener in listeners(&mut self.listens, &mut self.engine) {
                 for news in &news {
                     match news {
+                        News::Notices => {}
                         News::One(change) => drop(listener.note(change)),
                         News::EveryResource => listener.note_all(),
                     }
                 }
             }
         }
-        while self.unwritten < FULL
-            && let Some(notice) = self.ear.take_notice()
-        {
-            self.pass_on(&notice);
+        while self.noticed && self.unwritten < FULL {
+            match self.ear.take_notice() {
+                Some(notice) => self.pass_on(&notice),
+                None => self.noticed = false,
+            }
         }
         if !self.untold {
             return;

@@ -1,0 +1,213 @@
+//! The faults of `allOf`, `anyOf`, `oneOf`, `not` and `if`, and what they say about members.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Fault,
+    explain::{Found, Place, Walk, did_you_mean},
+    fault::MOST_FAULTS,
+    near::nearest,
+    words::{asked, either, shown},
+};
+
+type Members = Map<String, Value>;
+
+/// References and branches that are followed for names.
+const MOST_TURNS: usize = 16;
+
+impl<'a> Walk<'a> {
+    pub(super) fn look_at_alternatives(
+        &mut self,
+        schema: &'a Members,
+        value: &Value,
+        place: &mut Place,
+        found: &mut Found,
+    ) {
+        for each in branches(schema, "allOf") {
+            self.look(each, value, place, found);
+        }
+        if let Some(when) = schema.get("if") {
+            let follows = match self.fits(when, value, place) {
+                Some(true) => schema.get("then"),
+                Some(false) => schema.get("else"),
+                None => None,
+            };
+            if let Some(follows) = follows {
+                self.look(follows, value, place, found);
+            }
+        }
+        if let Some(not) = schema.get("not")
+            && self.fits(not, value, place) == Some(true)
+        {
+            let other = asked(self.local.meant(not));
+            found.add(|| Fault::wrong(&place.pointer, format!("something other than {other}"), shown(value)));
+        }
+        if schema.contains_key("anyOf") {
+            let any = branches(schema, "anyOf");
+            if any.iter().all(|branch| self.fits(branch, value, place) == Some(false)) {
+                self.look_at_branches(any, value, place, found);
+            }
+        }
+        if schema.contains_key("oneOf") {
+            self.look_at_one_of(branches(schema, "oneOf"), value, place, found);
+        }
+    }
+
+    fn look_at_one_of(&mut self, one: &'a [Value], value: &Value, place: &mut Place, found: &mut Found) {
+        let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, place)).collect();
+        let fitting: Vec<&Value> = one
+            .iter()
+            .zip(&verdicts)
+            .filter(|(_, fits)| **fits == Some(true))
+            .map(|(branch, _)| branch)
+            .collect();
+        if fitting.len() > 1 {
+            let names = fitting.into_iter().map(|branch| asked(self.local.meant(branch)));
+            let names = names.collect::<Vec<_>>().join(", ");
+            found.add(|| {
+                Fault::wrong(&place.pointer, format!("only one of: {names}"), shown(value))
+                    .with_hint(Some("it is more than one of these".to_owned()))
+            });
+        } else if verdicts.iter().all(|fits| *fits == Some(false)) {
+            self.look_at_branches(one, value, place, found);
+        }
+    }
+
+    /// No branch fits: tells the faults of the one that was meant, or else what the branches are.
+    fn look_at_branches(
+        &mut self,
+        branches: &'a [Value],
+        value: &Value,
+        place: &mut Place,
+        found: &mut Found,
+    ) {
+        let schemas: Vec<&'a Value> = branches.iter().map(|branch| self.local.meant(branch)).collect();
+        if let Some((name, tags)) = tagged(&schemas, value) {
+            let chosen = value.get(name).and_then(|tag| tags.iter().position(|each| *each == tag));
+            match (chosen.and_then(|at| branches.get(at)), value.get(name)) {
+                (Some(chosen), _) => self.look(chosen, value, place, found),
+                (None, Some(tag)) => found.add(|| {
+                    let known = tags.iter().filter_map(|tag| tag.as_str());
+                    let near = tag.as_str().and_then(|tag| nearest(tag, known));
+                    let expected = either(tags.iter().map(shown));
+                    Fault::wrong(&place.pointer_to(name), expected, shown(tag))
+                        .with_hint(near.map(|near| did_you_mean(&near.into())))
+                }),
+                (None, None) => {
+                    found.add(|| Fault::missing(place.pointer_to(name), either(tags.iter().map(shown))))
+                }
+            }
+            return;
+        }
+        let mut meant = Vec::new();
+        for (branch, schema) in branches.iter().zip(&schemas) {
+            if self.is_of_type(schema, value) {
+                meant.push(branch);
+            }
+        }
+        if let [only] = meant.as_slice() {
+            let mut inner = Found::up_to(MOST_FAULTS);
+            self.look(only, value, place, &mut inner);
+            inner.faults.into_iter().for_each(|fault| found.add(|| fault));
+            return;
+        }
+        found.add(|| {
+            let mut names: Vec<String> = schemas.iter().map(|schema| asked(schema)).collect();
+            names.dedup();
+            Fault::wrong(&place.pointer, either(names), shown(value))
+        });
+    }
+
+    /// Whether a branch is for values of this type at all.
+    fn is_of_type(&mut self, schema: &'a Value, value: &Value) -> bool {
+        ["type", "const", "enum"]
+            .iter()
+            .all(|keyword| schema.get(*keyword).is_none_or(|operand| !self.refuses(keyword, operand, value)))
+    }
+
+    /// Whether a schema says something about a member, so that it counts as known.
+    pub(super) fn covers(
+        &mut self,
+        schema: &'a Members,
+        value: &Value,
+        name: &str,
+        place: &mut Place,
+        turns: usize,
+    ) -> bool {
+        if turns > MOST_TURNS {
+            self.lost = true;
+            return true;
+        }
+        let has = |keyword: &str| {
+            schema.get(keyword).and_then(Value::as_object).is_some_and(|names| names.contains_key(name))
+        };
+        if has("properties") || schema.contains_key("additionalProperties") {
+            return true;
+        }
+        for (pattern, matched) in
+            schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten()
+        {
+            if self.admits_name(pattern, matched, name) {
+                return true;
+            }
+        }
+        let mut parts: Vec<&'a Value> = branches(schema, "allOf").iter().collect();
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            parts.extend(self.local.target(reference));
+        }
+        for (key, part) in schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten() {
+            parts.extend(value.get(key).is_some().then_some(part));
+        }
+        for branch in branches(schema, "anyOf").iter().chain(branches(schema, "oneOf")) {
+            parts.extend((self.fits(branch, value, place) == Some(true)).then_some(branch));
+        }
+        if let Some(when) = schema.get("if") {
+            let fits = self.fits(when, value, place) == Some(true);
+            parts.extend(fits.then_some(when));
+            parts.extend(schema.get(if fits { "then" } else { "else" }));
+        }
+        parts.into_iter().filter_map(Value::as_object).any(|part| {
+            part.contains_key("unevaluatedProperties") || self.covers(part, value, name, place, turns + 1)
+        })
+    }
+
+    /// The names that a schema knows on any way, for a guess.
+    pub(super) fn known_names(&mut self, schema: &'a Members, names: &mut Vec<&'a str>, turns: usize) {
+        if turns > MOST_TURNS || names.len() > 64 {
+            return;
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        names.extend(properties.into_iter().flat_map(Members::keys).map(String::as_str));
+        let mut parts: Vec<&'a Value> =
+            ["allOf", "anyOf", "oneOf"].iter().flat_map(|keyword| branches(schema, keyword)).collect();
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            parts.extend(self.local.target(reference));
+        }
+        parts.extend(["then", "else"].iter().filter_map(|keyword| schema.get(*keyword)));
+        for part in parts.into_iter().filter_map(Value::as_object) {
+            self.known_names(part, names, turns + 1);
+        }
+    }
+}
+
+fn branches<'a>(schema: &'a Members, keyword: &str) -> &'a [Value] {
+    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The member that tells branches apart, and its value in each: a constant in all of them.
+fn tagged<'a>(schemas: &[&'a Value], value: &Value) -> Option<(&'a str, Vec<&'a Value>)> {
+    value.as_object()?;
+    let first = schemas.first()?.get("properties")?.as_object()?;
+    first.keys().find_map(|name| {
+        let tags: Option<Vec<&Value>> = schemas.iter().map(|schema| tag(schema, name)).collect();
+        Some((name.as_str(), tags?))
+    })
+}
+
+fn tag<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let property = schema.get("properties")?.get(name)?;
+    property.get("const").or_else(|| match property.get("enum")?.as_array()?.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    })
+}

@@ -1,0 +1,53 @@
+//! Values for what was left out.
+
+use serde_json::{Map, Value};
+
+use super::local::Local;
+
+/// Values that are filled in at most: a large default in many places is memory that nobody asked for.
+const MOST: usize = 1_000;
+
+/// Whether there is anything to fill in.
+pub(super) fn any(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.contains_key("default") || members.values().any(any),
+        Value::Array(items) => items.iter().any(any),
+        _ => false,
+    }
+}
+
+/// Fills in the `default`s of missing properties, in objects that are there. What is filled in stays as it is.
+pub(super) fn fill(local: Local<'_>, value: &mut Value) {
+    Filling { local, left: MOST }.fill(local.root(), value);
+}
+
+struct Filling<'a> {
+    local: Local<'a>,
+    left: usize,
+}
+
+impl<'a> Filling<'a> {
+    fn fill(&mut self, schema: &'a Value, value: &mut Value) {
+        let Value::Object(members) = value else { return };
+        let Some(properties) = self.local.meant(schema).get("properties").and_then(Value::as_object) else {
+            return;
+        };
+        for (name, property) in properties {
+            match members.get_mut(name) {
+                Some(member) => self.fill(property, member),
+                None => self.add(name, property, members),
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, property: &'a Value, members: &mut Map<String, Value>) {
+        // A default beside a reference is about this place; one behind it about any.
+        let default = property.get("default").or_else(|| self.local.meant(property).get("default"));
+        if let Some(default) = default
+            && self.left > 0
+        {
+            self.left -= 1;
+            members.insert(name.to_owned(), default.clone());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The wrapped validator. This file alone names it: it breaks often, and its types are nobody else's business.
+
+use jsonschema::{
+    Draft, PatternOptions, ReferencingError, ValidationError, Validator, error::ValidationErrorKind,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    SchemaError,
+    words::{json, short},
+};
+
+/// Bytes of one compiled pattern, and of what matching it may keep.
+const PATTERN_SIZE: usize = 512 * 1024;
+
+/// A compiled schema that says yes or no.
+pub(super) struct Engine {
+    validator: Validator,
+}
+
+impl Engine {
+    pub(super) fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        build(schema, draft_of(schema)?).map(|validator| Self { validator }).map_err(|error| refusal(&error))
+    }
+
+    /// One keyword of a schema on its own, in that schema's dialect.
+    pub(super) fn keyword(&self, keyword: &str, operand: &Value) -> Option<Self> {
+        let schema = Value::Object(Map::from_iter([(keyword.to_owned(), operand.clone())]));
+        build(&schema, self.validator.draft()).ok().map(|validator| Self { validator })
+    }
+
+    pub(super) fn fits(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// Whether what stands beside a `$ref` counts: the oldest dialects ignore it.
+    pub(super) fn reads_beside_references(&self) -> bool {
+        !matches!(self.validator.draft(), Draft::Draft4 | Draft::Draft6 | Draft::Draft7)
+    }
+}
+
+fn build(schema: &Value, draft: Draft) -> Result<Validator, ValidationError<'static>> {
+    // The linear engine: a pattern with look-around or back-references is refused, and none can hang a check.
+    let patterns = PatternOptions::regex().size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE);
+    jsonschema::options()
+        .with_draft(draft)
+        .offline()
+        .should_validate_formats(false)
+        .with_pattern_options(patterns)
+        .build(schema)
+}
+
+fn draft_of(schema: &Value) -> Result<Draft, SchemaError> {
+    let Some(dialect) = schema.get("$schema").and_then(Value::as_str) else {
+        return Ok(Draft::Draft202012);
+    };
+    match Draft::from_schema_uri(dialect) {
+        Draft::Unknown => Err(SchemaError::Dialect { dialect: short(dialect) }),
+        known => Ok(known),
+    }
+}
+
+fn refusal(error: &ValidationError<'_>) -> SchemaError {
+    let reference = |reference: &str| SchemaError::Reference { reference: short(reference) };
+    match error.kind() {
+        ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => reference(uri),
+        ValidationErrorKind::Referencing(ReferencingError::PointerToNowhere { pointer }) => {
+            reference(pointer)
+        }
+        ValidationErrorKind::Referencing(ReferencingError::NoSuchAnchor { anchor }) => reference(anchor),
+        ValidationErrorKind::Referencing(other) => reference(&other.to_string()),
+        ValidationErrorKind::Format { format } if format == "regex" => SchemaError::Pattern {
+            pointer: error.instance_path().as_str().to_owned(),
+            pattern: short(error.instance().as_str().unwrap_or_default()),
+        },
+        _ => SchemaError::Invalid {
+            pointer: error.instance_path().as_str().to_owned(),
+            got: json(error.instance()),
+        },
+    }
+}

@@ -1,0 +1,4 @@
+mod bounds;
+mod defaults;
+mod refused;
+mod table;
