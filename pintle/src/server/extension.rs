@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// capabilities nothing of it can be seen.
 ///
 /// ```
-/// use pintle::server::{Cx, Extension, Installation, Notice, Server};
+/// use pintle::server::{Cx, ProtocolExtension, Installation, Notice, Server};
 /// use pintle::types::RpcError;
 ///
 /// struct Clock;
@@ -27,7 +27,7 @@ use crate::{Error, Result};
 ///     turns: u32,
 /// }
 ///
-/// impl Extension for Clock {
+/// impl ProtocolExtension for Clock {
 ///     fn name(&self) -> &str {
 ///         "com.example/clock"
 ///     }
@@ -43,7 +43,7 @@ use crate::{Error, Result};
 /// let server = Server::new("clock", "1.0.0").with(Clock);
 /// # server.check().unwrap();
 /// ```
-pub trait Extension: Send + Sync + 'static {
+pub trait ProtocolExtension: Send + Sync + 'static {
     /// Its identifier: a prefix that is a domain of yours turned round, a slash and a name.
     fn name(&self) -> &str;
 
@@ -65,7 +65,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    pub(super) fn of(extension: impl Extension) -> Self {
+    pub(super) fn of(extension: impl ProtocolExtension) -> Self {
         let empty = Self {
             wire: Wire::new(extension.name()),
             settings: extension.settings(),
@@ -154,7 +154,7 @@ impl Installation {
 impl Server {
     /// Gives the server an extension.
     #[must_use]
-    pub fn with(self, extension: impl Extension) -> Self {
+    pub fn with(self, extension: impl ProtocolExtension) -> Self {
         self.noting(|server| server.install(Installation::of(extension)))
     }
 

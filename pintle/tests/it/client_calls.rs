@@ -96,10 +96,7 @@ async fn a_result_that_breaks_its_tools_promise_is_refused() {
             assert_eq!(server.tools().await.unwrap()[0].name, "add");
             assert!(server.call_tool("add", json!({})).await.is_ok());
             let error = server.call_tool("add", json!({})).await.unwrap_err().to_string();
-            assert!(
-                error.ends_with("the result of tool `add`: the structured content lacks `sum`"),
-                "{error}"
-            );
+            assert!(error.contains("the result of tool `add`:") && error.contains("`sum`"), "{error}");
             assert!(server.call_tool("add", json!({})).await.is_ok());
         };
         tokio::join!(calls, script);

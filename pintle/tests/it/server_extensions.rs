@@ -8,7 +8,7 @@ use std::sync::{
 use pintle::{
     Server,
     proto::server::Outcome,
-    server::{Cx, Extension, Installation, IntoToolResult, Notice, tool},
+    server::{Cx, Installation, IntoToolResult, Notice, ProtocolExtension, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ struct Wind {
     turns: usize,
 }
 
-impl Extension for Clock {
+impl ProtocolExtension for Clock {
     fn name(&self) -> &str {
         "com.example/clock"
     }
@@ -183,7 +183,7 @@ async fn it_is_announced_where_it_can_be_used() {
 #[test]
 fn what_is_wrong_with_an_extension_is_said() {
     struct Named(&'static str);
-    impl Extension for Named {
+    impl ProtocolExtension for Named {
         fn name(&self) -> &str {
             self.0
         }
