@@ -36,10 +36,9 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
 /// Takes the line breaks out of a printed message: what a handler passes on may have some between its tokens, and on
 /// a line-delimited stream they would end the message. Inside a string JSON allows none, so a space changes nothing.
 pub(crate) fn one_line(message: &mut [u8]) {
-    if message.contains(&b'\n') || message.contains(&b'\r') {
-        for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
-        }
+    // Always stored, so that the compiler makes one wide pass of it: half the instructions of searching first.
+    for byte in message {
+        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
     }
 }
 

@@ -35,11 +35,11 @@ use super::{
     questions::Questions,
     queue::Queue,
     run::Run,
-    serving::{Ended, Stop},
+    serving::Stop,
     state::State,
 };
 use crate::{
-    Result,
+    Ended, Result,
     transport::{Incoming, Transport},
 };
 
@@ -164,7 +164,7 @@ impl Connection {
                     // Who has hung up need not read either.
                     Err(error) => {
                         return Poll::Ready(
-                            self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(*ended)),
+                            self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(ended.clone())),
                         );
                     }
                 }
@@ -345,7 +345,9 @@ impl Connection {
         {
             match self.transport.poll_recv(cx)? {
                 Poll::Pending => break,
-                Poll::Ready(None) => self.close(Ended::ByPeer),
+                Poll::Ready(None) => {
+                    self.close(Ended::ByPeer { known: self.transport.why_ended().map(Into::into) })
+                }
                 Poll::Ready(Some(incoming)) => self.receive(&incoming, cx),
             }
             taken += 1;
@@ -516,7 +518,7 @@ impl Future for Connection {
         if let Some(visit) = visit {
             visit.note_session(engine.peer());
             if let Poll::Ready(Ok(ended)) = &polled {
-                visit.ended = Some(*ended);
+                visit.ended = Some(ended.clone());
             }
         }
         polled

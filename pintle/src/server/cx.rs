@@ -246,7 +246,7 @@ impl Cx {
         match self.0.call.ask(&self.0.state.service, key, &question)? {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
-                let answer = self.0.port.ask(request).await?;
+                let answer = self.0.port.ask(request).await.answer().await?;
                 self.0.call.settle(key, kind, &answer)
             }
             Ask::Park => {
@@ -354,8 +354,13 @@ impl Cx {
             self.until_over().await;
             return Err(AskError::CallOver);
         }
+        // All of them are on their way before the first answer is waited for.
+        let mut waiting = Vec::with_capacity(sent.len());
         for (key, kind, request) in sent {
-            let answer = self.0.port.ask(request).await?;
+            waiting.push((key, kind, self.0.port.ask(request).await));
+        }
+        for (key, kind, waiting) in waiting {
+            let answer = waiting.answer().await?;
             answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer)?);
         }
         Ok(answers)

@@ -9,7 +9,8 @@ use std::{
 
 use pintle_proto::Peer;
 
-use super::{Caller, Ended, Server};
+use super::{Caller, Server};
+use crate::Ended;
 
 /// A connection, for those who keep count of them.
 ///
@@ -41,7 +42,7 @@ pub(crate) struct Hooks {
 }
 
 type OnOpen = dyn Fn(&Opened) + Send + Sync;
-type OnClose = dyn Fn(&Opened, Option<Ended>) + Send + Sync;
+type OnClose = dyn Fn(&Opened, Option<&Ended>) + Send + Sync;
 
 impl Server {
     /// Does something when a connection is opened. It must not block.
@@ -60,7 +61,7 @@ impl Server {
 
     /// Does something when a connection ends, however it ends: `None` if it failed, or was dropped. It must not block.
     #[must_use]
-    pub fn on_close(self, hook: impl Fn(&Opened, Option<Ended>) + Send + Sync + 'static) -> Self {
+    pub fn on_close(self, hook: impl Fn(&Opened, Option<&Ended>) + Send + Sync + 'static) -> Self {
         self.change(|state| state.hooks.close.push(Arc::new(hook)));
         self
     }
@@ -92,7 +93,12 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.server.state().hooks.close.iter().for_each(|hook| safely(|| hook(&self.opened, self.ended)));
+        self.server
+            .state()
+            .hooks
+            .close
+            .iter()
+            .for_each(|hook| safely(|| hook(&self.opened, self.ended.as_ref())));
     }
 }
 

@@ -80,7 +80,7 @@ pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
-pub use serving::{Ended, Serving};
+pub use serving::Serving;
 pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
@@ -97,7 +97,7 @@ use self::{
     state::{Settings, State as Snapshot},
 };
 use crate::{
-    AboutTools, Error, Result,
+    AboutTools, Error, Result, Timeouts,
     directory::Directory,
     transport::{Memory, Transport, memory},
 };
@@ -306,6 +306,17 @@ impl Server {
     #[must_use]
     pub fn keepalive(self, every: Duration) -> Self {
         self.setting(|settings| settings.keepalive = Some(every))
+    }
+
+    /// How long to wait for clients: the sign of life of a silent session, and the end of calls that still run when a
+    /// client has hung up.
+    #[must_use]
+    pub fn timeouts(self, timeouts: &Timeouts) -> Self {
+        let Timeouts { keepalive, shutdown, .. } = *timeouts;
+        self.setting(|settings| {
+            settings.keepalive = keepalive;
+            settings.grace = shutdown;
+        })
     }
 
     /// Runs at most this many calls of one connection at the same time; more wait. 1,024 if nothing is said.

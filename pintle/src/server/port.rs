@@ -76,15 +76,12 @@ impl Port {
         true
     }
 
-    /// Sends a question and waits for its answer.
-    pub(crate) async fn ask(&self, request: InputRequest) -> Result<RawObject, AskError> {
+    /// Sends a question; the answer is to be waited for.
+    pub(crate) async fn ask(&self, request: InputRequest) -> Waiting<'_> {
         let (tx, rx) = oneshot::channel();
         self.say(Said::Ask(request, tx)).await;
         // Dropped before `rx` would be, so `rx` goes in with it.
-        let mut waiting = Waiting { answer: rx, port: self, over: false };
-        let answer = (&mut waiting.answer).await;
-        waiting.over = true;
-        answer.unwrap_or(Err(AskError::CallOver))
+        Waiting { answer: rx, port: self, over: false }
     }
 
     /// Whether somebody stopped waiting for an answer since this was asked last.
@@ -94,10 +91,19 @@ impl Port {
 }
 
 /// One who waits for an answer. If it is dropped before, the question is taken back.
-struct Waiting<'a> {
+pub(crate) struct Waiting<'a> {
     answer: oneshot::Receiver<Result<RawObject, AskError>>,
     port: &'a Port,
     over: bool,
+}
+
+impl Waiting<'_> {
+    /// The answer, as the client worded it.
+    pub(crate) async fn answer(mut self) -> Result<RawObject, AskError> {
+        let answer = (&mut self.answer).await;
+        self.over = true;
+        answer.unwrap_or(Err(AskError::CallOver))
+    }
 }
 
 impl Drop for Waiting<'_> {

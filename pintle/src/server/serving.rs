@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::{Error, Result};
+use crate::{Ended, Error, Result};
 
 /// A connection being served.
 ///
@@ -16,18 +16,6 @@ use crate::{Error, Result};
 pub struct Serving {
     task: JoinHandle<Result<Ended>>,
     stop: Arc<Stop>,
-}
-
-/// Why a connection ended.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ended {
-    /// The other side hung up.
-    ByPeer,
-    /// This side was asked to stop.
-    Stopped,
-    /// The other side did not answer for too long.
-    Dead,
 }
 
 impl Serving {
@@ -38,7 +26,7 @@ impl Serving {
     /// Waits until the connection ends, and says why.
     pub async fn wait(self) -> Result<Ended> {
         // A task that was ended by its runtime has nobody to report to.
-        self.task.await.unwrap_or(Err(Error::Closed(crate::Ended::Stopped)))
+        self.task.await.unwrap_or(Err(Error::Closed(Ended::Stopped)))
     }
 
     /// Reads no more, lets running calls come to their end for as long as `grace`, and ends the connection.
@@ -65,9 +53,6 @@ struct Wish {
 }
 
 impl Stop {
-    /// How long running calls have when the other side has hung up.
-    pub(crate) const GRACE: Duration = Duration::from_secs(2);
-
     fn ask(&self, grace: Duration) {
         let mut wish = self.lock();
         wish.grace = Some(grace);

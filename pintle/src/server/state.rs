@@ -7,6 +7,7 @@ use pintle_types::{
 };
 
 use super::{Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, own::Own, scope::Filter};
+use crate::Timeouts;
 
 /// All that a server is at one moment. A change makes another one; calls keep the one they began with.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) page: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) keepalive: Option<Duration>,
+    /// For calls that still run when the other side has hung up.
+    pub(crate) grace: Duration,
     /// Handlers of one connection that run at the same time; more wait.
     pub(crate) running: usize,
     /// Bytes of one result.
@@ -49,6 +52,7 @@ impl Default for Settings {
             page: None,
             timeout: None,
             keepalive: None,
+            grace: Timeouts::default().shutdown,
             running: 1024,
             result_bytes: 16 << 20,
             logging: false,

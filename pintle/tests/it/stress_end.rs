@@ -8,8 +8,8 @@ use std::{
 };
 
 use pintle::{
-    Server,
-    server::{Arguments, Cx, Ended, ToolError, tool},
+    Ended, Server,
+    server::{Arguments, Cx, ToolError, tool},
     transport::{Stream, memory},
 };
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn requests_that_were_piped_in_are_answered_after_the_end() {
         let mut ids: Vec<_> = pipe.hear_all().await.iter().map(|line| line["id"].as_u64().unwrap()).collect();
         ids.sort_unstable();
         assert_eq!(ids, [1, 2]);
-        assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer);
+        assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
     }
 }
 
@@ -65,7 +65,7 @@ async fn a_notification_that_was_piped_in_is_handled_after_the_end() {
     let (mut pipe, serving) = Pipe::open(&server, 1 << 16);
     pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/mine"})).await;
     pipe.hang_up().await;
-    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer);
+    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
     assert!(heard.try_recv().is_ok());
 }
 
@@ -81,7 +81,7 @@ async fn who_waits_for_an_answer_hears_at_once_that_there_will_be_none() {
     let rest = pipe.hear_all().await;
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(text(&rest[0]), "true");
-    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer);
+    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
     assert_eq!(before.elapsed(), Duration::ZERO, "no grace had to pass");
 }
 
@@ -131,7 +131,7 @@ async fn who_is_told_to_stop_after_the_other_side_hung_up_stops_as_soon_as_it_is
     pipe.hang_up().await;
     settle().await;
     let before = Instant::now();
-    assert_eq!(within(serving.close(Duration::ZERO)).await.unwrap(), Ended::ByPeer);
+    assert_eq!(within(serving.close(Duration::ZERO)).await.unwrap(), Ended::ByPeer { known: None });
     assert!(before.elapsed() < Duration::from_millis(10), "{:?}", before.elapsed());
 }
 
@@ -196,7 +196,7 @@ async fn a_peer_that_is_gone_altogether_is_an_end_and_no_error() {
     }
     settle().await;
     drop(theirs);
-    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer);
+    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use pintle::{
-    Server,
-    server::{Ended, tool},
-};
+use pintle::{Ended, Server, server::tool};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 

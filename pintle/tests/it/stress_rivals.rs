@@ -1,8 +1,8 @@
 //! What is known to go wrong elsewhere goes right here.
 
 use pintle::{
-    Server,
-    server::{Arguments, Cx, Ended, resource, tool},
+    Ended, Server,
+    server::{Arguments, Cx, resource, tool},
     types::schema::LoggingLevel,
 };
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ async fn a_line_that_is_no_json_is_answered_and_the_next_is_read() {
     pipe.say(call(1, "echo", json!({}))).await;
     assert_eq!(text(&pipe.hear().await), "{}");
     pipe.hang_up().await;
-    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer);
+    assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
 }
 
 #[tokio::test(start_paused = true)]

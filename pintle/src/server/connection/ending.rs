@@ -7,13 +7,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use super::{Connection, now};
-use crate::{
-    Result,
-    server::{
-        keepalive::Silence,
-        serving::{Ended, Stop},
-    },
-};
+use crate::{Ended, Result, server::keepalive::Silence};
 
 impl Connection {
     /// Ready when the other side is gone.
@@ -47,15 +41,17 @@ impl Connection {
     }
 
     pub(super) fn close(&mut self, ended: Ended) {
-        self.close_within(ended, Stop::GRACE);
+        let grace = self.server.state().settings.grace;
+        self.close_within(ended, grace);
     }
 
     /// Reads no more. What runs may come to its end, but not what waits for an answer of the other side.
     fn close_within(&mut self, ended: Ended, grace: Duration) {
-        self.closing = Some((ended, Box::pin(sleep(grace))));
         let ids = self.questions.all();
+        let stopped = ended == Ended::Stopped;
+        self.closing = Some((ended, Box::pin(sleep(grace))));
         // One who has hung up cancels its own questions.
-        if ended == Ended::Stopped {
+        if stopped {
             self.take_back(&ids);
         }
         let state = self.server.state();
@@ -74,7 +70,7 @@ impl Connection {
             && self.notices.waiting.is_empty()
             && self.unwritten == 0;
         if idle || sleep.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(*ended));
+            return Poll::Ready(Ok(ended.clone()));
         }
         Poll::Pending
     }
