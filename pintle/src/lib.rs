@@ -30,3 +30,8 @@ pub use server::logging;
 pub use timeouts::Timeouts;
 pub use tool_query::{AboutTools, ToolQuery};
 pub use tool_traits::ToolTraits;
+
+/// The examples of the README compile.
+#[cfg(all(doctest, feature = "child", feature = "client", feature = "server", feature = "stdio"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
