@@ -6,9 +6,8 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use libfuzzer_sys::fuzz_target;
 use pintle_proto::http::{
-    Accepts, Body, Endpoint, Guard, Head, HeaderParams, NameSource, Opening, Post, RequestHead,
+    Accepts, Body, Endpoint, Guard, Head, HeaderParams, NameSource, Opening, Post, Probed, RequestHead,
     check_session_version, decode_value, dress, encode_value, is_session_id, name_in, name_member, open,
-    probe::{self, Reply, ReplyBody},
     redirect, resolve_endpoint, route, same_origin, session_status, stateless_status,
 };
 use pintle_types::ErrorCode;
@@ -26,7 +25,7 @@ struct Input<'a> {
     name: Option<&'a str>,
     schema: Json,
     arguments: Json,
-    reply: (u16, i32, bool, bool),
+    reply: (u16, i32),
     params: &'a str,
 }
 
@@ -45,7 +44,7 @@ fuzz_target!(|input: Input<'_>| {
     encoded(input.params);
     mirrored(&input, &headers);
     addressed(&uri, &input);
-    probed(&input);
+    probed(&input, &headers);
 });
 
 fn headers(input: &Input<'_>) -> HeaderMap {
@@ -62,6 +61,7 @@ fn headers(input: &Input<'_>) -> HeaderMap {
         "last-event-id",
         "mcp-param-a",
         "mcp-param-b",
+        "www-authenticate",
         "x-other",
     ];
     const VALUES: &[&str] = &[
@@ -243,23 +243,16 @@ fn addressed(base: &Uri, input: &Input<'_>) {
     }
 }
 
-fn probed(input: &Input<'_>) {
-    let (status, code, result, challenge) = input.reply;
-    let Ok(status) = StatusCode::from_u16(status) else { return };
+fn probed(input: &Input<'_>, headers: &HeaderMap) {
+    let (status, code) = input.reply;
     let code = ErrorCode(code);
-    let supported = [input.called, "new"];
-    let body = match (result, challenge) {
-        (true, _) => ReplyBody::Result,
-        (false, true) => ReplyBody::Error { code, supported: &supported },
-        (false, false) => ReplyBody::Unreadable,
-    };
-    let mut reply = Reply::new(status, body);
-    reply.challenge = challenge;
-    let _ = (
-        probe::after_discover(&reply, STATELESS, SESSION),
-        probe::after_initialize(&reply, STATELESS, SESSION),
-    );
     let _ = (stateless_status(code), session_status(code));
+    let Ok(status) = StatusCode::from_u16(status) else { return };
+    match Probed::of(status, headers) {
+        Probed::Answered => assert!(status.is_success()),
+        Probed::Rejected | Probed::Challenged => assert!(status.is_client_error()),
+        Probed::Nothing => assert!(!status.is_success()),
+    }
 }
 
 /// JSON that looks like a schema, or like what one describes.

@@ -151,7 +151,7 @@ impl Engine {
         params: RawObject,
         extras: &Extras<'_>,
     ) -> Result<Request, SendError> {
-        self.available(Said::ClientRequest, &method)?;
+        self.available(Said::Request, &method)?;
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { most: self.limits.in_flight });
         }
@@ -186,7 +186,7 @@ impl Engine {
         params: Option<RawObject>,
     ) -> Result<Notification, SendError> {
         let method = method.into();
-        self.available(Said::ClientNotification, &method)?;
+        self.available(Said::Notification, &method)?;
         let params = match &self.era {
             Era::Opening { .. } => return Err(SendError::NotOpen),
             Era::Session(session) => session.dress_notification(&method, params)?,

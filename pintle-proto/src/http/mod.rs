@@ -2,7 +2,8 @@
 //!
 //! A server asks in this order: [`open`] before it reads a body, [`route`] when it knows what the body is, and
 //! [`HeaderParams::check`] once it has found the tool. Each refusal is a [`Refusal`] that is ready to be sent.
-//! A client dresses what it sends with [`dress`] and learns from [`probe`] what the first answer says about the server.
+//! A client dresses what it sends with [`dress`] and learns from [`Probed`] what the first answer says about the
+//! server; [`Streams`] says to both how event streams go.
 
 mod head;
 mod names;
@@ -25,7 +26,8 @@ mod refusal;
 mod status;
 
 pub mod dress;
-pub mod probe;
+mod probe;
+mod streams;
 mod uri;
 
 pub use accept::Accepts;
@@ -39,8 +41,10 @@ pub use names::{
 pub use open::{Endpoint, Opening, is_session_id, open};
 pub use origin::Guard;
 pub use param::BadArgument;
+pub use probe::Probed;
 pub use refusal::Refusal;
 pub use route::{Body, Post, RequestHead, check_session_version, route};
 pub use served::Served;
 pub use status::{session_status, stateless_status};
+pub use streams::Streams;
 pub use uri::{BadLocation, redirect, resolve_endpoint, same_origin};

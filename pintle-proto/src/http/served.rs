@@ -1,5 +1,5 @@
 use super::Endpoint;
-use crate::{Revision, revision::VersionHeader};
+use crate::Revision;
 
 /// The revisions that an endpoint serves, sorted by what they mean over HTTP.
 ///
@@ -34,11 +34,7 @@ impl Served {
             advertised: names(&|_| true),
             batching: names(&|revision| here(revision) && revision.dialect().batches),
             // Only a revision that sends no header may be meant by a request that has none (HTTP-37).
-            assumed: names(&|revision| {
-                here(revision) && revision.dialect().version_header == VersionHeader::Never
-            })
-            .first()
-            .copied(),
+            assumed: names(&|revision| here(revision) && !revision.dialect().version_header).first().copied(),
             session,
         }
     }

@@ -8,7 +8,6 @@ use super::{
 /// One revision: a row of the table of what differs within an era.
 ///
 /// The ids in brackets are those of the digest of the specification.
-#[allow(dead_code, reason = "the columns are read by the engines and the HTTP rules")]
 pub(crate) struct Dialect {
     /// As it crosses the wire.
     pub(crate) name: &'static str,
@@ -16,13 +15,9 @@ pub(crate) struct Dialect {
     pub(crate) era: Era,
 
     /// Requests from client to server (§1.1).
-    pub(crate) client_requests: &'static [&'static str],
-    /// Requests from server to client (§1.2). None in the stateless era (RPC-13).
-    pub(crate) server_requests: &'static [&'static str],
+    pub(crate) requests: &'static [&'static str],
     /// Notifications from client to server (§1.3).
-    pub(crate) client_notifications: &'static [&'static str],
-    /// Notifications from server to client (§1.3).
-    pub(crate) server_notifications: &'static [&'static str],
+    pub(crate) notifications: &'static [&'static str],
     /// Methods that official extensions of this revision define: known to whoever registered them, not to the core.
     pub(crate) extensions: &'static [&'static str],
 
@@ -39,30 +34,15 @@ pub(crate) struct Dialect {
     /// Whether `URL_ELICITATION_REQUIRED` may be sent (ELI-12, RPC-14).
     pub(crate) url_elicitation_error: bool,
 
-    /// Whether a server declares `completions`. Where it cannot, a client just tries (CMP-1).
-    pub(crate) completions_capability: bool,
-    /// What a server can ask a user for (ELI-1, ELI-2).
-    pub(crate) elicitation: Elicitation,
-    /// Whether a form may have fields of several choices, and defaults other than of booleans (§4.14).
-    pub(crate) rich_forms: bool,
-    /// Whether a sampling request may offer tools and hold several blocks a message (SMP-2).
-    pub(crate) sampling_tools: bool,
     /// Whether progress may say what is being done (§4.9).
     pub(crate) progress_message: bool,
-    /// Whether the core has tasks (TASK-1).
-    pub(crate) tasks: bool,
 
     /// Whether HTTP is an event stream and a second URL for messages (§3.2), rather than one endpoint.
     pub(crate) two_endpoints: bool,
-    /// When a client names the revision in a header (LIFE-11, §1.6).
-    pub(crate) version_header: VersionHeader,
-    /// Whether there is an `Mcp-Session-Id` (§1.6).
-    pub(crate) session_header: bool,
-    /// Whether a broken event stream can be taken up again with `Last-Event-ID` (HTTP-19).
-    pub(crate) resumable: bool,
-    /// Whether an event stream begins with an id and no data (HTTP-13). Older clients may try to parse the nothing.
-    pub(crate) priming_event: bool,
-    /// Whether a server may hang up amid a stream after saying `retry`, and be polled (HTTP-14 to HTTP-16).
+    /// Whether a client names the revision in a header, once it is agreed on (LIFE-11, §1.6).
+    pub(crate) version_header: bool,
+    /// Whether an event stream begins with an id and no data, and may then be polled: a server hangs up after saying
+    /// `retry`, and the client comes back (HTTP-13 to HTTP-16). Clients of others may try to parse the nothing.
     pub(crate) polling: bool,
 
     /// The way from the next newer row to this one and back.
@@ -72,10 +52,8 @@ pub(crate) struct Dialect {
 impl Dialect {
     pub(super) fn said(&self, said: Said) -> &'static [&'static str] {
         match said {
-            Said::ClientRequest => self.client_requests,
-            Said::ServerRequest => self.server_requests,
-            Said::ClientNotification => self.client_notifications,
-            Said::ServerNotification => self.server_notifications,
+            Said::Request => self.requests,
+            Said::Notification => self.notifications,
         }
     }
 }
@@ -89,18 +67,14 @@ pub(crate) enum Era {
     Stateless,
 }
 
-/// Who says a method, and whether an answer is expected.
-#[allow(dead_code, reason = "asked by the engines")]
+/// How a client says a method: whether it expects an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Said {
-    ClientRequest,
-    ServerRequest,
-    ClientNotification,
-    ServerNotification,
+    Request,
+    Notification,
 }
 
 /// What a revision has to say about a method.
-#[allow(dead_code, reason = "asked by the engines")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Knows {
     /// It defines it.
@@ -120,28 +94,12 @@ pub(crate) enum BadArguments {
     Error,
 }
 
-/// What a server can ask a user for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Elicitation {
-    None,
-    Form,
-    FormAndUrl,
-}
-
-/// When a client names the revision in a header.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum VersionHeader {
-    Never,
-    AfterOpening,
-    Always,
-}
-
 /// Newest first. A new revision is a row on top, and a step for the row that it moves down.
 pub(super) static DIALECTS: [Dialect; 5] = [
     Dialect {
         name: "2026-07-28",
         era: Era::Stateless,
-        client_requests: &[
+        requests: &[
             "tools/call",
             "tools/list",
             "resources/read",
@@ -153,43 +111,24 @@ pub(super) static DIALECTS: [Dialect; 5] = [
             "server/discover",
             "subscriptions/listen",
         ],
-        server_requests: &[],
-        client_notifications: &["notifications/cancelled"],
-        server_notifications: &[
-            "notifications/progress",
-            "notifications/message",
-            "notifications/cancelled",
-            "notifications/resources/updated",
-            "notifications/resources/list_changed",
-            "notifications/tools/list_changed",
-            "notifications/prompts/list_changed",
-            "notifications/subscriptions/acknowledged",
-        ],
-        extensions: &["tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"],
+        notifications: &["notifications/cancelled"],
+        extensions: &["tasks/get", "tasks/update", "tasks/cancel"],
         batches: false,
         bad_arguments: BadArguments::Result,
         resource_not_found: ErrorCode::INVALID_PARAMS,
         missing_capability: ErrorCode::MISSING_CLIENT_CAPABILITY,
         unsupported_version: ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
         url_elicitation_error: false,
-        completions_capability: true,
-        elicitation: Elicitation::FormAndUrl,
-        rich_forms: true,
-        sampling_tools: true,
         progress_message: true,
-        tasks: false,
         two_endpoints: false,
-        version_header: VersionHeader::Always,
-        session_header: false,
-        resumable: false,
-        priming_event: false,
+        version_header: true,
         polling: false,
         step: CANONICAL,
     },
     Dialect {
         name: "2025-11-25",
         era: Era::Session,
-        client_requests: &[
+        requests: &[
             "tools/call",
             "tools/list",
             "resources/read",
@@ -208,32 +147,11 @@ pub(super) static DIALECTS: [Dialect; 5] = [
             "tasks/list",
             "tasks/cancel",
         ],
-        server_requests: &[
-            "elicitation/create",
-            "sampling/createMessage",
-            "roots/list",
-            "ping",
-            "tasks/get",
-            "tasks/result",
-            "tasks/list",
-            "tasks/cancel",
-        ],
-        client_notifications: &[
+        notifications: &[
             "notifications/initialized",
             "notifications/cancelled",
             "notifications/progress",
             "notifications/roots/list_changed",
-            "notifications/tasks/status",
-        ],
-        server_notifications: &[
-            "notifications/progress",
-            "notifications/message",
-            "notifications/cancelled",
-            "notifications/resources/updated",
-            "notifications/resources/list_changed",
-            "notifications/tools/list_changed",
-            "notifications/prompts/list_changed",
-            "notifications/elicitation/complete",
             "notifications/tasks/status",
         ],
         extensions: &[],
@@ -243,27 +161,17 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: true,
-        completions_capability: true,
-        elicitation: Elicitation::FormAndUrl,
-        rich_forms: true,
-        sampling_tools: true,
         progress_message: true,
-        tasks: true,
         two_endpoints: false,
-        version_header: VersionHeader::AfterOpening,
-        session_header: true,
-        resumable: true,
-        priming_event: true,
+        version_header: true,
         polling: true,
         step: v2025_11_25::STEP,
     },
     Dialect {
         name: "2025-06-18",
         era: Era::Session,
-        client_requests: FIRST_CLIENT_REQUESTS,
-        server_requests: &["elicitation/create", "sampling/createMessage", "roots/list", "ping"],
-        client_notifications: FIRST_CLIENT_NOTIFICATIONS,
-        server_notifications: FIRST_SERVER_NOTIFICATIONS,
+        requests: FIRST_REQUESTS,
+        notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
         batches: false,
         bad_arguments: BadArguments::Error,
@@ -271,27 +179,17 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        completions_capability: true,
-        elicitation: Elicitation::Form,
-        rich_forms: false,
-        sampling_tools: false,
         progress_message: true,
-        tasks: false,
         two_endpoints: false,
-        version_header: VersionHeader::AfterOpening,
-        session_header: true,
-        resumable: true,
-        priming_event: false,
+        version_header: true,
         polling: false,
         step: v2025_06_18::STEP,
     },
     Dialect {
         name: "2025-03-26",
         era: Era::Session,
-        client_requests: FIRST_CLIENT_REQUESTS,
-        server_requests: &["sampling/createMessage", "roots/list", "ping"],
-        client_notifications: FIRST_CLIENT_NOTIFICATIONS,
-        server_notifications: FIRST_SERVER_NOTIFICATIONS,
+        requests: FIRST_REQUESTS,
+        notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
         batches: true,
         bad_arguments: BadArguments::Error,
@@ -299,27 +197,17 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        completions_capability: true,
-        elicitation: Elicitation::None,
-        rich_forms: false,
-        sampling_tools: false,
         progress_message: true,
-        tasks: false,
         two_endpoints: false,
-        version_header: VersionHeader::Never,
-        session_header: true,
-        resumable: true,
-        priming_event: false,
+        version_header: false,
         polling: false,
         step: v2025_03_26::STEP,
     },
     Dialect {
         name: "2024-11-05",
         era: Era::Session,
-        client_requests: FIRST_CLIENT_REQUESTS,
-        server_requests: &["sampling/createMessage", "roots/list", "ping"],
-        client_notifications: FIRST_CLIENT_NOTIFICATIONS,
-        server_notifications: FIRST_SERVER_NOTIFICATIONS,
+        requests: FIRST_REQUESTS,
+        notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
         batches: false,
         bad_arguments: BadArguments::Error,
@@ -327,24 +215,16 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        completions_capability: false,
-        elicitation: Elicitation::None,
-        rich_forms: false,
-        sampling_tools: false,
         progress_message: false,
-        tasks: false,
         two_endpoints: true,
-        version_header: VersionHeader::Never,
-        session_header: false,
-        resumable: false,
-        priming_event: false,
+        version_header: false,
         polling: false,
         step: v2024_11_05::STEP,
     },
 ];
 
 /// What the first three revisions have in common.
-const FIRST_CLIENT_REQUESTS: &[&str] = &[
+const FIRST_REQUESTS: &[&str] = &[
     "tools/call",
     "tools/list",
     "resources/read",
@@ -359,18 +239,54 @@ const FIRST_CLIENT_REQUESTS: &[&str] = &[
     "logging/setLevel",
     "initialize",
 ];
-const FIRST_CLIENT_NOTIFICATIONS: &[&str] = &[
+const FIRST_NOTIFICATIONS: &[&str] = &[
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
     "notifications/roots/list_changed",
 ];
-const FIRST_SERVER_NOTIFICATIONS: &[&str] = &[
-    "notifications/progress",
-    "notifications/message",
-    "notifications/cancelled",
-    "notifications/resources/updated",
-    "notifications/resources/list_changed",
-    "notifications/tools/list_changed",
-    "notifications/prompts/list_changed",
-];
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, env, fs, path::PathBuf};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The constants of `method` in the definition `name`, which is one message or a choice of several.
+    fn methods(schema: &Value, name: &str) -> BTreeSet<String> {
+        let definitions = schema.get("$defs").unwrap_or(&schema["definitions"]);
+        let union = &definitions[name];
+        let choices = union["anyOf"].as_array().map_or(std::slice::from_ref(union), Vec::as_slice);
+        let definition = |choice: &'_ Value| match choice["$ref"].as_str() {
+            Some(path) => definitions[path.rsplit('/').next().unwrap()].clone(),
+            None => choice.clone(),
+        };
+        choices
+            .iter()
+            .map(|choice| definition(choice)["properties"]["method"]["const"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_client_can_say_what_the_schema_lists() {
+        let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/spec"));
+        let folder = env::var_os("PINTLE_SPEC_DIR").map_or_else(beside, PathBuf::from);
+        for row in &DIALECTS {
+            let path = folder.join(row.name).join("schema.json");
+            let Ok(text) = fs::read(&path) else {
+                println!("skipped: no schema at {}", path.display());
+                continue;
+            };
+            let schema = serde_json::from_slice(&text).unwrap();
+            for (said, union) in
+                [(Said::Request, "ClientRequest"), (Said::Notification, "ClientNotification")]
+            {
+                let ours: BTreeSet<_> = row.said(said).iter().map(|name| (*name).to_owned()).collect();
+                assert_eq!(ours, methods(&schema, union), "`{union}` of {}", row.name);
+                assert_eq!(ours.len(), row.said(said).len(), "a name is there twice");
+            }
+        }
+    }
+}

@@ -28,11 +28,7 @@ use self::{
     step::Step,
 };
 
-#[allow(
-    unused_imports,
-    reason = "the engines and the HTTP rules name the types of the columns that they read"
-)]
-pub(crate) use self::dialect::{BadArguments, Dialect, Elicitation, Knows, Said, VersionHeader};
+pub(crate) use self::dialect::{BadArguments, Dialect, Knows, Said};
 pub use self::{part::Part, unsayable::Unsayable};
 
 /// A revision of the protocol that this build speaks.
@@ -120,27 +116,18 @@ impl Revision {
     }
 }
 
-#[allow(dead_code, reason = "read by the engines and the HTTP rules")]
 impl Revision {
-    /// The newest that has a handshake: what `initialize` offers, and what it answers to a version nobody knows.
-    pub(crate) const NEWEST_SESSION: Self = Self(&DIALECTS[1]);
+    /// Whether every request stands alone, without a handshake.
+    pub fn is_stateless(self) -> bool {
+        matches!(self.0.era, Era::Stateless)
+    }
 
     /// The row of the table.
     pub(crate) fn dialect(self) -> &'static Dialect {
         self.0
     }
 
-    /// Whether every request stands alone, without a handshake.
-    pub fn is_stateless(self) -> bool {
-        matches!(self.0.era, Era::Stateless)
-    }
-
-    /// The newest that has a handshake.
-    pub(crate) fn newest_session() -> Self {
-        Self::NEWEST_SESSION
-    }
-
-    /// Whether this revision defines `method`, said by `said`.
+    /// Whether this revision defines `method` for a client to say.
     pub(crate) fn knows(self, said: Said, method: &str) -> Knows {
         if self.0.said(said).contains(&method) {
             Knows::Has
@@ -151,26 +138,6 @@ impl Revision {
         } else {
             Knows::Never
         }
-    }
-
-    /// Whether this revision has the request `method`, from client to server.
-    pub(crate) fn has_request(self, method: &str) -> bool {
-        self.0.client_requests.contains(&method)
-    }
-
-    /// Whether this revision has the notification `method`, from client to server.
-    pub(crate) fn has_notification(self, method: &str) -> bool {
-        self.0.client_notifications.contains(&method)
-    }
-
-    /// Whether this revision has the request `method`, from server to client.
-    pub(crate) fn server_may_request(self, method: &str) -> bool {
-        self.0.server_requests.contains(&method)
-    }
-
-    /// Whether this revision has the notification `method`, from server to client.
-    pub(crate) fn server_may_notify(self, method: &str) -> bool {
-        self.0.server_notifications.contains(&method)
     }
 }
 
@@ -283,7 +250,6 @@ mod tests {
     fn only_the_newest_is_stateless() {
         let stateless: Vec<_> = Revision::all().filter(|revision| revision.is_stateless()).collect();
         assert_eq!(stateless, [Revision::LATEST]);
-        assert_eq!(Revision::newest_session().as_str(), "2025-11-25");
     }
 
     #[test]
@@ -314,28 +280,20 @@ mod tests {
     #[test]
     fn who_knows_which_method() {
         use Knows::{Has, Lacks, Never};
-        use Said::{ClientNotification, ClientRequest, ServerNotification, ServerRequest};
+        use Said::{Notification, Request};
 
         // Newest first, as in `all`.
         for (said, method, expected) in [
-            (ClientRequest, "initialize", [Lacks, Has, Has, Has, Has]),
-            (ClientRequest, "server/discover", [Has, Lacks, Lacks, Lacks, Lacks]),
-            (ClientRequest, "tools/call", [Has, Has, Has, Has, Has]),
-            (ClientRequest, "tasks/result", [Lacks, Has, Lacks, Lacks, Lacks]),
-            (ClientRequest, "tasks/get", [Never, Has, Lacks, Lacks, Lacks]),
-            (ClientRequest, "tasks/update", [Never, Never, Never, Never, Never]),
-            (ClientRequest, "acme/count", [Never, Never, Never, Never, Never]),
-            (ServerRequest, "ping", [Lacks, Has, Has, Has, Has]),
-            (ServerRequest, "elicitation/create", [Lacks, Has, Has, Lacks, Lacks]),
-            (ClientNotification, "notifications/initialized", [Lacks, Has, Has, Has, Has]),
-            (ClientNotification, "notifications/progress", [Lacks, Has, Has, Has, Has]),
-            (ServerNotification, "notifications/elicitation/complete", [Lacks, Has, Lacks, Lacks, Lacks]),
-            (
-                ServerNotification,
-                "notifications/subscriptions/acknowledged",
-                [Has, Lacks, Lacks, Lacks, Lacks],
-            ),
-            (ServerNotification, "notifications/tasks", [Never, Never, Never, Never, Never]),
+            (Request, "initialize", [Lacks, Has, Has, Has, Has]),
+            (Request, "server/discover", [Has, Lacks, Lacks, Lacks, Lacks]),
+            (Request, "tools/call", [Has, Has, Has, Has, Has]),
+            (Request, "tasks/result", [Lacks, Has, Lacks, Lacks, Lacks]),
+            (Request, "tasks/get", [Never, Has, Lacks, Lacks, Lacks]),
+            (Request, "tasks/update", [Never, Never, Never, Never, Never]),
+            (Request, "acme/count", [Never, Never, Never, Never, Never]),
+            (Notification, "notifications/initialized", [Lacks, Has, Has, Has, Has]),
+            (Notification, "notifications/progress", [Lacks, Has, Has, Has, Has]),
+            (Notification, "acme/counted", [Never, Never, Never, Never, Never]),
         ] {
             let known: Vec<_> = Revision::all().map(|revision| revision.knows(said, method)).collect();
             assert_eq!(known, expected, "{method}");

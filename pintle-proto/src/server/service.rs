@@ -6,7 +6,12 @@ use pintle_types::{
 };
 
 use super::{Extension, acquaintances::Acquaintances};
-use crate::{Limits, Revision, inputs::Seal, print};
+use crate::{
+    Limits, Revision,
+    inputs::Seal,
+    print,
+    revision::{Knows, Said},
+};
 
 /// What a server is, in any era: its name, what it can do, which revisions it speaks.
 ///
@@ -232,7 +237,7 @@ impl Service {
             Some(("tasks", _)) => false,
             _ => true,
         };
-        offered && revision.has_request(method)
+        offered && revision.knows(Said::Request, method) == Knows::Has
     }
 
     /// Whether there is anything to subscribe to.
