@@ -142,6 +142,33 @@ impl Connection {
     }
 
     /// A call of a tool, to be put together and sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use pintle::{Client, Server, server::{Cx, tool}};
+    /// use std::time::Duration;
+    ///
+    /// async fn count(cx: Cx) -> &'static str {
+    ///     cx.progress(1.0, 1.0).await;
+    ///     "counted"
+    /// }
+    ///
+    /// let server = Server::new("demo", "1.0.0").tool(tool("count", count));
+    /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+    /// let (steps, mut told) = tokio::sync::mpsc::unbounded_channel();
+    /// let result = connection
+    ///     .call("count")
+    ///     .timeout(Duration::from_secs(5))
+    ///     .on_progress(move |progress| drop(steps.send(progress.progress)))
+    ///     .send()
+    ///     .await?;
+    /// assert_eq!(result.content[0].as_text(), Some("counted"));
+    /// assert_eq!(told.recv().await, Some(1.0));
+    /// # }
+    /// # Ok(()) }
+    /// ```
     pub fn call(&self, name: impl Into<String>) -> Call<'_> {
         Call::new(self, name.into())
     }

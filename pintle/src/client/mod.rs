@@ -62,6 +62,8 @@ use shared::Shared;
 /// use pintle::client::{Answer, Client};
 /// use serde_json::json;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
 /// let client = Client::new("demo", "0.1.0")
 ///     .title("The demo")
 ///     // The handler is the capability.
@@ -70,6 +72,18 @@ use shared::Shared;
 ///         Answer::accept(json!({"city": "Bergen"}))
 ///     })
 ///     .roots(["file:///srv/data"]);
+///
+/// # #[cfg(feature = "server")] {
+/// # let server = pintle::Server::new("s", "0").tool(pintle::server::tool("hello", || async { "hello" }));
+/// # let transport = server.in_process()?;
+/// let server = client.connect(transport).await?;
+/// for tool in server.tools().await? {
+///     println!("{}", tool.name);
+/// }
+/// let result = server.call_tool("hello", ()).await?;
+/// # assert_eq!(result.content[0].as_text(), Some("hello"));
+/// # }
+/// # Ok(()) }
 /// ```
 #[must_use = "a client does nothing until it is connected"]
 #[derive(Clone)]

@@ -45,7 +45,7 @@ const KEPT: usize = 256;
 #[cfg(feature = "validation")]
 impl OutputCheck for Validator {
     fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String> {
-        use crate::schema::{Schema, SchemaError, faults_text};
+        use crate::schema::{Schema, SchemaError};
         let key = serde_json::to_string(schema).unwrap_or_default();
         let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let known = lock().get(&key).cloned();
@@ -64,7 +64,10 @@ impl OutputCheck for Validator {
                 Err(error) => return Err(format!("its output schema cannot be used: {error}")),
             },
         };
-        compiled.check(content).map_err(|faults| faults_text(&faults))
+        // Not `faults_text`: it ends with advice to whoever made the value, and that is the server.
+        compiled
+            .check(content)
+            .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     }
 }
 

@@ -33,6 +33,19 @@ use super::{
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
 /// Cheap to clone. Only handlers of tools, prompts and resources get one, because only they may ask.
+///
+/// ```
+/// use pintle::server::{Cx, tool};
+///
+/// async fn copy(cx: Cx) -> String {
+///     for file in 1..=3 {
+///         cx.progress_with(f64::from(file), 3.0, "copying").await;
+///     }
+///     format!("copied for {}", cx.peer().info.as_ref().map_or("somebody", |info| &info.name))
+/// }
+///
+/// let copy = tool("copy", copy);
+/// ```
 #[derive(Clone)]
 pub struct Cx(Arc<Inner>);
 
@@ -260,6 +273,23 @@ impl Cx {
     /// Has the client's model write something.
     ///
     /// See [`ask`](Self::ask) for what may run twice.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    /// use pintle::types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage};
+    ///
+    /// async fn shorten(cx: Cx) -> Result<String, ToolError> {
+    ///     let question = SamplingMessage::new(Role::User, ContentBlock::text("Shorten this: ..."));
+    ///     let written = cx.sample("short", CreateMessageParams::new(vec![question], 200)).await?;
+    ///     let texts = written.content.as_slice().iter().filter_map(ContentBlock::as_text);
+    ///     Ok(texts.collect())
+    /// }
+    /// # let _ = pintle::server::tool("shorten", shorten);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the client has no model for us ([`can_sample`](Self::can_sample) tells), or it said no.
     pub async fn sample(
         &self,
         key: &str,
@@ -272,6 +302,23 @@ impl Cx {
     }
 
     /// Which directories the client works in.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// async fn where_are_we(cx: Cx) -> Result<String, ToolError> {
+    ///     if !cx.can_list_roots() {
+    ///         return Ok("Anywhere.".to_owned());
+    ///     }
+    ///     let roots = cx.roots().await?;
+    ///     Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
+    /// }
+    /// # let _ = pintle::server::tool("where", where_are_we);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the client does not tell ([`can_list_roots`](Self::can_list_roots) says so), or it said no.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         match self.ask("roots", Question::Roots).await? {
             Answer::Roots(result) => Ok(result.roots),
@@ -308,6 +355,32 @@ impl Cx {
     /// Does something at most once in the course of the call, however often the handler runs.
     ///
     /// The value travels with the call, sealed. It is lost if the client never comes back.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Confirmed {
+    ///     confirmed: bool,
+    /// }
+    ///
+    /// async fn order(cx: Cx) -> Result<String, ToolError> {
+    ///     // A client without a session runs the handler again after each question, but this only once.
+    ///     let number = cx.once("reserve", async { reserve().await }).await?;
+    ///     let answer = cx.elicit::<Confirmed>("confirm", "Shall I order it?").await?.accepted();
+    ///     let confirmed = answer.is_some_and(|answer| answer.confirmed);
+    ///     Ok(format!("{number}: {}", if confirmed { "ordered" } else { "left" }))
+    /// }
+    ///
+    /// async fn reserve() -> u32 {
+    ///     4711
+    /// }
+    /// # let _ = pintle::server::tool("order", order);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be printed as JSON, or what was kept is no `T`.
     pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -369,6 +442,23 @@ impl Cx {
     /// Has the user open a URL, for what must not pass through the client: passwords, payments, consent elsewhere.
     ///
     /// `true` if the user agreed to open it; that it is done is for the server to find out.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// async fn pay(cx: Cx) -> Result<&'static str, ToolError> {
+    ///     if !cx.can_elicit_url() {
+    ///         return Err(ToolError::new("pay at https://example.com/pay/7 and call again"));
+    ///     }
+    ///     let agreed = cx.elicit_url("pay", "Please pay there.", "https://example.com/pay/7").await?;
+    ///     Ok(if agreed { "The page is open." } else { "Not paid." })
+    /// }
+    /// # let _ = pintle::server::tool("pay", pay);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the client opens no pages for its user ([`can_elicit_url`](Self::can_elicit_url) tells).
     pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
         use pintle_types::schema::{ElicitAction, ElicitUrlParams};
         let params = ElicitParams::Url(ElicitUrlParams::new(message, url));

@@ -12,11 +12,37 @@ use pintle_types::{
 
 use super::{Cx, Entry, shelf::Shelf};
 
+/// A list that a server has.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+}
+
+impl ListKind {
+    /// What its cursors begin with.
+    fn letter(self) -> u8 {
+        match self {
+            Self::Tools => b't',
+            Self::Prompts => b'p',
+            Self::Resources => b'r',
+            Self::Templates => b'm',
+        }
+    }
+}
+
 /// `tools/list`.
 pub(crate) fn tools(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
     let sees = |route: &super::ToolRoute| sees(cx, Entry::Tool(&route.tool));
-    list(cx, b't', &catalogue.tools, &catalogue.printed.tools, sees, |page, next| {
+    list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, sees, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -27,7 +53,7 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
 pub(crate) fn prompts(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
     let sees = |route: &super::PromptRoute| sees(cx, Entry::Prompt(&route.prompt));
-    list(cx, b'p', &catalogue.prompts, &catalogue.printed.prompts, sees, |page, next| {
+    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, sees, |page, next| {
         let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -38,7 +64,7 @@ pub(crate) fn prompts(cx: &Cx) -> Outcome {
 pub(crate) fn resources(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
     let sees = |route: &super::ResourceRoute| sees(cx, Entry::Resource(&route.resource));
-    list(cx, b'r', &catalogue.resources, &catalogue.printed.resources, sees, |page, next| {
+    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, sees, |page, next| {
         let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -49,7 +75,7 @@ pub(crate) fn resources(cx: &Cx) -> Outcome {
 pub(crate) fn templates(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
     let sees = |route: &super::TemplateRoute| sees(cx, Entry::Template(&route.described));
-    list(cx, b'm', &catalogue.templates, &catalogue.printed.templates, sees, |page, next| {
+    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, sees, |page, next| {
         let described = page.iter().map(|route| route.described.clone()).collect();
         let mut result = ListResourceTemplatesResult::new(described);
         result.next_cursor = next;
@@ -64,18 +90,19 @@ pub(crate) fn sees(cx: &Cx, entry: Entry<'_>) -> bool {
 
 fn list<T>(
     cx: &Cx,
-    kind: u8,
+    kind: ListKind,
     shelf: &Shelf<T>,
     printed: &OnceLock<Arc<RawObject>>,
     sees: impl Fn(&T) -> bool,
     print: impl Fn(&[&Arc<T>], Option<String>) -> Result<RawObject, serde_json::Error>,
 ) -> Outcome {
     let state = cx.state();
-    let place = match cursor(cx, kind) {
+    let letter = kind.letter();
+    let place = match cursor(cx, letter) {
         Ok(place) => place,
         Err(error) => return Outcome::Failed(error),
     };
-    let hint = hint(cx);
+    let hint = hint(cx, kind);
     // One page, nobody filtered out: printed once for everybody.
     let common = state.filters.is_empty() && state.settings.page.is_none() && place == 0;
     if let Some(body) = printed.get().filter(|_| common) {
@@ -93,7 +120,7 @@ fn list<T>(
         page.push(item);
         last = place;
     }
-    match print(&page, next.map(|place| printed_cursor(kind, place))) {
+    match print(&page, next.map(|place| printed_cursor(letter, place))) {
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         Ok(body) if common => {
             Outcome::Cacheable(Body::Shared(printed.get_or_init(|| Arc::new(body)).clone()), hint)
@@ -103,9 +130,10 @@ fn list<T>(
 }
 
 /// How long a list may be kept. One that depends on who asks is nobody else's.
-pub(crate) fn hint(cx: &Cx) -> CacheHint {
+pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
     let state = cx.state();
-    let mut hint = state.settings.list_hint.clone();
+    let settings = &state.settings;
+    let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
     if !state.filters.is_empty() {
         hint.scope = CacheScope::Private;
     }

@@ -74,6 +74,7 @@ pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
 pub use layer::Next;
+pub use lists::ListKind;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
@@ -108,14 +109,27 @@ use crate::{
 /// that want to know are told.
 ///
 /// ```
-/// use pintle::server::{Arguments, Server, tool};
+/// use pintle::server::{Args, Server, tool};
 ///
-/// # async fn run() -> pintle::Result<()> {
-/// Server::new("echo", "1.0.0")
-///     .tool(tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() }))
-///     .serve(pintle::transport::memory().0)?
-///     .wait()
-///     .await?;
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// async fn add(Args(Add { a, b }): Args<Add>) -> i64 {
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let server = Server::new("calculator", "1.0.0").tool(tool("add", add).description("Adds two numbers."));
+/// // A program would now say `server.serve_stdio().await`. Here, a client within the process:
+/// # #[cfg(feature = "client")] {
+/// let client = pintle::Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+/// let sum: i64 = client.call_tool_as("add", serde_json::json!({"a": 1, "b": 2})).await?;
+/// assert_eq!(sum, 3);
+/// # }
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -337,10 +351,16 @@ impl Server {
         self.setting(|settings| settings.tool_completion = true)
     }
 
-    /// How long clients may keep the lists, and who may.
+    /// How long clients may keep the lists, and who may. What [`cache_list`](Self::cache_list) says of one goes first.
     #[must_use]
     pub fn cache_lists(self, hint: CacheHint) -> Self {
         self.setting(|settings| settings.list_hint = hint)
+    }
+
+    /// How long clients may keep this list, and who may.
+    #[must_use]
+    pub fn cache_list(self, list: ListKind, hint: CacheHint) -> Self {
+        self.setting(|settings| drop(settings.list_hints.insert(list, hint)))
     }
 
     /// Announces an extension, with its settings.

@@ -1,5 +1,6 @@
 use std::{fmt, future::Future, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pintle_proto::server::{CacheHint, Outcome};
 use pintle_types::{
     Meta, RpcError,
@@ -166,6 +167,12 @@ impl IntoResourceResult for String {
 impl IntoResourceResult for &str {
     fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult {
         self.to_owned().into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for Vec<u8> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult {
+        ResourceContents::blob(uri, STANDARD.encode(self)).into_resource_result(uri, mime)
     }
 }
 

@@ -7,7 +7,7 @@ use pintle_types::{
     schema::{ListResourcesResult, ReadResourceResult, Resource},
 };
 
-use super::{Cx, Entry, RequestError, lists, resource::reader, run::Handling};
+use super::{Cx, Entry, ListKind, RequestError, lists, resource::reader, run::Handling};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///
@@ -83,7 +83,7 @@ impl<S: ResourceSource> AnySource for S {
 pub(crate) async fn list(cx: Cx) -> Outcome {
     match page(&cx).await {
         Ok(result) => match RawObject::from_serialize(&result) {
-            Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx)),
+            Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, ListKind::Resources)),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         },
         Err(error) => error.outcome(None),

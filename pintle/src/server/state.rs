@@ -6,7 +6,9 @@ use pintle_types::{
     schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
-use super::{Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, own::Own, scope::Filter};
+use super::{
+    ListKind, Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, own::Own, scope::Filter,
+};
 use crate::Timeouts;
 
 /// All that a server is at one moment. A change makes another one; calls keep the one they began with.
@@ -44,6 +46,8 @@ pub(crate) struct Settings {
     /// Kinds that are announced although there are none yet, because some will come.
     pub(crate) expected: Expected,
     pub(crate) list_hint: CacheHint,
+    /// For those lists that are kept for another time than the rest.
+    pub(crate) list_hints: HashMap<ListKind, CacheHint>,
 }
 
 impl Default for Settings {
@@ -61,6 +65,7 @@ impl Default for Settings {
             experimental: JsonObject::new(),
             expected: Expected::default(),
             list_hint: CacheHint::default(),
+            list_hints: HashMap::new(),
         }
     }
 }

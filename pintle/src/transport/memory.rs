@@ -14,8 +14,16 @@ use super::{Incoming, Transport};
 /// ```
 /// use pintle::transport::memory;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
 /// let (server_side, client_side) = memory();
-/// # drop((server_side, client_side));
+/// # #[cfg(all(feature = "client", feature = "server"))] {
+/// let serving = pintle::Server::new("demo", "1.0.0").serve(server_side)?;
+/// let server = pintle::Client::new("demo", "1.0.0").connect(client_side).await?;
+/// server.close().await;
+/// serving.wait().await?;
+/// # }
+/// # Ok(()) }
 /// ```
 pub fn memory() -> (Memory, Memory) {
     let (there, back) = (Arc::<Pipe>::default(), Arc::<Pipe>::default());

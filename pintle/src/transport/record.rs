@@ -12,12 +12,20 @@ use super::{Incoming, Transport};
 /// ```
 /// use pintle::transport::{Record, memory};
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
 /// let (server_side, client_side) = memory();
 /// // As lines, on standard error:
 /// let client_side = Record::to_writer(client_side, std::io::stderr());
 /// // Or to code of your own:
-/// let server_side = Record::new(server_side, |recorded| tracing::trace!("{recorded}"));
-/// # drop((client_side, server_side));
+/// let (seen, mut heard) = tokio::sync::mpsc::unbounded_channel();
+/// let server_side = Record::new(server_side, move |recorded| drop(seen.send(recorded.to_string())));
+/// # #[cfg(all(feature = "client", feature = "server"))] {
+/// # let _serving = pintle::Server::new("demo", "1.0.0").serve(server_side)?;
+/// # let _server = pintle::Client::new("demo", "1.0.0").connect(client_side).await?;
+/// assert!(heard.recv().await.unwrap().contains("server/discover"));
+/// # }
+/// # Ok(()) }
 /// ```
 pub struct Record<T> {
     transport: T,

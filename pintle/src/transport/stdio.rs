@@ -21,10 +21,11 @@ use super::{Incoming, Stream, Transport};
 /// ```no_run
 /// use pintle::transport::Stdio;
 ///
-/// # async fn serve() -> std::io::Result<()> {
+/// # #[cfg(feature = "server")]
+/// # async fn serve() -> pintle::Result<()> {
 /// let transport = Stdio::new()?;
 /// println!("this goes to standard error");
-/// # drop(transport);
+/// pintle::Server::new("demo", "1.0.0").serve(transport)?.wait().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

@@ -234,6 +234,29 @@ async fn a_fresh_result_is_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resource_that_is_gone_is_gone_though_it_was_read_before() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let script = async {
+        let read = peer.hears("resources/read").await;
+        let contents = json!([{"uri": "a:1", "text": "private"}]);
+        let result =
+            json!({"resultType": "complete", "contents": contents, "ttlMs": 10, "cacheScope": "private"});
+        peer.answers(&read, result).await;
+    };
+    let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
+    assert_eq!(read.unwrap().contents.len(), 1);
+    tokio::time::advance(Duration::from_millis(10)).await;
+    for code in [-32602, -32603] {
+        let script = async {
+            let read = peer.hears("resources/read").await;
+            peer.refuses(&read, code, "no such resource").await;
+        };
+        let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
+        assert!(matches!(read.unwrap_err(), Error::Rpc(error) if error.code.0 == code));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_makes_a_result_stale_at_once() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let (changes, listen) = tokio::join!(server.changes(), acknowledge(&mut peer));

@@ -10,6 +10,7 @@ use pintle::{
     client::{Answer, Change, Event},
     proto::Revision,
     server::{Arguments, Cx, Elicited, ToolError, tool},
+    testing::both_eras,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -85,8 +86,10 @@ async fn two_questions_and_an_act_between_them_in_every_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_progress_and_panics_in_every_revision() {
-    for revision in Revision::all() {
-        let connection = connect(&client(), &server(Arc::default()), revision).await;
+    let seen_in = Mutex::new(Vec::new());
+    let server = server(Arc::default());
+    both_eras(&server, async |connection: Connection| {
+        seen_in.lock().unwrap().push(connection.revision());
         let tools = connection.tools().await.unwrap();
         assert_eq!(tools.len(), 3);
         assert_eq!(connection.server_info().unwrap().name, "booking");
@@ -104,19 +107,24 @@ async fn lists_progress_and_panics_in_every_revision() {
         assert!(
             matches!(connection.call_tool("nope", ()).await, Err(Error::Rpc(error)) if error.code.0 == -32602)
         );
-        connection.close().await;
-    }
+    })
+    .await
+    .unwrap();
+    let seen_in = seen_in.into_inner().unwrap();
+    assert!(seen_in.len() == 5 && Revision::all().all(|revision| seen_in.contains(&revision)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_heard_of_in_every_revision() {
-    for revision in Revision::all() {
-        let server = server(Arc::default());
-        let connection = connect(&client(), &server, revision).await;
+    let server = server(Arc::default());
+    both_eras(&server, async |connection: Connection| {
         let mut changes = connection.changes().await.unwrap();
-        assert_eq!(connection.tools().await.unwrap().len(), 3);
-        server.add_tool(tool("new", || async { "new" })).unwrap();
+        let before = connection.tools().await.unwrap().len();
+        let name = format!("new-{}", connection.revision().as_str());
+        server.add_tool(tool(name, || async { "new" })).unwrap();
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
-        assert_eq!(connection.tools().await.unwrap().len(), 4);
-    }
+        assert_eq!(connection.tools().await.unwrap().len(), before + 1);
+    })
+    .await
+    .unwrap();
 }

@@ -46,6 +46,8 @@ mod server_elicit;
 #[cfg(feature = "server")]
 mod server_extensions;
 #[cfg(feature = "server")]
+mod server_features;
+#[cfg(feature = "server")]
 mod server_filters;
 #[cfg(feature = "server")]
 mod server_hooks;
