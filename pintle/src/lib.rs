@@ -1,5 +1,9 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "server")]
@@ -21,6 +25,8 @@ pub mod uri;
 pub use client::{Client, Connection};
 pub use ended::Ended;
 pub use error::{Error, Result};
+#[cfg(feature = "macros")]
+pub use pintle_macros::{handlers, tool};
 pub use pintle_proto as proto;
 pub use pintle_types as types;
 #[cfg(feature = "server")]

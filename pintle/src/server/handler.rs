@@ -12,7 +12,7 @@ use super::{Cx, Description, ToolError};
 
 /// An async function that answers tool calls.
 ///
-/// Implemented for functions of up to four [`FromCall`] arguments; nobody else needs to.
+/// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool handler",
     note = "a handler is an `async fn` whose arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx` and whose result is `IntoToolResult`"
@@ -202,3 +202,5 @@ impl_handler!(A);
 impl_handler!(A B);
 impl_handler!(A B C);
 impl_handler!(A B C D);
+impl_handler!(A B C D E);
+impl_handler!(A B C D E G);

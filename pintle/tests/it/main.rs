@@ -29,6 +29,14 @@ mod client_server;
 mod client_world;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "macros")]
+mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_schema;
+#[cfg(feature = "macros")]
+mod macros_tool;
+#[cfg(feature = "macros")]
+mod macros_wrong;
 #[cfg(feature = "server")]
 mod raw;
 #[cfg(feature = "server")]

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("pintle-types", &["serde", "serde_json"]),
     ("pintle-proto", &["base64", "http", "serde", "serde_json"]),
+    ("pintle-macros", &["proc-macro2", "quote", "syn"]),
 ];
 
 /// Runtimes and sources of randomness: not even below `pintle-proto`.

@@ -1,0 +1,87 @@
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Result, Type, ext::IdentExt, meta::ParseNestedMeta};
+
+/// Words of `#[arg(..)]` and the members of the schema that they set.
+const MEMBERS: &[(&str, &str)] = &[
+    ("title", "title"),
+    ("examples", "examples"),
+    ("minimum", "minimum"),
+    ("maximum", "maximum"),
+    ("exclusive_minimum", "exclusiveMinimum"),
+    ("exclusive_maximum", "exclusiveMaximum"),
+    ("multiple_of", "multipleOf"),
+    ("min_length", "minLength"),
+    ("max_length", "maxLength"),
+    ("pattern", "pattern"),
+    ("format", "format"),
+    ("min_items", "minItems"),
+    ("max_items", "maxItems"),
+    ("unique_items", "uniqueItems"),
+];
+
+/// What stands in the `#[arg(..)]` of a parameter.
+#[derive(Default)]
+pub(crate) struct Arg {
+    /// Attributes of the field.
+    pub(crate) attrs: TokenStream,
+    /// The function that the default comes from, if there is one.
+    pub(crate) default: TokenStream,
+    pub(crate) described: bool,
+}
+
+impl Arg {
+    pub(crate) fn parse<'a>(
+        name: &Ident,
+        ty: &Type,
+        attrs: impl Iterator<Item = &'a Attribute>,
+    ) -> Result<Self> {
+        let mut arg = Self::default();
+        for attr in attrs {
+            attr.parse_nested_meta(|meta| arg.read(name, ty, &meta))?;
+        }
+        Ok(arg)
+    }
+
+    fn read(&mut self, name: &Ident, ty: &Type, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let attr = match &*word {
+            "default" if !meta.input.peek(syn::Token![=]) => quote!(#[serde(default)]),
+            "default" => {
+                let value: Expr = meta.value()?.parse()?;
+                let function = format_ident!("default_of_{}", name.unraw());
+                let path = function.to_string();
+                let value = if is_text(&value) { quote!(#value.into()) } else { quote!(#value) };
+                self.default = quote!(fn #function() -> #ty { #value });
+                quote!(#[serde(default = #path)])
+            }
+            "description" => {
+                let text: Expr = meta.value()?.parse()?;
+                self.described = true;
+                quote!(#[schemars(description = #text)])
+            }
+            "rename" => {
+                let name: LitStr = meta.value()?.parse()?;
+                quote!(#[serde(rename = #name)])
+            }
+            word => {
+                let Some((_, member)) = MEMBERS.iter().find(|(known, _)| *known == word) else {
+                    let known: Vec<_> = MEMBERS.iter().map(|(known, _)| format!("`{known}`")).collect();
+                    let known = known.join(", ");
+                    return Err(meta.error(format!(
+                        "a parameter has no such option; there are `default`, `description`, `rename`, {known}"
+                    )));
+                };
+                let value: Expr = meta.value()?.parse()?;
+                quote!(#[schemars(extend(#member = #value))])
+            }
+        };
+        self.attrs.extend(attr);
+        Ok(())
+    }
+}
+
+/// A text in quotes is not yet a `String`.
+fn is_text(value: &Expr) -> bool {
+    matches!(value, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }))
+}

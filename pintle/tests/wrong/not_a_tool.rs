@@ -1,0 +1,10 @@
+//! A function without the attribute.
+
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+fn main() {
+    pintle::tools![add];
+    let _ = pintle::server::tool("add", add);
+}
