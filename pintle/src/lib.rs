@@ -38,6 +38,6 @@ pub use tool_query::{AboutTools, ToolQuery};
 pub use tool_traits::ToolTraits;
 
 /// The examples of the README compile.
-#[cfg(all(doctest, feature = "child", feature = "client", feature = "server", feature = "stdio"))]
+#[cfg(all(doctest, feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
