@@ -2,6 +2,7 @@
 //!
 //! This is the only crate that knows that more than one protocol revision exists.
 
+mod change;
 pub mod client;
 pub mod http;
 pub mod inputs;
@@ -10,10 +11,13 @@ mod peer;
 mod print;
 mod revision;
 pub mod server;
+mod shown;
 pub mod sse;
 mod stamp;
+mod text;
 mod violation;
 
+pub use change::Change;
 pub use limits::Limits;
 pub use peer::Peer;
 pub use revision::{Part, Revision, UnknownRevision, Unsayable};

@@ -3,6 +3,8 @@ use std::borrow::Cow;
 use pintle_types::{RawObject, RawValue, RequestId, RpcError};
 use serde::Deserialize;
 
+use crate::text::text;
+
 /// What a request says of itself in `_meta`, read once.
 ///
 /// A stateless request carries its revision and its sender's capabilities here; a session's request, at most a
@@ -50,21 +52,12 @@ impl<'a> Stamp<'a> {
 
     /// The revision that it names, as it was spelled.
     pub fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
-        self.version.map(|raw| string(raw, "io.modelcontextprotocol/protocolVersion")).transpose()
+        let wrong = |error: serde_json::Error| {
+            let name = "io.modelcontextprotocol/protocolVersion";
+            RpcError::invalid_params(format!("`_meta[\"{name}\"]` does not fit: {}", Plain(&error)))
+        };
+        self.version.map(|raw| text(raw.get())).transpose().map_err(wrong)
     }
-}
-
-/// A JSON string, borrowed where it has no escapes.
-fn string<'a>(raw: &'a RawValue, name: &str) -> Result<Cow<'a, str>, RpcError> {
-    let text = raw.get();
-    if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
-        && !inner.contains('\\')
-    {
-        return Ok(Cow::Borrowed(inner));
-    }
-    serde_json::from_str::<String>(text).map(Cow::Owned).map_err(|error| {
-        RpcError::invalid_params(format!("`_meta[\"{name}\"]` does not fit: {}", Plain(&error)))
-    })
 }
 
 /// `null` is there: it is a wrong value, not an absent one.

@@ -9,6 +9,16 @@ use crate::{Malformed, Message, RpcError, message::Kind};
 ///
 /// Only one revision knows batches. Whether one is welcome is for the protocol engine to say; here it is just split,
 /// so that nobody further in has to know of it.
+///
+/// ```
+/// use pintle_types::{Frame, Message};
+///
+/// let line = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2}]"#;
+/// let Ok(Frame::Batch(items)) = Frame::parse(line, 100) else { panic!("a batch") };
+/// assert!(matches!(&items[0], Ok(Message::Request(request)) if request.method == "ping"));
+/// let reply = items[1].as_ref().unwrap_err().reply().unwrap();
+/// assert_eq!((reply.id, reply.result.unwrap_err().code.0), (Some(2.into()), -32600));
+/// ```
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these two")]
 #[derive(Debug, PartialEq)]
 pub enum Frame {

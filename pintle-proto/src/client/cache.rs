@@ -5,7 +5,7 @@ use std::{
 
 use pintle_types::RawObject;
 
-use super::change::Change;
+use crate::Change;
 
 /// Results that may be used again, for as long as the server said.
 ///
@@ -181,7 +181,7 @@ impl Cache {
                 self.forget_all("resources/list");
                 self.forget_all("resources/templates/list");
             }
-            Change::Resource { uri } => {
+            Change::Resource(uri) => {
                 self.forget_where("resources/read", |entry| entry.uri.as_ref() == Some(uri))
             }
         }
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(cache.entries.len(), 4);
         cache.forget(&Change::Resources);
         assert_eq!(cache.entries.len(), 2);
-        cache.forget(&Change::Resource { uri: "a:b".into() });
+        cache.forget(&Change::Resource("a:b".into()));
         assert!(fresh(&mut cache, "resources/read", r#"{"uri":"a:b"}"#, "a", 1).is_none());
         assert!(fresh(&mut cache, "resources/read", r#"{"uri":"a:c"}"#, "a", 1).is_some());
     }

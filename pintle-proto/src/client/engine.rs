@@ -11,7 +11,7 @@ use super::{
     inbound::{Ignored, Inbound},
     opening::Opened,
     profile::Profile,
-    reading::{Outcome, shown},
+    reading::Outcome,
     send_error::SendError,
     session::Session,
     stateless::Stateless,
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     Limits, Revision, Violation,
     revision::{Knows, Said},
+    shown::shown,
 };
 
 /// One connection of a client: requests out, messages in.

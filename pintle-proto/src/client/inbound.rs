@@ -2,8 +2,8 @@ use std::fmt;
 
 use pintle_types::{Notification, RawObject, RequestId, Response, RpcError};
 
-use super::{change::Change, reading::Outcome};
-use crate::Violation;
+use super::reading::Outcome;
+use crate::{Change, Violation};
 
 /// What a message from the server means.
 #[non_exhaustive]

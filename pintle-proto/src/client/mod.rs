@@ -11,7 +11,6 @@
 
 mod cache;
 mod capabilities;
-mod change;
 mod engine;
 mod extras;
 mod flights;
@@ -29,7 +28,6 @@ mod subscriptions;
 mod testing;
 
 pub use cache::{Cache, Ticket};
-pub use change::Change;
 pub use engine::{Engine, Lost};
 pub use extras::Extras;
 pub use inbound::{End, Ignored, Inbound, Question};
@@ -39,3 +37,5 @@ pub use profile::Profile;
 pub use reading::{InputRequest, InputRequired, Outcome, Reading};
 pub use retry::{RetryError, Round, Rounds};
 pub use send_error::SendError;
+
+pub use crate::Change;

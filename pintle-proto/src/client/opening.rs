@@ -3,13 +3,8 @@ use std::{fmt, str::FromStr};
 use pintle_types::{ErrorCode, Notification, RawObject, RpcError};
 use serde::Deserialize;
 
-use super::{
-    open_error::OpenError,
-    profile::Profile,
-    reading::{Outcome, shown},
-    session, stateless,
-};
-use crate::{Revision, UnknownRevision, Violation};
+use super::{open_error::OpenError, profile::Profile, reading::Outcome, session, stateless};
+use crate::{Revision, UnknownRevision, Violation, shown::shown};
 
 /// Which eras a client tries.
 #[expect(clippy::exhaustive_enums, reason = "there are two eras: either one, or both")]

@@ -5,7 +5,7 @@ use super::{
     capabilities::{Cannot, Capabilities},
     profile::Profile,
 };
-use crate::{Limits, Violation};
+use crate::{Limits, Violation, shown::shown};
 
 /// How a request of ours ended.
 #[non_exhaustive]
@@ -178,15 +178,6 @@ fn question(key: Box<str>, request: &str, can: Capabilities) -> Result<InputRequ
         Err(Cannot::Undeclared(capability) | Cannot::Partly(capability)) => {
             Err(Fault::Violation(Violation::UndeclaredQuestion { key: shown(&key), capability }))
         }
-    }
-}
-
-/// Enough of a peer's word to recognize it in a log, never as much as it cares to send.
-pub(super) fn shown(word: &str) -> Box<str> {
-    const SHOWN: usize = 80;
-    match word.char_indices().nth(SHOWN) {
-        None => word.into(),
-        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()).into(),
     }
 }
 

@@ -8,14 +8,13 @@ use serde_json::Value;
 
 use super::{
     capabilities::{Cannot, Capabilities},
-    change::Change,
     extras::{Extras, push},
     inbound::{Ignored, Inbound, Question},
     profile::Profile,
-    reading::{Outcome, shown},
+    reading::Outcome,
     send_error::SendError,
 };
-use crate::{Part, Revision, Violation};
+use crate::{Change, Part, Revision, Violation, shown::shown};
 
 /// What a session's client remembers.
 #[derive(Debug)]
@@ -466,7 +465,7 @@ mod tests {
         let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
         assert!(matches!(
             hear(&mut client, line),
-            Inbound::Change { change: Change::Resource { uri }, .. } if &*uri == "a:b"
+            Inbound::Change { change: Change::Resource(uri), .. } if &*uri == "a:b"
         ));
         let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated"}"#;
         assert!(matches!(hear(&mut client, line), Inbound::Ignored(Ignored::Malformed(_))));

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use pintle_types::RawObject;
 
-use super::{change::Change, inbound::Ignored};
+use super::inbound::Ignored;
+use crate::Change;
 
 /// The `subscriptions/listen` requests that are in flight.
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ impl Subscriptions {
             Some(Change::Prompts) => granted.prompts,
             Some(Change::Resources) => granted.resources,
             // Which resource is not looked at: it may be a part of the one that was asked for.
-            Some(Change::Resource { .. }) => granted.resource,
+            Some(Change::Resource(_)) => granted.resource,
             None => true,
         };
         if admitted { Ok(()) } else { Err(Ignored::NotGranted(id.into())) }

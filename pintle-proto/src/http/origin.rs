@@ -1,4 +1,5 @@
-use super::{Head, Refusal, head::Field, refusal::clip};
+use super::{Head, Refusal, head::Field};
+use crate::shown::shown;
 
 /// Which `Host` and `Origin` are let in, so that no web page reaches a local server behind its user's back.
 ///
@@ -135,7 +136,7 @@ fn foreign(header: &str, value: &str) -> Refusal {
     let list = if header == "Host" { "hosts" } else { "origins" };
     Refusal::forbidden(format!(
         "`{header}: {}` is not let in here; add it to the server's {list}",
-        clip(value)
+        shown(value)
     ))
 }
 

@@ -13,8 +13,8 @@ use super::{
     decode_value, encode_value,
     head::trim,
     mirror::{mismatch, missing},
-    refusal::clip,
 };
+use crate::shown::shown;
 
 impl HeaderParams {
     /// Adds the headers that repeat these arguments to a client's request.
@@ -156,7 +156,7 @@ fn check_one(headers: &HeaderMap, param: &HeaderParam, value: &Scalar<'_>) -> Re
         Scalar::Absent | Scalar::Null => Refusal::header_mismatch(format!(
             "the `{}` header says `{}` and the body has no `{member}`; send the same value in both",
             name(),
-            clip(&text)
+            shown(&text)
         )),
         value => mismatch(&name(), &text, &member, &value.to_string()),
     })

@@ -4,6 +4,8 @@ use http::StatusCode;
 use pintle_types::{ErrorCode, RequestId, RpcError};
 use serde::Serialize;
 
+use crate::shown::shown;
+
 /// An HTTP answer that says no, and in its body what to change.
 ///
 /// ```
@@ -58,7 +60,7 @@ impl Refusal {
 
     /// 405: the endpoint has other methods.
     pub fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
-        let message = format!("`{}` is not served here; use {allow}", clip(method.as_str()));
+        let message = format!("`{}` is not served here; use {allow}", shown(method.as_str()));
         Self { allow: Some(allow), ..Self::invalid(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
@@ -99,7 +101,7 @@ impl Refusal {
         }
 
         let message =
-            format!("protocol version `{}` is not served here; use {}", clip(requested), Listed(supported));
+            format!("protocol version `{}` is not served here; use {}", shown(requested), Listed(supported));
         let error = RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message);
         Self::bad_request(error.with_data(&Data { supported, requested }))
     }
@@ -122,24 +124,6 @@ impl Refusal {
         Self::new(status, RpcError::invalid_request(message))
     }
 }
-
-/// As much of a peer's text as belongs in a message.
-pub(super) fn clip(text: &str) -> impl fmt::Display + '_ {
-    struct Clipped<'a>(&'a str);
-
-    impl fmt::Display for Clipped<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self.0.char_indices().nth(LONGEST) {
-                Some((end, _)) => write!(f, "{}…", &self.0[..end]),
-                None => f.write_str(self.0),
-            }
-        }
-    }
-
-    Clipped(text)
-}
-
-const LONGEST: usize = 100;
 
 /// `a` or `b`, each in backticks.
 pub(super) struct Listed<'a>(pub(super) &'a [&'a str]);
@@ -193,11 +177,5 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","id":"a","error":{{"code":-32022,"message":"{message}","data":{{"supported":["2026-07-28","2025-11-25"],"requested":"v999.0.0"}}}}}}"#
             )
         );
-    }
-
-    #[test]
-    fn a_long_value_is_cut_between_characters() {
-        assert_eq!(clip(&"世".repeat(100)).to_string(), "世".repeat(100));
-        assert_eq!(clip(&"世".repeat(101)).to_string(), format!("{}…", "世".repeat(100)));
     }
 }

@@ -3,8 +3,9 @@ use pintle_types::RpcError;
 use super::{
     Endpoint, Head, Refusal, mirror, name_member,
     open::{session_id, session_missing},
-    refusal::{Listed, clip},
+    refusal::Listed,
 };
+use crate::shown::shown;
 
 /// What the body of a POST turned out to be.
 #[non_exhaustive]
@@ -212,7 +213,7 @@ fn meta_missing(member: &str, endpoint: &Endpoint<'_>) -> Refusal {
 fn session_version_refused(version: &str, served: &[&str]) -> Refusal {
     Refusal::bad_request(RpcError::invalid_request(format!(
         "the `MCP-Protocol-Version` header says `{}`; send {}",
-        clip(version),
+        shown(version),
         Listed(served)
     )))
 }

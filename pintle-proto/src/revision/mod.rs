@@ -31,6 +31,8 @@ use self::{
 pub(crate) use self::dialect::{BadArguments, Dialect, Knows, Said};
 pub use self::{part::Part, unsayable::Unsayable};
 
+use crate::shown::shown;
+
 /// A revision of the protocol that this build speaks.
 ///
 /// It prints, parses and equals. It has no order and no variants to match on: what differs from one revision to the
@@ -171,7 +173,7 @@ impl FromStr for Revision {
     type Err = UnknownRevision;
 
     fn from_str(name: &str) -> Result<Self, UnknownRevision> {
-        Self::all().find(|revision| revision.as_str() == name).ok_or_else(|| UnknownRevision::new(name))
+        Self::all().find(|revision| revision.as_str() == name).ok_or_else(|| UnknownRevision(shown(name)))
     }
 }
 
@@ -204,17 +206,6 @@ impl<'de> Deserialize<'de> for Revision {
 /// The name is of no revision that this build speaks.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownRevision(Box<str>);
-
-impl UnknownRevision {
-    fn new(name: &str) -> Self {
-        // A peer chose the name: keep enough to recognize it, not as much as it cares to send.
-        const SHOWN: usize = 40;
-        match name.char_indices().nth(SHOWN) {
-            None => Self(name.into()),
-            Some((end, _)) => Self(format!("{}…", &name[..end]).into()),
-        }
-    }
-}
 
 impl fmt::Display for UnknownRevision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,24 +3,36 @@ use std::{collections::BTreeSet, ops::Bound};
 use pintle_types::{JsonObject, RawObject, RequestId, RpcError, schema::SubscriptionFilter};
 use serde_json::Value;
 
-/// Something about the server that a client may want to hear of.
-#[non_exhaustive]
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Change {
-    /// The list of tools is another.
-    Tools,
-    /// The list of prompts is another.
-    Prompts,
-    /// The list of resources, or of their templates, is another.
-    Resources,
-    /// What this resource holds is another.
-    Resource(Box<str>),
-}
+use crate::Change;
 
 /// One who hears of changes: a session, or one subscription.
 ///
 /// What it has not been told yet is merged, not queued: however slow it is, it holds one mark per list and at most one
 /// per watched resource, and hears of the newest state.
+///
+/// ```
+/// use pintle_proto::server::{Arrival, Change, Inbound, Service};
+/// use pintle_types::{Message, schema::{Implementation, ServerCapabilities, ToolsCapability}};
+///
+/// let mut capabilities = ServerCapabilities::default();
+/// capabilities.tools.insert(ToolsCapability::default()).list_changed = Some(true);
+/// let service = Service::new(Implementation::new("adder", "1.0.0"), capabilities);
+///
+/// let Ok(Message::Request(request)) = Message::parse(
+///     br#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{
+///     "notifications":{"toolsListChanged":true},"_meta":{
+///     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+///     "io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+/// ) else { panic!("a request") };
+/// let Ok(Inbound::Listen(mut listen)) = service.admit(request, &Arrival::at(0)) else { panic!("granted") };
+///
+/// assert!(listen.listener.note(&Change::Tools));
+/// assert!(!listen.listener.note(&Change::Tools), "told together with the first");
+/// assert!(!listen.listener.note(&Change::Prompts), "nobody asked");
+/// let notice = String::from_utf8(listen.listener.next_notice().unwrap()).unwrap();
+/// assert!(notice.contains("notifications/tools/list_changed"));
+/// assert!(listen.listener.next_notice().is_none());
+/// ```
 #[derive(Debug)]
 pub struct Listener {
     wants: Wants,

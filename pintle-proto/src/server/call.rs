@@ -22,6 +22,28 @@ use crate::{
 /// An admitted request: all that its handler may know of it, and the way to answer it.
 ///
 /// Cheap to clone. It knows nothing of the connection it came by.
+///
+/// ```
+/// use pintle_proto::server::{Arrival, Inbound, Outcome, Service};
+/// use pintle_types::{Message, schema::{Implementation, ServerCapabilities, ToolsCapability}};
+///
+/// let mut capabilities = ServerCapabilities::default();
+/// capabilities.tools = Some(ToolsCapability::default());
+/// let service = Service::new(Implementation::new("adder", "1.0.0"), capabilities);
+///
+/// let Ok(Message::Request(request)) = Message::parse(
+///     br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"add","_meta":{"progressToken":7,
+///     "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+///     "io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+/// ) else { panic!("a request") };
+/// let Ok(Inbound::Call(call)) = service.admit(request, &Arrival::at(0)) else { panic!("admitted") };
+///
+/// assert_eq!(call.params().get("name"), Some(r#""add""#));
+/// assert!(call.progress(0.5, None, Some("half way")).is_some());
+/// assert!(call.progress(0.5, None, Some("still there")).is_none(), "not more than the last time");
+/// let finished = call.finish(&service, Outcome::BadArguments("`a` is missing: send a number".into()), 0);
+/// assert_eq!(finished.error, None, "the model is to read it");
+/// ```
 #[derive(Clone)]
 pub struct Call(Arc<Inner>);
 

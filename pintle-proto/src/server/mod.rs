@@ -18,11 +18,13 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-pub use audience::{Change, Listener};
+pub use audience::Listener;
 pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use service::{CacheHint, Service};
+
+pub use crate::Change;
 
 use self::{
     batch::{BatchId, Batches},

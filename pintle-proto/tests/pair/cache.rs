@@ -65,7 +65,7 @@ impl Caching {
             let change = match line.split_once(' ').unwrap() {
                 ("changed", "Tools") => client::Change::Tools,
                 ("changed", "Resources") => client::Change::Resources,
-                ("updated", uri) => client::Change::Resource { uri: uri.into() },
+                ("updated", uri) => client::Change::Resource(uri.into()),
                 other => panic!("{other:?}"),
             };
             self.cache.forget(&change);

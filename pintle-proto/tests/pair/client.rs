@@ -308,7 +308,7 @@ impl Client {
             }
             Inbound::Log(params) => self.heard.push(format!("log {}", params.get("data").unwrap())),
             Inbound::Change { change, .. } => self.heard.push(match change {
-                Change::Resource { uri } => format!("updated {uri}"),
+                Change::Resource(uri) => format!("updated {uri}"),
                 other => format!("changed {other:?}"),
             }),
             Inbound::Acknowledged { granted, .. } => {

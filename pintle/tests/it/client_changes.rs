@@ -103,7 +103,7 @@ async fn a_resource_is_watched_in_both_eras() {
         let (changes, listen) = tokio::join!(server.changes(), script);
         let mut changes = changes.unwrap();
         tell(&mut peer, "notifications/resources/updated", listen.as_ref(), json!({"uri": "a:1/x"})).await;
-        let changed = Event::Changed(Change::Resource { uri: "a:1/x".into() });
+        let changed = Event::Changed(Change::Resource("a:1/x".into()));
         assert_eq!(changes.next().await, Some(changed));
 
         let script = async {
@@ -297,7 +297,7 @@ async fn a_reader_that_does_not_look_misses_the_oldest() {
     }
     settle().await;
     assert_eq!(changes.next().await, Some(Event::Missed(44)));
-    assert_eq!(changes.next().await, Some(Event::Changed(Change::Resource { uri: "a:44".into() })));
+    assert_eq!(changes.next().await, Some(Event::Changed(Change::Resource("a:44".into()))));
     // Nobody else has noticed.
     let script = async {
         let call = peer.hears("tools/call").await;

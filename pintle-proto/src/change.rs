@@ -1,6 +1,6 @@
 use pintle_types::Notification;
 
-/// Something of the server's that is not what it was.
+/// Something of a server's that is not what it was: what the server tells, and what the client hears.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
@@ -11,10 +11,7 @@ pub enum Change {
     /// The lists of resources and of templates.
     Resources,
     /// What one resource holds. It may be a part of the one that was subscribed to.
-    Resource {
-        /// Which.
-        uri: Box<str>,
-    },
+    Resource(Box<str>),
 }
 
 impl Change {
@@ -25,7 +22,7 @@ impl Change {
             "notifications/prompts/list_changed" => Self::Prompts,
             "notifications/resources/list_changed" => Self::Resources,
             "notifications/resources/updated" => {
-                Self::Resource { uri: notification.params.as_ref()?.decode_member("uri").ok()?? }
+                Self::Resource(notification.params.as_ref()?.decode_member("uri").ok()??)
             }
             _ => return None,
         })
