@@ -14,7 +14,7 @@ use super::{
     connection::Connection,
     exchange::Options,
 };
-use crate::{Error, Result};
+use crate::{AboutTools, Error, Result};
 
 /// How many pages a list may have. A server that goes on for longer goes on for ever.
 const MOST_PAGES: usize = 10_000;
@@ -173,6 +173,27 @@ impl Connection {
     /// The server has no tools, or did not answer, or its pages never end.
     pub async fn tools(&self) -> Result<Vec<Tool>> {
         self.tools_stream().all().await
+    }
+
+    /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function.
+    ///
+    /// What a tool says of itself is its server's word: good for finding one, not for trusting it.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::ToolQuery;
+    ///
+    /// let harmless = server.tools_where(ToolQuery::new().read_only()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn tools_where(&self, query: impl AboutTools) -> Result<Vec<Tool>> {
+        let mut tools = self.tools().await?;
+        tools.retain(|tool| query.wants(tool));
+        Ok(tools)
     }
 
     /// Tools one by one, page after page.

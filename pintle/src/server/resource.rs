@@ -37,25 +37,29 @@ where
 {
     ResourceRoute {
         resource: Resource::new(uri, name),
-        next: reader(move |cx, _| handler(cx)),
+        next: reader(None, move |cx, _| handler(cx)),
         faults: Vec::new(),
     }
 }
 
-/// The way from a call to what is read.
-pub(crate) fn reader<F, Fut, R>(handler: F) -> Next
+/// The way from a call to what is read. What a template declares holds for all of its `family`.
+pub(crate) fn reader<F, Fut, R>(family: Option<String>, handler: F) -> Next
 where
     F: Fn(Cx, String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
     R: IntoResourceResult,
 {
-    let handler = Arc::new(handler);
+    let (handler, family) = (Arc::new(handler), Arc::new(family));
     Next::new(move |cx: Cx| {
-        let handler = handler.clone();
+        let (handler, family) = (handler.clone(), family.clone());
         let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
         Box::pin(async move {
-            let mime =
-                cx.state().catalogue.resources.get(&uri).and_then(|route| route.resource.mime_type.clone());
+            let catalogue = &cx.state().catalogue;
+            let mime = match &*family {
+                Some(family) => catalogue.templates.get(family).map(|route| &route.described.mime_type),
+                None => catalogue.resources.get(&uri).map(|route| &route.resource.mime_type),
+            };
+            let mime = mime.and_then(Clone::clone);
             let result = match handler(cx.clone(), uri.clone()).await {
                 Ok(result) => result.into_resource_result(&uri, mime.as_deref()),
                 Err(error) => return error.outcome(Some(&uri)),

@@ -71,7 +71,7 @@ impl<S: ResourceSource> AnySource for S {
     }
 
     fn read(self: Arc<Self>, cx: Cx) -> Handling {
-        let read = reader(move |cx, uri| {
+        let read = reader(None, move |cx, uri| {
             let source = self.clone();
             async move { ResourceSource::read(&*source, cx, uri).await }
         });

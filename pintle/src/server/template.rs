@@ -57,7 +57,7 @@ where
     };
     let matcher = template.clone();
     let handler = std::sync::Arc::new(handler);
-    let next = reader(move |cx, uri| {
+    let next = reader(Some(text.clone()), move |cx, uri| {
         let (vars, handler) = (matcher.as_ref().and_then(|template| template.matches(&uri)), handler.clone());
         async move {
             match vars {

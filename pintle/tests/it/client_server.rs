@@ -6,11 +6,12 @@ use std::sync::{
 };
 
 use pintle::{
-    Client, Connection, Error, Server,
+    Client, Connection, Error, Server, ToolQuery,
     client::{Answer, Change, Event},
     proto::Revision,
     server::{Arguments, Cx, Elicited, ToolError, tool},
     testing::both_eras,
+    types::schema::Tool,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -49,10 +50,15 @@ fn server(acts: Arc<AtomicUsize>) -> Server {
     };
     Server::new("booking", "1.0.0")
         .tool(tool("book", book).description("Book."))
-        .tool(tool("count", count))
+        .tool(tool("count", count).read_only())
         .tool(tool("boom", boom))
         .page_size(2)
         .grows()
+}
+
+/// All but the oldest.
+fn knows_annotations(revision: Revision) -> bool {
+    Revision::all().last() != Some(revision)
 }
 
 async fn connect(client: &Client, server: &Server, revision: Revision) -> Connection {
@@ -92,6 +98,10 @@ async fn lists_progress_and_panics_in_every_revision() {
         seen_in.lock().unwrap().push(connection.revision());
         let tools = connection.tools().await.unwrap();
         assert_eq!(tools.len(), 3);
+        let named = connection.tools_where(|tool: &Tool| tool.name.starts_with('b')).await.unwrap();
+        assert_eq!(named.len(), 2);
+        let read_only = connection.tools_where(ToolQuery::new().read_only()).await.unwrap();
+        assert_eq!(read_only.len(), usize::from(knows_annotations(connection.revision())));
         assert_eq!(connection.server_info().unwrap().name, "booking");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let call = connection.call("count").on_progress({

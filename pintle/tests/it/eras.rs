@@ -70,6 +70,7 @@ impl Client {
     }
 
     /// Wants log messages as grave as this and graver.
+    #[cfg(feature = "logging")]
     pub(crate) async fn log_level(&mut self, level: &'static str) {
         if self.is_stateless() {
             self.log_level = Some(level);
@@ -107,6 +108,7 @@ impl Client {
     }
 
     /// Calls a tool while another request is running; both must be answered, in any order.
+    #[cfg(feature = "logging")]
     pub(crate) async fn tool_while(&mut self, name: &str, running: i64) -> String {
         let id = self.send("tools/call", json!({"name": name})).await;
         let mut told = String::new();

@@ -89,6 +89,8 @@ mod stress_panic;
 mod stress_pipe;
 #[cfg(feature = "server")]
 mod stress_rivals;
+#[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
+mod stress_stdio;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]

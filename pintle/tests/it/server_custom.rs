@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::eras::{ALL, Client, R5, each};
+use crate::eras::{ALL, Client, R1, R2, R3, R4, R5, each};
 
 #[derive(Deserialize)]
 struct Sum {
@@ -66,6 +66,22 @@ async fn a_notification_is_heard_in_every_revision() {
         let expected = if client.revision == R5 { 10 } else { 11 };
         assert_eq!(count.load(Ordering::SeqCst), expected);
         client.notify("notifications/example/unheard", json!({})).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_tells_that_its_directories_changed() {
+    let heard = Arc::new(Notify::new());
+    let notify = heard.clone();
+    let server = Server::new("s", "0").on_notification("notifications/roots/list_changed", move |_, _| {
+        let notify = notify.clone();
+        async move { notify.notify_one() }
+    });
+    // Without a session the next call brings its own.
+    each(&server, &[R1, R2, R3, R4], json!({"roots": {"listChanged": true}}), async |client: &mut Client| {
+        client.notify("notifications/roots/list_changed", json!({})).await;
+        heard.notified().await;
     })
     .await;
 }

@@ -190,11 +190,12 @@ async fn variables_of_a_template_have_types_and_lead_nowhere_else() {
         Ok(format!("{file} {}", from.unwrap_or(1)))
     };
     let server = Server::new("s", "0")
-        .template(template("src://{+file}{?from}", "lines", lines))
+        .template(template("src://{+file}{?from}", "lines", lines).mime_type("text/x-rust"))
         .resource(resource("bin://1", "bytes", |_| async { Ok(vec![0_u8, 255]) }).mime_type("image/png"));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         let mut read = async |uri: &str| client.call("resources/read", json!({"uri": uri})).await;
         assert_eq!(read("src://a/b.rs?from=7").await["result"]["contents"][0]["text"], "a/b.rs 7");
+        assert_eq!(read("src://a").await["result"]["contents"][0]["mimeType"], "text/x-rust");
         assert_eq!(read("src://a%20b").await["result"]["contents"][0]["text"], "a b 1");
         let bytes = read("bin://1").await["result"]["contents"][0].clone();
         assert_eq!((&bytes["blob"], &bytes["mimeType"]), (&json!("AP8="), &json!("image/png")));
@@ -420,6 +421,40 @@ async fn who_is_calling_is_known_in_every_revision() {
         let answer = client.call("tools/call", json!({"name": "who", "_meta": me})).await;
         let expected = format!("{} raw", client.revision);
         assert_eq!(answer["result"]["content"][0]["text"], expected, "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_wants_to_hear_no_more_hears_no_more() {
+    let server = Server::new("s", "0")
+        .resource(resource("r://1", "one", |_| async { Ok("1") }))
+        .resource(resource("r://2", "two", |_| async { Ok("2") }));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        client.listen(&["r://2"]).await;
+        let listen = if client.revision == R5 {
+            let only = json!({"notifications": {"resourceSubscriptions": ["r://1"]}});
+            let id = client.send("subscriptions/listen", only).await;
+            assert_eq!(client.hear().await["method"], "notifications/subscriptions/acknowledged");
+            id
+        } else {
+            client.call("resources/subscribe", json!({"uri": "r://1"})).await;
+            0
+        };
+        server.resource_updated("r://1");
+        assert_eq!(client.hear().await["params"]["uri"], "r://1");
+        if client.revision == R5 {
+            client.notify("notifications/cancelled", json!({"requestId": listen})).await;
+        } else {
+            let done = client.call("resources/unsubscribe", json!({"uri": "r://1"})).await;
+            assert!(done["result"].is_object(), "{done}");
+        }
+        // Whatever was said before has been read when this is answered.
+        client.call("resources/list", json!({})).await;
+        client.heard();
+        server.resource_updated("r://1");
+        server.resource_updated("r://2");
+        assert_eq!(client.hear().await["params"]["uri"], "r://2", "{}", client.revision);
     })
     .await;
 }

@@ -37,6 +37,11 @@ fn helper() {
         let mut stdio = Stdio::new().unwrap();
         send(&mut stdio, "ready").await;
         match role.split_once(' ') {
+            #[cfg(feature = "server")]
+            None if role == "serve" => {
+                let serving = crate::stress_stdio::server().serve(stdio).unwrap();
+                serving.wait().await.unwrap();
+            }
             None => echo(stdio).await,
             Some((_, address)) => relay(stdio, address.parse().unwrap()).await,
         }

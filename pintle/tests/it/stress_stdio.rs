@@ -1,0 +1,92 @@
+//! A process of its own, a thousand calls at once: all are answered, no task is left, and its memory does not grow.
+
+use pintle::{
+    Server,
+    proto::Limits,
+    server::{Arguments, tool},
+};
+
+/// What [`crate::transport_helper`] serves on its standard streams.
+pub(crate) fn server() -> Server {
+    let work = |Arguments(arguments): Arguments| async move {
+        let n: u64 = arguments.decode_member("n").unwrap().unwrap();
+        println!("stray {n}");
+        for _ in 0..n % 7 {
+            tokio::task::yield_now().await;
+        }
+        if n.is_multiple_of(5) {
+            std::future::pending::<()>().await;
+        }
+        assert!(!n.is_multiple_of(13), "thirteen");
+        n.to_string()
+    };
+    let state = || async {
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0_u64);
+        format!("{tasks} {pages}")
+    };
+    let mut limits = Limits::default();
+    limits.in_flight = 1000;
+    Server::new("load", "0").limits(limits).tool(tool("work", work)).tool(tool("state", state))
+}
+
+#[cfg(feature = "client")]
+mod from_outside {
+    use std::time::Duration;
+
+    use pintle::{Client, Connection, Error, proto::Revision, transport::Stderr};
+    use serde_json::json;
+    use tokio::task::JoinSet;
+
+    /// Calls a thousand times at once. Those that never end are given up, all others must be answered.
+    async fn thousand(server: &Connection) {
+        let mut calls = JoinSet::new();
+        for n in 0..1000_u64 {
+            let server = server.clone();
+            calls.spawn(async move {
+                let call = server.call_tool("work", json!({"n": n}));
+                if n.is_multiple_of(5) {
+                    let given_up = tokio::time::timeout(Duration::from_millis(n % 50), call).await;
+                    return assert!(given_up.is_err(), "{n}");
+                }
+                match call.await {
+                    Err(Error::Rpc(error)) if n.is_multiple_of(13) => assert_eq!(error.code.0, -32603),
+                    result => assert_eq!(result.unwrap().content[0].as_text(), Some(&*n.to_string())),
+                }
+            });
+        }
+        while let Some(done) = calls.join_next().await {
+            done.unwrap();
+        }
+    }
+
+    /// Tasks that live and pages that are resident.
+    async fn state(server: &Connection) -> (u64, u64) {
+        let result = server.call_tool("state", ()).await.unwrap();
+        let (tasks, pages) = result.content[0].as_text().unwrap().split_once(' ').unwrap();
+        (tasks.parse().unwrap(), pages.parse().unwrap())
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_thousand_calls_at_once_again_and_again() {
+        for revision in Revision::all().take(2) {
+            let child = crate::transport_helper::command("serve").stderr(Stderr::lines(|_| {}));
+            let client = Client::new("load", "0").revisions([revision]);
+            let server = client.connect(child.spawn().unwrap()).await.unwrap();
+            let (tasks, _) = state(&server).await;
+            for _ in 0..4 {
+                thousand(&server).await;
+            }
+            let (_, before) = state(&server).await;
+            for _ in 0..6 {
+                thousand(&server).await;
+            }
+            let (left, after) = state(&server).await;
+            assert_eq!(left, tasks, "{}", revision.as_str());
+            // A page is 4 KiB at least: 6,000 calls that left 200 bytes each would show.
+            assert!(after <= before + 250, "{before} pages became {after} ({})", revision.as_str());
+            server.close().await;
+        }
+    }
+}
