@@ -1,8 +1,6 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{
-    Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Receiver, ReceiverKind, Result, spanned::Spanned,
-};
+use syn::{Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Receiver, ReceiverKind, Result};
 
 use crate::{
     options::Options,
@@ -11,35 +9,25 @@ use crate::{
 };
 
 /// `#[handlers]` on an `impl` block: the block, and beside it functions that make tools of its methods.
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    if !options.is_empty() {
-        return Err(Error::new(options.span(), "options belong to the methods: `#[tool(..)]`"));
-    }
-    let mut block: ItemImpl = syn::parse2(item).map_err(|error| {
-        Error::new(error.span(), "`#[handlers]` goes on an `impl` block: `impl Notes { .. }`")
-    })?;
-    if let Some((path, _)) = &block.trait_ {
-        return Err(Error::new(
-            path.span(),
-            "`#[handlers]` goes on an `impl` block of the type alone, without a trait",
-        ));
-    }
-    let mut routes = Vec::new();
-    for item in &mut block.items {
-        if let ImplItem::Fn(method) = item {
-            routes.extend(take(method)?);
-        }
-    }
-    if routes.is_empty() {
-        return Err(Error::new(
-            block.self_ty.span(),
-            "no method of this block is a tool: put `#[tool]` on one",
-        ));
-    }
+///
+/// A mistake takes the place of a route, so that the compiler speaks of nothing else.
+pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
+    let Ok(mut block) = syn::parse2::<ItemImpl>(item.clone()) else {
+        let said = "`#[handlers]` goes on an `impl` block: `impl Notes { .. }`";
+        let error = Error::new_spanned(item, said).into_compile_error();
+        return quote!(#item #error);
+    };
+    let methods = block.items.iter_mut().filter_map(|item| match item {
+        ImplItem::Fn(method) => take(method),
+        _ => None,
+    });
+    let routes: Vec<_> = methods.map(|route| route.unwrap_or_else(Error::into_compile_error)).collect();
+    let fault = fault(options, &block, &routes).map(Error::into_compile_error);
     let (generics, _, conditions) = block.generics.split_for_impl();
     let (ty, this) = (&block.self_ty, this());
-    Ok(quote! {
+    quote! {
         #block
+        #fault
 
         #[allow(dead_code)]
         impl #generics #ty #conditions {
@@ -54,17 +42,35 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
                 ::std::vec::Vec::from([#({ let #this = ::std::sync::Arc::clone(#this); #routes }),*])
             }
         }
-    })
+    }
+}
+
+/// What is wrong with the block as a whole.
+fn fault(options: &TokenStream, block: &ItemImpl, routes: &[TokenStream]) -> Option<Error> {
+    if !options.is_empty() {
+        return Some(Error::new_spanned(options, "options belong to the methods: `#[tool(..)]`"));
+    }
+    if let Some((path, _)) = &block.trait_ {
+        let said = "`#[handlers]` goes on an `impl` block of the type alone, without a trait";
+        return Some(Error::new_spanned(path, said));
+    }
+    let said = "no method of this block is a tool: put `#[tool]` on one";
+    routes.is_empty().then(|| Error::new_spanned(&block.self_ty, said))
 }
 
 /// The route of a method that carries `#[tool]`, which is taken away.
-fn take(method: &mut ImplItemFn) -> Result<Option<TokenStream>> {
-    let Some(at) = method.attrs.iter().position(is_tool) else { return Ok(None) };
-    let options = match method.attrs.remove(at).meta {
+fn take(method: &mut ImplItemFn) -> Option<Result<TokenStream>> {
+    let at = method.attrs.iter().position(is_tool)?;
+    let attr = method.attrs.remove(at);
+    let params = Params::take(&mut method.sig);
+    Some(params.and_then(|params| route(method, attr.meta, &params)))
+}
+
+fn route(method: &ImplItemFn, attr: Meta, params: &Params) -> Result<TokenStream> {
+    let options = match attr {
         Meta::List(list) => Options::parse(list.tokens)?,
         _ => Options::default(),
     };
-    let params = Params::take(&mut method.sig)?;
     let name = &method.sig.ident;
     let function = match &params.receiver {
         Some(Receiver { kind: ReceiverKind::Reference(_, _, None), .. }) => {
@@ -72,14 +78,14 @@ fn take(method: &mut ImplItemFn) -> Result<Option<TokenStream>> {
             quote_spanned!(name.span()=> #this.#name)
         }
         Some(receiver) => {
-            return Err(Error::new(
-                receiver.span(),
+            return Err(Error::new_spanned(
+                receiver,
                 "calls run at the same time: take `&self`, and keep what changes behind a `Mutex`",
             ));
         }
         None => quote!(Self::#name),
     };
-    tool::route(&method.sig, &method.attrs, &options, &params, &function).map(Some)
+    tool::route(&method.sig, &method.attrs, &options, params, &function)
 }
 
 /// `#[tool]`, or with its path.

@@ -54,7 +54,7 @@ use proc_macro::TokenStream;
 /// `format`, `min_items`, `max_items`, `unique_items`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    tool::expand(options.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    tool::expand(options.into(), &item.into()).into()
 }
 
 /// Makes tools of the methods of an `impl` block that carry `#[tool]`.
@@ -84,5 +84,5 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn handlers(options: TokenStream, item: TokenStream) -> TokenStream {
-    handlers::expand(options.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    handlers::expand(&options.into(), &item.into()).into()
 }

@@ -32,13 +32,14 @@ impl Params {
     /// Reads the parameters and takes away the attributes that are ours.
     pub(crate) fn take(signature: &mut Signature) -> Result<Self> {
         let mut params = Self::default();
+        let mut fault = None;
         for input in &mut signature.inputs {
             match input {
                 FnArg::Receiver(receiver) => params.receiver = Some(receiver.clone()),
-                FnArg::Typed(param) => params.take_one(param)?,
+                FnArg::Typed(param) => fault = fault.or(params.take_one(param).err()),
             }
         }
-        Ok(params)
+        fault.map_or(Ok(params), Err)
     }
 
     fn take_one(&mut self, param: &mut PatType) -> Result<()> {
@@ -48,8 +49,8 @@ impl Params {
         let ty = (*param.ty).clone();
         if ours.iter().any(|attr| attr.path().is_ident("extract")) || is_from_call(&ty) {
             if let Some(attr) = ours.iter().find(|attr| attr.path().is_ident("arg")) {
-                return Err(Error::new(
-                    attr.span(),
+                return Err(Error::new_spanned(
+                    attr,
                     "this comes from the call and is no argument: take `#[arg]` away",
                 ));
             }
@@ -83,8 +84,8 @@ impl Params {
     pub(crate) fn agree(&self) -> Result<()> {
         let whole = self.extracted.iter().find(|(_, ty)| is(ty, "Args"));
         match (whole, self.fields.first()) {
-            (Some(_), Some(field)) => Err(Error::new(
-                field.name.span(),
+            (Some(_), Some(field)) => Err(Error::new_spanned(
+                &field.name,
                 "`Args` takes all arguments: make this a field of its struct, or write plain parameters only",
             )),
             _ => Ok(()),
@@ -173,5 +174,5 @@ fn plain(ty: &Type) -> Result<()> {
         Type::ImplTrait(_) => "an argument of a tool has one type: name it instead of `impl`".to_owned(),
         _ => return Ok(()),
     };
-    Err(Error::new(ty.span(), said))
+    Err(Error::new_spanned(ty, said))
 }

@@ -1,28 +1,32 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{
-    Attribute, Error, Ident, ItemFn, Result, ReturnType, Signature, Type, ext::IdentExt, spanned::Spanned,
-};
+use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Signature, ext::IdentExt, spanned::Spanned};
 
 use crate::{docs, options::Options, params::Params};
 
 /// `#[tool]` on a function: the function, and beside it a type of the same name that knows its route.
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let mut function: ItemFn = syn::parse2(item).map_err(|error| {
-        Error::new(error.span(), "`#[tool]` goes on a function: `async fn name(..) -> ..`")
-    })?;
-    let options = Options::parse(options)?;
-    let params = Params::take(&mut function.sig)?;
-    if let Some(receiver) = &params.receiver {
-        return Err(Error::new(
-            receiver.span(),
-            "a method becomes a tool by its `impl` block: put `#[pintle::handlers]` on that, and `#[tool]` on the method",
-        ));
+///
+/// A mistake takes the place of the route, so that the compiler speaks of nothing else.
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
+        let said = "`#[tool]` goes on a function: `async fn name(..) -> ..`";
+        let error = Error::new_spanned(item, said).into_compile_error();
+        return quote!(#item #error);
+    };
+    if let Some(receiver) = function.sig.receiver().cloned() {
+        let said = "a method becomes a tool by its `impl` block: put `#[pintle::handlers]` on that, and `#[tool]` on the method";
+        let error = Error::new_spanned(receiver, said).into_compile_error();
+        // Only without the attributes of parameters is it a method.
+        let _ = Params::take(&mut function.sig);
+        return quote!(#function #error);
     }
-    let name = &function.sig.ident;
-    let route = route(&function.sig, &function.attrs, &options, &params, &quote!(#name))?;
+    let name = function.sig.ident.clone();
+    let params = Params::take(&mut function.sig);
+    let route = Options::parse(options)
+        .and_then(|options| route(&function.sig, &function.attrs, &options, &params?, &quote!(#name)))
+        .unwrap_or_else(Error::into_compile_error);
     let (visibility, cfgs) = (&function.vis, cfgs(&function.attrs));
-    Ok(quote! {
+    quote! {
         #function
 
         #(#cfgs)*
@@ -38,7 +42,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
         impl ::pintle::server::Declared for #name {
             fn route() -> ::pintle::server::ToolRoute { #route }
         }
-    })
+    }
 }
 
 /// What one would write by hand: the struct of the arguments, and `tool(name, handler)` with what is said of it.
@@ -62,19 +66,26 @@ pub(crate) fn route(
         (None, None) => TokenStream::new(),
     };
     let (declaration, closure, passed) = (params.declaration(ident), params.closure(), &params.passed);
-    let checked = checked_result(&signature.output);
-    let waited = signature.asyncness.map(|_| quote!(.await));
     let this = params.receiver.as_ref().map(|_| {
         let this = this();
         quote!(let #this = ::std::sync::Arc::clone(&#this);)
     });
+    let call = quote_spanned!(ident.span()=> #function(#(#passed),*));
+    let called = match signature.asyncness {
+        Some(_) => quote_spanned!(ident.span()=> ::pintle::__private::waits(#call).await),
+        None => call,
+    };
+    let result = result(signature);
     let calls = &options.calls;
-    // What is wrong with the future is said at the function's name.
-    let handler = quote_spanned!(ident.span()=> move |#closure| { #this async move { #function(#(#passed),*) #waited } });
     Ok(quote! {
         #declaration
-        #checked
-        ::pintle::server::tool(#name, #handler) #description #calls
+        ::pintle::server::tool(#name, move |#closure| {
+            #this
+            async move {
+                let #result = #called;
+                ::pintle::__private::gives(#result)
+            }
+        }) #description #calls
     })
 }
 
@@ -91,15 +102,17 @@ fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
 fn concrete(signature: &Signature) -> Result<()> {
     match signature.generics.params.first() {
         Some(param) => {
-            Err(Error::new(param.span(), "a tool has one schema: name the type instead of a parameter"))
+            Err(Error::new_spanned(param, "a tool has one schema: name the type instead of a parameter"))
         }
         None => Ok(()),
     }
 }
 
-/// Asks about the result by itself: the error then stands at its type.
-fn checked_result(output: &ReturnType) -> Option<TokenStream> {
-    let ReturnType::Type(_, ty) = output else { return None };
-    let nameable = !matches!(**ty, Type::ImplTrait(_) | Type::Never(_));
-    nameable.then(|| quote_spanned!(ty.span()=> let _ = ::pintle::__private::gives::<#ty>;))
+/// A name for the result that stands where its type does: what is wrong with it is said there.
+fn result(signature: &Signature) -> Ident {
+    let place = match &signature.output {
+        ReturnType::Type(_, ty) => ty.span(),
+        ReturnType::Default => signature.ident.span(),
+    };
+    Ident::new("result", Span::mixed_site().located_at(place))
 }

@@ -88,9 +88,9 @@ async fn what_they_do_not_accept_never_reaches_the_function() {
         (json!({"query": "AB"}), "`/query`"),
         (json!({"query": "ab", "limit": 0}), "`/limit`"),
         (json!({"query": "ab", "limit": 51}), "`/limit`"),
-        (json!({"query": "ab", "order": "dat"}), "`date`"),
+        (json!({"query": "ab", "order": "dat"}), "did you mean `\"date\"`?"),
         (json!({"query": "ab", "tags": ["t", "t"]}), "`/tags`"),
-        (json!({}), "`query`"),
+        (json!({}), "`/query` is missing"),
     ] {
         let result = call(&server, "find", wrong.clone()).await;
         assert_eq!(result["isError"], true, "{wrong}");

@@ -82,7 +82,7 @@ async fn docs_and_options_are_what_clients_see() {
     assert_eq!(wrong["isError"], true);
     assert_eq!(
         wrong["content"][0]["text"],
-        "`/b` should be an integer, but is `\"5\"`\ncorrect it and try again"
+        "`/b` should be an integer, but is `\"5\"`: did you mean `5`?\ncorrect it and try again"
     );
 }
 
