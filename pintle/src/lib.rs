@@ -2,7 +2,6 @@
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
-#[path = "private.rs"]
 pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
