@@ -371,6 +371,12 @@ impl Server {
         self.setting(|known| drop(known.extensions.insert(name.into(), settings)))
     }
 
+    /// How long clients may keep what the server says of itself, and who may.
+    #[must_use]
+    pub fn cache_discovery(self, hint: CacheHint) -> Self {
+        self.service(|service| service.discover_hint(hint))
+    }
+
     /// Announces something experimental, with its settings.
     #[must_use]
     pub fn experimental(self, name: impl Into<String>, settings: Value) -> Self {
