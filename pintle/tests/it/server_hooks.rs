@@ -42,7 +42,7 @@ async fn every_connection_is_told_of_when_it_comes_and_when_it_goes() {
         if revision != R5 {
             expected.push(format!("session {revision}"));
         }
-        expected.push(format!("close {} Some(ByPeer)", revision != R5));
+        expected.push(format!("close {} Some(ByPeer {{ known: None }})", revision != R5));
         assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), expected);
     }
     let (ours, _theirs) = memory();
