@@ -113,7 +113,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
     }
 }
 
-/// Something of the server's own, given to it with [`Server::state`](super::Server::state).
+/// Something of the server's own, given to it with [`Server::with_state`](super::Server::with_state).
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct State<S>(pub S);
