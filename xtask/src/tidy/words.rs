@@ -19,7 +19,7 @@ const NOWHERE: &[(&str, &str)] = &[
 const NOT_IN_SRC: &[(&str, &str)] =
     &[(".unwrap()", "handle the case, or state the invariant with `expect(\"…\")`")];
 
-const MACHINE: &[&str] = &["/work/", "/root/", "/home/", "/tmp/wt"];
+const MACHINE: &[&str] = &["/opt/", "/root/", "/home/", "/mnt/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn paths_of_this_machine_are_found() {
-        let text = "see /work/x\n`/root/.cargo`\n\"/tmp/wt/a\"\n";
+        let text = "see /opt/x\n`/root/.cargo`\n\"/mnt/a\"\n";
         assert_eq!(places(check, &[("docs/a.md", text)]), ["docs/a.md:1", "docs/a.md:2", "docs/a.md:3"]);
-        let fine = "docs/work/a ../work/b file:///home/user/c $X/root/ https://a.example/home/d\n";
+        let fine = "docs/opt/a ../opt/b file:///home/user/c $X/root/ https://a.example/home/d\n";
         assert!(places(check, &[("docs/a.md", fine)]).is_empty());
     }
 }
