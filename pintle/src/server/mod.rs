@@ -22,6 +22,8 @@ mod fault;
 mod form;
 mod handler;
 mod hooks;
+#[cfg(feature = "http-server")]
+pub mod http;
 mod keepalive;
 mod layer;
 mod lint;

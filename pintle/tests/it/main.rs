@@ -29,6 +29,8 @@ mod client_server;
 mod client_world;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "http-server")]
+mod http_log_kit;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
