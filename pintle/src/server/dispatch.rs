@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 
 use pintle_proto::server::Outcome;
-use pintle_types::RpcError;
+use pintle_types::{RawValue, RpcError};
 
-use super::{Cx, Entry, complete, lists, run::Handling, source};
+use super::{Cx, Entry, ToolRoute, complete, lists, run::Handling, source};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -76,11 +76,23 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, Entry::Tool(&route.tool))) {
         Some(route) => {
+            mirrored(cx, route)?;
             route.check.before(arguments(cx)).map_err(Outcome::BadArguments)?;
             Ok(route.next.go(cx.clone()))
         }
         None => Err(unknown("tool", &name)),
     }
+}
+
+/// Headers that repeat arguments must say the same. Only requests that stand alone have them.
+fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
+    let Some(head) = cx.http() else { return Ok(()) };
+    if route.mirrored.is_empty() || !cx.peer().revision.is_stateless() {
+        return Ok(());
+    }
+    // Text that is no JSON cannot have come this far.
+    let arguments: Option<&RawValue> = serde_json::from_str(arguments(cx)).ok();
+    route.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 
 /// The arguments of a tool call, as text. None at all, and `null`, are an empty object.

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
     schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
@@ -41,6 +41,8 @@ pub struct ToolRoute {
     pub(crate) typed: bool,
     /// Made when the tool is added.
     pub(crate) check: Check,
+    /// The arguments that headers repeat over HTTP. Made when the tool is added.
+    pub(crate) mirrored: HeaderParams,
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
@@ -100,6 +102,7 @@ impl ToolRoute {
             needs: Vec::new(),
             typed: false,
             check: Check::default(),
+            mirrored: HeaderParams::default(),
         }
     }
 
@@ -254,6 +257,10 @@ impl ToolRoute {
         match Check::of(&self.tool, self.typed) {
             Ok(check) => self.check = check,
             Err(fault) => self.faults.push(fault),
+        }
+        match HeaderParams::from_schema(&Value::Object(self.tool.input_schema.clone())) {
+            Ok(mirrored) => self.mirrored = mirrored,
+            Err(bad) => self.faults.push(format!("the input schema of `{}`: {bad}", self.tool.name)),
         }
     }
 

@@ -30,6 +30,10 @@ mod client_world;
 #[cfg(feature = "server")]
 mod eras;
 #[cfg(feature = "http-server")]
+mod http_kit;
+#[cfg(feature = "http-server")]
+mod http_stateless;
+#[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "macros")]
 mod macros_handlers;
