@@ -9,6 +9,8 @@ pub mod client;
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(any(feature = "server", feature = "validation"))]
+mod near;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
