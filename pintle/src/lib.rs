@@ -5,6 +5,8 @@
 pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod content;
 #[cfg(feature = "server")]
 pub mod directory;
 mod ended;
