@@ -154,7 +154,8 @@ impl Given {
         texts.fault(self.vars()).map_or(Ok(value), |said| Err(self.refuse(said)))
     }
 
-    /// Whatever the revision, `-32602`: of the two codes that a missing resource may have it is the one that can say why.
+    /// A URI that does not fit leads to no resource: with `uri` in it the error gets the code that its revision has for
+    /// that, and unlike `Outcome::NotFound` it says why.
     fn refuse(&self, said: String) -> Outcome {
         Outcome::Failed(match self {
             Self::Prompt(..) => RpcError::invalid_params(said),

@@ -32,6 +32,10 @@ mod eras;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
+#[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
 mod macros_tool;
@@ -63,6 +67,10 @@ mod server_hooks;
 mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
+#[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
 #[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
