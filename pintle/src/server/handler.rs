@@ -8,14 +8,15 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cx, Description, ToolError};
+use super::{Cx, Description, HandlerError, ToolError};
 
 /// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
 ///
 /// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
-    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`; a closure needs their types: `|cx: Cx|`"
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
+    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
     /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](super::IntoPromptResult), for a
@@ -159,7 +160,7 @@ impl IntoToolResult for Vec<ContentBlock> {
     }
 }
 
-impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
+impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T, E> {
     fn describe(description: &mut Description<'_>) {
         T::describe(description);
     }

@@ -75,7 +75,7 @@ pub use declared::{Declared, TextArgument, ToolArgument};
 pub use elicit::Elicited;
 pub use extension::{Installation, Notice, ProtocolExtension};
 pub use extract::{Args, Description, Extension, State};
-pub use fault::{RequestError, ToolError};
+pub use fault::{HandlerError, RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
