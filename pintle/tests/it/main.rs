@@ -34,11 +34,15 @@ mod eras;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
-mod http_stateless;
-#[cfg(feature = "http-server")]
 mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
 #[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
@@ -75,6 +79,10 @@ mod server_hooks;
 mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
+#[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
 #[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
