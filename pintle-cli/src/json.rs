@@ -14,8 +14,8 @@ const OPAQUE: usize = 32;
 /// JSON for people: in the order of the wire, on one line where it fits, and short.
 #[derive(Debug)]
 pub(crate) enum Json {
-    Object(Vec<(String, Json)>),
-    Array(Vec<Json>),
+    Object(Vec<(String, Self)>),
+    Array(Vec<Self>),
     /// As it will be printed.
     Leaf(String),
 }
