@@ -31,6 +31,8 @@ mod client_world;
 mod eras;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_serve;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
