@@ -2,6 +2,7 @@
 
 mod body;
 mod connection;
+mod cors;
 mod incoming;
 pub mod log;
 mod quiet;
@@ -11,6 +12,7 @@ mod stopping;
 mod tasks;
 
 pub use body::{Patience, Unread, read_body};
+pub use cors::{Cors, CorsFuture, CorsService};
 pub use incoming::{BodyError, PeerAddress, RequestBody};
 pub use serve::{HttpServer, HttpServing, Plain, Shutdown};
 pub use stopping::Stopping;
