@@ -32,6 +32,8 @@ mod eras;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "macros")]
 mod macros_handlers;

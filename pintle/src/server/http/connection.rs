@@ -366,6 +366,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_head_beyond_all_measure_is_refused() {
+        let mut test = connect();
+        let line =
+            format!("GET /0 HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n", "7".repeat(HEAD_BYTES as usize));
+        // It may hang up while the rest is still on its way.
+        let _ = test.client.write_all(line.as_bytes()).await;
+        let (said, after) = test.closed().await;
+        assert!(said.starts_with("HTTP/1.1 431 "), "{said}");
+        assert_eq!(after, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_handshake_has_as_long_as_a_head() {
         let began = Instant::now();
         let pauses = Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) };
