@@ -36,6 +36,10 @@ mod http_kit;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_serve;
+#[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
