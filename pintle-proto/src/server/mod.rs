@@ -139,6 +139,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is a session, of a revision that has batches.
+    pub fn takes_batches(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.revision().dialect().batches)
+    }
+
     /// Decides what to do about bytes that are no message.
     pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
         if let Some(reply) = malformed.reply() {
@@ -169,7 +174,7 @@ impl Engine {
         items: Vec<Result<Message, Box<Malformed>>>,
         arrival: &Arrival<'_>,
     ) -> Inbound {
-        if !self.session.as_ref().is_some_and(|session| session.revision().dialect().batches) {
+        if !self.takes_batches() {
             let said = "no batches in this protocol revision: send each message on its own";
             return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(said))));
         }

@@ -32,6 +32,10 @@ mod eras;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
+mod http_resume;
+#[cfg(feature = "http-server")]
+mod http_session;
+#[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;

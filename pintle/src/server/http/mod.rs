@@ -3,15 +3,21 @@
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
 mod body;
+mod channel;
+mod conversation;
 mod driving;
+mod exchange;
 mod listen;
 pub mod log;
 mod post;
 mod pulse;
 mod response;
 mod service;
+mod session;
 mod settings;
+mod standing;
 mod stateless;
+mod table;
 
 pub use body::{Patience, Unread, read_body};
 pub use response::Body;

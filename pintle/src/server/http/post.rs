@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode, request::Parts};
+use http::{Response, request::Parts};
 use pintle_proto::{
     Stamp,
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
@@ -11,9 +11,10 @@ use pintle_proto::{
 use pintle_types::{Frame, Malformed, Message, Request, RequestId};
 
 use super::{
-    Body,
-    response::{accepted, json, refused},
-    service::Asked,
+    Body, conversation,
+    response::{accepted, refused},
+    service::{Asked, check_version},
+    session::Session,
     stateless,
 };
 use crate::server::around::{Around, HttpHead};
@@ -32,8 +33,12 @@ pub(super) async fn answer(asked: Asked, parts: Parts, bytes: &Bytes, accepts: A
             let around = Arc::new(around(parts));
             stateless::answer(asked, around, request, accepts).await
         }
-        (Way::Ignored, _) => accepted(),
-        (_, frame) => refused(&Refusal::unknown_session(), id_of(&frame)),
+        (Way::Session(session), frame) => {
+            let around = Arc::new(around(parts));
+            conversation::answer(&asked, &session, &around, frame, accepts).await
+        }
+        (Way::Initialize, frame) => conversation::open(&asked, &around(parts), frame),
+        (Way::Ignored | Way::Stateless, _) => accepted(),
     }
 }
 
@@ -41,7 +46,8 @@ pub(super) async fn answer(asked: Asked, parts: Parts, bytes: &Bytes, accepts: A
 enum Way {
     Stateless,
     Ignored,
-    Session,
+    Initialize,
+    Session(Arc<Session>),
 }
 
 fn way(asked: &Asked, parts: &Parts, frame: &Frame) -> Result<Way, Refusal> {
@@ -66,19 +72,29 @@ fn way(asked: &Asked, parts: &Parts, frame: &Frame) -> Result<Way, Refusal> {
                 name.as_deref(),
             );
             // What it borrows lives only here.
-            return route(&head, &Shape::Request(shape), &endpoint).map(|post| Way::of(&post));
+            let post = route(&head, &Shape::Request(shape), &endpoint)?;
+            return Way::of(asked, &head, &post, false);
         }
     };
-    post.map(|post| Way::of(&post))
+    Way::of(asked, &head, &post?, matches!(frame, Frame::Batch(_)))
 }
 
 impl Way {
-    fn of(post: &Post<'_>) -> Self {
-        match post {
+    fn of(asked: &Asked, head: &Head<'_>, post: &Post<'_>, batch: bool) -> Result<Self, Refusal> {
+        Ok(match post {
             Post::Stateless { .. } => Self::Stateless,
             Post::Ignored => Self::Ignored,
-            _ => Self::Session,
-        }
+            Post::Initialize => Self::Initialize,
+            Post::Session { id } => {
+                let session = asked.find(id)?;
+                check_version(head, &session)?;
+                if batch && !session.takes_batches() {
+                    return Err(Refusal::batch());
+                }
+                Self::Session(session)
+            }
+            _ => return Err(Refusal::unknown_session()),
+        })
     }
 }
 

@@ -9,17 +9,20 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
-use pintle_proto::http::{Endpoint, Head, Opening, Refusal, open};
+use pintle_proto::http::{Endpoint, Head, Opening, Refusal, check_session_version, open};
 
 use super::{
     Body, Patience, Unread,
     listen::Listens,
     post, read_body,
     response::{bare, refused},
+    session::{Session, SessionId},
     settings::Settings,
+    standing,
+    table::Table,
 };
 use crate::{
-    Result,
+    Ended, Result,
     server::{Server, ears::Ears, state::State},
 };
 
@@ -61,11 +64,19 @@ pub(super) struct Shared {
     pub(super) listens: Listens,
     /// Whoever holds a stream open to hear of changes.
     pub(super) listening: Ears,
+    pub(super) sessions: Table,
 }
 
 impl Shared {
     fn new(settings: Settings) -> Self {
-        Self { settings, listens: Listens::default(), listening: Ears::default() }
+        Self { settings, listens: Listens::default(), listening: Ears::default(), sessions: Table::new() }
+    }
+
+    /// Ends a session. Whoever names it from here on is told that there is none.
+    async fn end(&self, session: &Session, why: Ended) {
+        self.sessions.remove(session.id);
+        session.end(why);
+        let _ = self.settings.log.forget_session(&session.id.to_string()).await;
     }
 }
 
@@ -106,6 +117,23 @@ impl Http {
         self.0.listening.close();
     }
 
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
+    /// Ends a session: its calls are cancelled, its streams end. `false` if there is none of that id.
+    pub async fn end_session(&self, id: &str) -> bool {
+        let session = SessionId::parse(id).and_then(|id| self.0.sessions.find(id));
+        match session {
+            Some(session) => {
+                self.0.end(&session, Ended::Stopped).await;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Answers a request whose body was read already: the whole of this service, for endpoints of your own.
     ///
     /// Read the body with [`read_body`], or bound it in another way. Dropping the future is what a closed connection
@@ -138,14 +166,14 @@ impl Asked {
             let head = Head::new(&parts.method, &parts.uri, &parts.headers);
             match open(&head, &settings.guard, &self.endpoint()) {
                 Ok(Opening::Post(accepts)) => Ok(accepts),
-                Ok(Opening::Options { allow }) => Err(options(allow)),
-                Ok(_) => Err(refused(&Refusal::unknown_session(), None)),
-                Err(refusal) => Err(refused(&refusal, None)),
+                Ok(opening) => Err(self.open(&head, opening)),
+                Err(refusal) => Err(Err(refusal)),
             }
         };
         let accepts = match opening {
             Ok(accepts) => accepts,
-            Err(response) => return response,
+            Err(Ok(way)) => return self.go(way, parts).await,
+            Err(Err(refusal)) => return refused(&refusal, None),
         };
         match body(&settings.patience).await {
             Ok(bytes) => post::answer(self, parts, &bytes, accepts).await,
@@ -153,6 +181,46 @@ impl Asked {
             // Nobody reads this.
             Err(Unread::Broken) => bare(StatusCode::BAD_REQUEST),
         }
+    }
+
+    /// What a request without a body wants, and nothing borrowed from its head.
+    fn open(&self, head: &Head<'_>, opening: Opening<'_>) -> Result<Way, Refusal> {
+        let find = |id| {
+            let session = self.find(id)?;
+            check_version(head, &session)?;
+            Ok(session)
+        };
+        Ok(match opening {
+            Opening::Listen { session } => Way::Listen(find(session)?),
+            Opening::Resume { session, last_event_id } => {
+                Way::Resume(find(session)?, last_event_id.to_owned())
+            }
+            Opening::End { session } => Way::End(find(session)?),
+            Opening::Options { allow } => Way::Options(allow),
+            _ => return Err(Refusal::unknown_session()),
+        })
+    }
+
+    async fn go(self, way: Way, parts: Parts) -> Response<Body> {
+        let shared = &self.http.0;
+        match way {
+            Way::Listen(session) => standing::open(shared, &session, parts.extensions).await,
+            Way::Resume(session, last) => standing::resume(shared, &session, &last, parts.extensions)
+                .await
+                .unwrap_or_else(|refusal| refused(&refusal, None)),
+            Way::End(session) => {
+                shared.end(&session, Ended::ByPeer { known: None }).await;
+                bare(StatusCode::NO_CONTENT)
+            }
+            Way::Options(allow) => options(allow),
+        }
+    }
+
+    /// The session of that id, if it is this principal's.
+    pub(super) fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
+        let session = SessionId::parse(id).and_then(|id| self.http.0.sessions.find(id));
+        // Who has only found the id somewhere learns nothing from the answer.
+        session.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
     }
 
     /// What is served here.
@@ -164,6 +232,19 @@ impl Asked {
         endpoint.body_limit = settings.patience.limit;
         endpoint
     }
+}
+
+enum Way {
+    Listen(Arc<Session>),
+    Resume(Arc<Session>, String),
+    End(Arc<Session>),
+    Options(&'static str),
+}
+
+/// 400 if a request names another revision than its session speaks.
+pub(super) fn check_version(head: &Head<'_>, session: &Session) -> Result<(), Refusal> {
+    let peer = session.peer().ok_or_else(Refusal::unknown_session)?;
+    check_session_version(head, peer.revision.as_str())
 }
 
 fn options(allow: &'static str) -> Response<Body> {

@@ -3,7 +3,10 @@ use std::{sync::Arc, time::Duration};
 use http::request::Parts;
 use pintle_proto::http::Guard;
 
-use super::{Http, Patience};
+use super::{
+    Http, Patience,
+    log::{EventLog, MemoryLog},
+};
 use crate::server::Server;
 
 /// What the author chose.
@@ -18,6 +21,12 @@ pub(super) struct Settings {
     pub(super) sessionless: bool,
     /// After so long a silence a stream is opened, and kept alive.
     pub(super) keep_alive: Duration,
+    /// When a client that was sent away, or lost its stream, is to come back.
+    pub(super) retry: Duration,
+    /// For the next request of a session.
+    pub(super) idle_session: Duration,
+    pub(super) most_sessions: usize,
+    pub(super) log: Arc<dyn EventLog>,
 }
 
 type Choose = dyn Fn(&Parts) -> Server + Send + Sync;
@@ -38,6 +47,10 @@ impl Settings {
             sessions: true,
             sessionless: false,
             keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+            idle_session: state.settings.idle_session,
+            most_sessions: 100_000,
+            log: Arc::new(MemoryLog::default()),
         }
     }
 }
@@ -103,5 +116,24 @@ impl Http {
     #[must_use]
     pub fn keep_alive(self, every: Duration) -> Self {
         self.set(|settings| settings.keep_alive = every)
+    }
+
+    /// Keeps at most so many sessions; who wants to open one more is told to come back later. 100,000 if nothing is
+    /// said. How long an idle one is kept is one of the server's [timeouts](Server::timeouts).
+    #[must_use]
+    pub fn max_sessions(self, most: usize) -> Self {
+        self.set(|settings| settings.most_sessions = most)
+    }
+
+    /// When a client that lost its stream is to come back, if it asks. After a second if nothing is said.
+    #[must_use]
+    pub fn retry(self, after: Duration) -> Self {
+        self.set(|settings| settings.retry = after)
+    }
+
+    /// Where events are kept for clients that lost their stream: in this process if nothing is said.
+    #[must_use]
+    pub fn event_log(self, log: impl EventLog) -> Self {
+        self.set(|settings| settings.log = Arc::new(log))
     }
 }
