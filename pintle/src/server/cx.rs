@@ -2,7 +2,7 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 #[cfg(feature = "http-server")]
 use super::outbox::Outbox;
 use super::{
-    HttpHead, Scope, Server,
+    HttpHead, Scope, Server, ToolRoute,
     around::Around,
     port::{Port, Said},
     rate::Rate,
@@ -68,6 +68,14 @@ struct Inner {
     over: Notify,
     is_over: AtomicBool,
     telling: Mutex<Telling>,
+    tool: OnceLock<Called>,
+}
+
+/// The tool that is called.
+pub(crate) struct Called {
+    pub(crate) route: Arc<ToolRoute>,
+    /// The arguments with their defaults, if they came without.
+    pub(crate) filled: Option<String>,
 }
 
 /// What was not told yet, because there was no room or too much of it.
@@ -119,7 +127,17 @@ impl Cx {
             over: Notify::new(),
             is_over: AtomicBool::new(false),
             telling: Mutex::default(),
+            tool: OnceLock::new(),
         }))
+    }
+
+    /// Notes which tool is called. A layer that tries again leads to the same one.
+    pub(crate) fn call_tool(&self, called: Called) {
+        let _ = self.0.tool.set(called);
+    }
+
+    pub(crate) fn tool(&self) -> Option<&Called> {
+        self.0.tool.get()
     }
 
     /// Who is calling, as far as this request says.

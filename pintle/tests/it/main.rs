@@ -28,6 +28,8 @@ mod client_server;
 #[cfg(feature = "client")]
 mod client_world;
 #[cfg(feature = "server")]
+mod content;
+#[cfg(feature = "server")]
 mod eras;
 #[cfg(feature = "http-server")]
 mod http_kit;
@@ -37,6 +39,8 @@ mod http_resume;
 mod http_session;
 #[cfg(feature = "http-server")]
 mod http_stateless;
+#[cfg(feature = "http-server")]
+mod http_log_kit;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
@@ -47,6 +51,10 @@ mod macros_tool;
 mod macros_wrong;
 #[cfg(feature = "server")]
 mod raw;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_options;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_types;
 #[cfg(feature = "server")]
 mod server_ask;
 #[cfg(feature = "server")]

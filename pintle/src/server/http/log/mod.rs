@@ -149,6 +149,7 @@ impl<T> Future for Stored<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         match &mut self.0 {
+            // Given away already: there is no second answer.
             State::Now(value) => value.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value))),
             State::Later(answer) => answer.as_mut().poll(cx),
         }
