@@ -6,6 +6,7 @@ mod batch;
 mod call;
 mod extension;
 mod in_flight;
+mod record;
 mod service;
 mod session;
 mod stateless;
@@ -22,6 +23,7 @@ pub use audience::Listener;
 pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
+pub use record::SessionRecord;
 pub use service::{CacheHint, Service};
 
 pub use crate::Change;
@@ -403,6 +405,13 @@ impl Service {
             Ok(step) => Ok(step.start(self, request, arrival, None)),
             Err(error) => Err((request.id, error)),
         }
+    }
+
+    /// The revision of a request of the stateless era, if a client that says the same of itself was met lately: then
+    /// nothing has to be read.
+    pub fn remembers(&self, request: &Request) -> Option<Revision> {
+        let meta = request.params.as_ref()?.get("_meta")?;
+        self.acquaintances().find(meta).map(|peer| peer.revision)
     }
 
     /// Ends a subscription that has a stream of its own: its result is the last thing on it.

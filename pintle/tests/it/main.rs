@@ -34,13 +34,17 @@ mod eras;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
+mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_modes;
+#[cfg(feature = "http-server")]
 mod http_resume;
 #[cfg(feature = "http-server")]
 mod http_session;
 #[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "http-server")]
-mod http_log_kit;
+mod http_two_endpoints;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]

@@ -61,7 +61,7 @@ impl Channel {
         number: u64,
         outlives: bool,
     ) -> Arc<Self> {
-        let streams = session.peer().map(|peer| Streams::of(peer.revision));
+        let streams = session.peer().filter(|_| !session.alone).map(|peer| Streams::of(peer.revision));
         Arc::new(Self {
             session: session.clone(),
             number,
@@ -291,6 +291,11 @@ impl Drop for Reader {
 }
 
 impl Reader {
+    /// Has an event come first.
+    pub(super) fn begin_with(&mut self, event: &Frame<'_>) {
+        let _ = event.write(&mut self.first);
+    }
+
     /// Reads no more. What is still to be done becomes a task, unless somebody else reads.
     fn leave(&self) {
         let channel = &self.channel;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
@@ -14,37 +14,59 @@ use super::{
     Body,
     exchange::Exchange,
     response::{accepted, json, refused},
-    service::Asked,
+    service::{Asked, store_failed},
     session::{Session, SessionId},
 };
 use crate::server::around::Around;
 
-/// Answers `initialize`, with a session if it was welcome.
-pub(super) fn open(asked: &Asked, around: &Around, frame: Frame) -> Response<Body> {
+/// Answers `initialize`, with a session if it was welcome and sessions are kept.
+pub(super) async fn open(asked: &Asked, extensions: &Extensions, frame: Frame) -> Response<Body> {
     let shared = &asked.http.0;
-    let Ok(id) = SessionId::random() else {
-        let error = RpcError::internal("no session can be opened: the system has no random numbers");
-        return refused(&Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error), None);
+    let opened = match asked.open(Engine::new()) {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, None),
     };
-    let session = Session::new(id, asked.principal.clone(), asked.server.clone(), Engine::new());
-    let Inbound::Reply(answer) = session.receive(&asked.state.service, frame) else { return accepted() };
-    if session.peer().is_none() {
+    let Inbound::Reply(answer) = opened.receive(&asked.state.service, frame) else { return accepted() };
+    if opened.peer().is_none() || !asked.endpoint().sessions {
         return reply(answer);
     }
-    let session = Arc::new(session);
-    shared.listening.add(&session.ear);
-    if !shared.sessions.add(session.clone(), shared.settings.most_sessions) {
-        let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said));
-        return refused(&refusal, answer.id.as_ref());
-    }
+    let session = match asked.keep(opened).await {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, answer.id.as_ref()),
+    };
     shared.keep_tidy();
-    session.opened(&around.extensions);
+    session.opened(extensions);
     let mut response = reply(answer);
-    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
+    if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
     }
     response
+}
+
+impl Asked {
+    /// A session that nobody knows yet.
+    pub(super) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
+        let id = SessionId::random().map_err(|_| {
+            let error = RpcError::internal("no session can be opened: the system has no random numbers");
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+        })?;
+        Ok(Session::new(id, self.principal.clone(), self.server.clone(), engine))
+    }
+
+    /// Puts it where it is found again.
+    pub(super) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let session = Arc::new(session);
+        if let Some((store, stored)) = shared.settings.store.as_ref().zip(session.stored()) {
+            let put = store.put(&session.id.to_string(), stored, shared.settings.idle_session).await;
+            put.map_err(|error| store_failed(&error))?;
+        }
+        shared.listening.add(&session.ear);
+        shared.sessions.add(session, shared.settings.most_sessions).ok_or_else(|| {
+            let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
+        })
+    }
 }
 
 /// Answers what came in a session.
@@ -57,9 +79,32 @@ pub(super) async fn answer(
 ) -> Response<Body> {
     let shared = &asked.http.0;
     let state = session.server.state();
-    let inbound = match session.receive(&state.service, frame) {
-        // Most often.
-        Inbound::Reply(answer) => return reply(answer),
+    let before = shared.settings.store.as_ref().map(|_| session.stored());
+    let inbound = session.receive(&state.service, frame);
+    if let Some(before) = before
+        && let Some(now) = session.stored()
+        && before.as_ref() != Some(&now)
+        && let Some(store) = &shared.settings.store
+        && let Err(error) = store.put(&session.id.to_string(), now, shared.settings.idle_session).await
+    {
+        return refused(&store_failed(&error), None);
+    }
+    if let Inbound::Reply(answer) = inbound {
+        return reply(answer);
+    }
+    let mut exchange = Exchange::new(session, &state, accepts.events && !shared.settings.json_only);
+    decide(&mut exchange, session, around, inbound).await;
+    exchange.run(shared, accepts).await
+}
+
+/// Does at once what can be done at once; the rest is for the exchange.
+pub(super) async fn decide(
+    exchange: &mut Exchange,
+    session: &Session,
+    around: &Arc<Around>,
+    inbound: Inbound,
+) {
+    let inbound = match inbound {
         Inbound::Many(several) => several,
         one => vec![one],
     };
@@ -68,7 +113,6 @@ pub(super) async fn answer(
         _ => None,
     };
     let cancelled: HashSet<Ticket> = inbound.iter().filter_map(cancelled).collect();
-    let mut exchange = Exchange::new(session, &state, accepts.events && !shared.settings.json_only);
     for inbound in inbound {
         match inbound {
             // A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
@@ -82,11 +126,17 @@ pub(super) async fn answer(
             Inbound::Cancel(ticket) => session.cancel(ticket),
             Inbound::Notify(notification, peer) => notify(session, notification, peer).await,
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
-            // Requests that stand alone go another way, and batches do not nest.
-            Inbound::Listen(_) | Inbound::Many(_) => {}
+            Inbound::Listen(listen) => {
+                let said = "subscriptions are not served here: open them where requests stand alone";
+                let answer =
+                    Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
+                session.forget(&listen.call);
+                exchange.reply(Message::Response(answer).to_vec());
+            }
+            // Batches do not nest.
+            Inbound::Many(_) => {}
         }
     }
-    exchange.run(shared, accepts).await
 }
 
 /// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of

@@ -54,7 +54,7 @@ enum Word {
 impl Exchange {
     pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
         let (session, state) = (session.clone(), state.clone());
-        let polled = session.peer().is_some_and(|peer| Streams::of(peer.revision).polled);
+        let polled = !session.alone && session.peer().is_some_and(|peer| Streams::of(peer.revision).polled);
         Self { session, state, calls: Vec::new(), lines: VecDeque::new(), streams, polled }
     }
 
@@ -107,7 +107,13 @@ impl Exchange {
     }
 
     /// Says on a stream all there is to say.
-    async fn speak(mut self, channel: Arc<Channel>) {
+    async fn speak(self, channel: Arc<Channel>) {
+        self.speak_on(&channel).await;
+        channel.end().await;
+    }
+
+    /// The same, on a stream that others speak on too.
+    pub(super) async fn speak_on(mut self, channel: &Channel) {
         loop {
             match poll_fn(|task| self.poll(task)).await {
                 Word::Line(line) | Word::Answer(line) => channel.say(line).await,
@@ -115,7 +121,11 @@ impl Exchange {
                 Word::Over => break,
             }
         }
-        channel.end().await;
+    }
+
+    /// Whether there is anything to do, or to say.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.lines.is_empty()
     }
 
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
@@ -152,7 +162,7 @@ impl Exchange {
             }
             Step::Said(Said::Ask(request, reply)) => {
                 let Some(driving) = self.calls.get(at) else { return };
-                if !self.streams && !self.session.has_standing() {
+                if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
                 } else if let Some(line) = self.session.ask(&driving.call, &request, reply) {

@@ -17,7 +17,9 @@ mod session;
 mod settings;
 mod standing;
 mod stateless;
+pub mod store;
 mod table;
+mod two_endpoints;
 
 pub use body::{Patience, Unread, read_body};
 pub use response::Body;

@@ -9,17 +9,24 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
-use pintle_proto::http::{Endpoint, Head, Opening, Refusal, check_session_version, open};
+use pintle_proto::{
+    Revision,
+    http::{Endpoint, Head, Opening, Refusal, check_session_version, open},
+    server::{Engine, SessionRecord},
+};
+use pintle_types::RpcError;
 
 use super::{
     Body, Patience, Unread,
     listen::Listens,
     post, read_body,
     response::{bare, refused},
-    session::{Session, SessionId},
+    session::{self, Session, SessionId},
     settings::Settings,
     standing,
+    store::StoredSession,
     table::Table,
+    two_endpoints::{self, Entered},
 };
 use crate::{
     Ended, Result,
@@ -76,6 +83,11 @@ impl Shared {
     async fn end(&self, session: &Session, why: Ended) {
         self.sessions.remove(session.id);
         session.end(why);
+        if let Some(store) = &self.settings.store
+            && let Err(error) = store.remove(&session.id.to_string()).await
+        {
+            tracing::error!(%error, "the session store failed: a session that has ended may be gone on with");
+        }
         let _ = self.settings.log.forget_session(&session.id.to_string()).await;
     }
 }
@@ -162,65 +174,119 @@ impl Asked {
         body: impl AsyncFnOnce(&Patience) -> Result<Bytes, Unread>,
     ) -> Response<Body> {
         let settings = self.http.settings();
-        let opening = {
-            let head = Head::new(&parts.method, &parts.uri, &parts.headers);
-            match open(&head, &settings.guard, &self.endpoint()) {
-                Ok(Opening::Post(accepts)) => Ok(accepts),
-                Ok(opening) => Err(self.open(&head, opening)),
-                Err(refusal) => Err(Err(refusal)),
+        let head = Head::new(&parts.method, &parts.uri, &parts.headers);
+        if let Some(part) = settings.two_endpoints.as_ref().and_then(|two| two.part(parts.uri.path())) {
+            return match two_endpoints::open(&self, &head, part).await {
+                Ok(Entered::Answered(response)) => response,
+                Ok(Entered::Message(session)) => match body(&settings.patience).await {
+                    Ok(bytes) => two_endpoints::receive(&session, parts, &bytes).await,
+                    Err(unread) => not_read(unread),
+                },
+                Err(refusal) => refused(&refusal, None),
+            };
+        }
+        let accepts = match open(&head, &settings.guard, &self.endpoint()) {
+            Ok(Opening::Post(accepts)) => accepts,
+            Ok(opening) => {
+                return self
+                    .go(&head, opening, &parts)
+                    .await
+                    .unwrap_or_else(|refusal| refused(&refusal, None));
             }
-        };
-        let accepts = match opening {
-            Ok(accepts) => accepts,
-            Err(Ok(way)) => return self.go(way, parts).await,
-            Err(Err(refusal)) => return refused(&refusal, None),
+            Err(refusal) => return refused(&refusal, None),
         };
         match body(&settings.patience).await {
             Ok(bytes) => post::answer(self, parts, &bytes, accepts).await,
-            Err(Unread::Refused(refusal)) => refused(&refusal, None),
-            // Nobody reads this.
-            Err(Unread::Broken) => bare(StatusCode::BAD_REQUEST),
+            Err(unread) => not_read(unread),
         }
     }
 
-    /// What a request without a body wants, and nothing borrowed from its head.
-    fn open(&self, head: &Head<'_>, opening: Opening<'_>) -> Result<Way, Refusal> {
-        let find = |id| {
-            let session = self.find(id)?;
-            check_version(head, &session)?;
-            Ok(session)
+    /// Answers a request without a body.
+    async fn go(
+        &self,
+        head: &Head<'_>,
+        opening: Opening<'_>,
+        parts: &Parts,
+    ) -> Result<Response<Body>, Refusal> {
+        let shared = &self.http.0;
+        let find = async |id| {
+            let id = SessionId::parse(id).ok_or_else(Refusal::unknown_session)?;
+            self.session(head, id).await
         };
         Ok(match opening {
-            Opening::Listen { session } => Way::Listen(find(session)?),
-            Opening::Resume { session, last_event_id } => {
-                Way::Resume(find(session)?, last_event_id.to_owned())
+            Opening::Listen { session } => {
+                standing::open(shared, &find(session).await?, parts.extensions.clone()).await
             }
-            Opening::End { session } => Way::End(find(session)?),
-            Opening::Options { allow } => Way::Options(allow),
+            Opening::Resume { session, last_event_id } => {
+                let session = find(session).await?;
+                standing::resume(shared, &session, last_event_id, parts.extensions.clone()).await?
+            }
+            Opening::End { session } => {
+                let session = find(session).await?;
+                shared.end(&session, Ended::ByPeer { known: None }).await;
+                bare(StatusCode::NO_CONTENT)
+            }
+            Opening::Options { allow } => options(allow),
             _ => return Err(Refusal::unknown_session()),
         })
     }
 
-    async fn go(self, way: Way, parts: Parts) -> Response<Body> {
-        let shared = &self.http.0;
-        match way {
-            Way::Listen(session) => standing::open(shared, &session, parts.extensions).await,
-            Way::Resume(session, last) => standing::resume(shared, &session, &last, parts.extensions)
-                .await
-                .unwrap_or_else(|refusal| refused(&refusal, None)),
-            Way::End(session) => {
-                shared.end(&session, Ended::ByPeer { known: None }).await;
-                bare(StatusCode::NO_CONTENT)
-            }
-            Way::Options(allow) => options(allow),
-        }
+    /// The session of that id, if it is this principal's and the request speaks its revision.
+    pub(super) async fn session(&self, head: &Head<'_>, id: SessionId) -> Result<Arc<Session>, Refusal> {
+        let session = self.find(id).await?;
+        let peer = session.peer().ok_or_else(Refusal::unknown_session)?;
+        check_session_version(head, peer.revision.as_str())?;
+        Ok(session)
     }
 
-    /// The session of that id, if it is this principal's.
-    pub(super) fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
-        let session = SessionId::parse(id).and_then(|id| self.http.0.sessions.find(id));
+    /// The session of that id: one of this process, or one that another has written down.
+    pub(super) async fn find(&self, id: SessionId) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let found = shared.sessions.find(id);
+        let found = match &shared.settings.store {
+            None => found,
+            Some(store) => {
+                let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
+                match stored.map_err(|error| store_failed(&error))? {
+                    Some(stored) => self.adopt(id, found, &stored),
+                    None => {
+                        if let Some(session) = found {
+                            shared.end(&session, Ended::Stopped).await;
+                        }
+                        None
+                    }
+                }
+            }
+        };
         // Who has only found the id somewhere learns nothing from the answer.
-        session.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
+        found.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
+    }
+
+    /// Goes on with a session that was written down.
+    fn adopt(
+        &self,
+        id: SessionId,
+        found: Option<Arc<Session>>,
+        stored: &StoredSession,
+    ) -> Option<Arc<Session>> {
+        let shared = &self.http.0;
+        if let Some(session) = found {
+            session.adopt(&stored.record);
+            return Some(session);
+        }
+        let engine = Engine::restore(&self.state.service, &stored.record, session::fresh_number())?;
+        let principal = stored.principal.as_deref().map(Into::into);
+        let session = Arc::new(Session::new(id, principal, self.server.clone(), engine));
+        session.number_from(session::fresh_number().unsigned_abs());
+        shared.listening.add(&session.ear);
+        let most = shared.settings.most_sessions;
+        shared.sessions.add(session, most).inspect(|_| shared.keep_tidy())
+    }
+
+    /// A session for one request only: its client keeps none.
+    pub(super) fn alone(&self, revision: Revision) -> Option<Arc<Session>> {
+        let engine = Engine::restore(&self.state.service, &SessionRecord::new(revision), 0)?;
+        Some(Arc::new(Session::alone(self.principal.clone(), self.server.clone(), engine)))
     }
 
     /// What is served here.
@@ -234,17 +300,19 @@ impl Asked {
     }
 }
 
-enum Way {
-    Listen(Arc<Session>),
-    Resume(Arc<Session>, String),
-    End(Arc<Session>),
-    Options(&'static str),
+fn not_read(unread: Unread) -> Response<Body> {
+    match unread {
+        Unread::Refused(refusal) => refused(&refusal, None),
+        // Nobody reads this.
+        Unread::Broken => bare(StatusCode::BAD_REQUEST),
+    }
 }
 
-/// 400 if a request names another revision than its session speaks.
-pub(super) fn check_version(head: &Head<'_>, session: &Session) -> Result<(), Refusal> {
-    let peer = session.peer().ok_or_else(Refusal::unknown_session)?;
-    check_session_version(head, peer.revision.as_str())
+/// 503: where sessions are written down cannot be reached.
+pub(super) fn store_failed(error: &std::io::Error) -> Refusal {
+    tracing::error!(%error, "the session store failed");
+    let said = "the session cannot be looked up at the moment: try again later";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
 }
 
 fn options(allow: &'static str) -> Response<Body> {

@@ -13,11 +13,11 @@ use http::Extensions;
 use pintle_proto::{
     Peer,
     inputs::AskError,
-    server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
+    server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
 use pintle_types::{Frame, RequestId, Response, schema::InputRequest};
 
-use super::channel::Channel;
+use super::{channel::Channel, store::StoredSession};
 use crate::{
     Ended,
     server::{
@@ -36,6 +36,8 @@ pub(super) struct Session {
     /// Changes that its GET stream has not told yet.
     pub(super) ear: Arc<Ear>,
     core: Mutex<Core>,
+    /// Whether it is there for one request only.
+    pub(super) alone: bool,
     /// When somebody last used it, in milliseconds of its table's clock.
     pub(super) seen: AtomicU64,
 }
@@ -76,15 +78,42 @@ const WAITING: usize = 256;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
+        let ear = server.ears().join();
+        Self::made(id, principal, server, engine, ear, false)
+    }
+
+    /// One that is there for one request only.
+    pub(super) fn alone(principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
+        Self::made(SessionId(0), principal, server, engine, Arc::default(), true)
+    }
+
+    fn made(
+        id: SessionId,
+        principal: Option<Box<str>>,
+        server: Server,
+        engine: Engine,
+        ear: Arc<Ear>,
+        alone: bool,
+    ) -> Self {
         let core = Core { engine, last_stream: 0, ended: false, busy: None, visit: None };
-        Self {
-            id,
-            principal,
-            ear: server.ears().join(),
-            server,
-            core: Mutex::new(core),
-            seen: AtomicU64::new(0),
-        }
+        Self { id, principal, server, ear, core: Mutex::new(core), alone, seen: AtomicU64::new(0) }
+    }
+
+    /// What another process would have to know to go on with it.
+    pub(super) fn stored(&self) -> Option<StoredSession> {
+        let record = self.lock().engine.record()?;
+        Some(StoredSession::new(self.principal.as_deref(), record))
+    }
+
+    /// Takes over what another process has written down since.
+    pub(super) fn adopt(&self, record: &SessionRecord) {
+        let state = self.server.state();
+        self.lock().engine.adopt(&state.service, record);
+    }
+
+    /// Streams are numbered from here on: another process may have used smaller ones.
+    pub(super) fn number_from(&self, number: u64) {
+        self.lock().last_stream = number;
     }
 
     /// Decides what to do about a message.
@@ -376,6 +405,14 @@ impl Core {
     fn take_back(&mut self, questions: &[RequestId]) -> Vec<Vec<u8>> {
         questions.iter().filter_map(|id| self.engine.abandon(id)).collect()
     }
+}
+
+/// A number that is most likely larger than any that was counted up to in another process.
+pub(super) fn fresh_number() -> i64 {
+    let mut bytes = [0; 4];
+    // Without random numbers there would be no session.
+    let _ = getrandom::fill(&mut bytes);
+    i64::from(u32::from_ne_bytes(bytes)) << 16
 }
 
 /// What a session is called: 128 random bits.

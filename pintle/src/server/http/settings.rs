@@ -6,6 +6,8 @@ use pintle_proto::http::Guard;
 use super::{
     Http, Patience,
     log::{EventLog, MemoryLog},
+    store::Sessions,
+    two_endpoints::TwoEndpoints,
 };
 use crate::server::Server;
 
@@ -27,6 +29,8 @@ pub(super) struct Settings {
     pub(super) idle_session: Duration,
     pub(super) most_sessions: usize,
     pub(super) log: Arc<dyn EventLog>,
+    pub(super) store: Option<Arc<dyn Sessions>>,
+    pub(super) two_endpoints: Option<TwoEndpoints>,
 }
 
 type Choose = dyn Fn(&Parts) -> Server + Send + Sync;
@@ -51,6 +55,8 @@ impl Settings {
             idle_session: state.settings.idle_session,
             most_sessions: 100_000,
             log: Arc::new(MemoryLog::default()),
+            store: None,
+            two_endpoints: None,
         }
     }
 }
@@ -135,5 +141,25 @@ impl Http {
     #[must_use]
     pub fn event_log(self, log: impl EventLog) -> Self {
         self.set(|settings| settings.log = Arc::new(log))
+    }
+
+    /// Writes sessions down, so that another process can go on with them. They live in this process only if nothing is
+    /// said.
+    #[must_use]
+    pub fn session_store(self, store: impl Sessions) -> Self {
+        self.set(|settings| settings.store = Some(Arc::new(store)))
+    }
+
+    /// Serves clients of the oldest revision too, which has two endpoints: one that streams events, and one that takes
+    /// messages. Give both as the client sees them.
+    ///
+    /// ```
+    /// let http = pintle::Server::new("notes", "1.0.0").http()?.two_endpoints("/sse", "/messages");
+    /// # Ok::<(), pintle::Error>(())
+    /// ```
+    #[must_use]
+    pub fn two_endpoints(self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
+        let (stream, messages) = (stream.into(), messages.into());
+        self.set(|settings| settings.two_endpoints = Some(TwoEndpoints { stream, messages }))
     }
 }

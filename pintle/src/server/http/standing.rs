@@ -16,7 +16,7 @@ pub(super) async fn open(
 ) -> Response<Body> {
     let channel = Channel::new(shared, session, session.stream_number(true), false);
     let reader = channel.begin().await;
-    stand(&channel, extensions);
+    stand(&channel, extensions, ());
     events(reader, shared.settings.keep_alive)
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn resume(
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
     let reader = channel.resume(last).await.ok_or_else(gone)?;
     if standing {
-        stand(&channel, extensions);
+        stand(&channel, extensions, ());
     } else if !runs {
         // All has been said; the log has it.
         channel.over();
@@ -47,11 +47,12 @@ pub(super) async fn resume(
     Ok(events(reader, shared.settings.keep_alive))
 }
 
-/// Lets a stream be the one that is told.
-fn stand(channel: &Arc<Channel>, extensions: Extensions) {
+/// Lets a stream be the one that is told. `held` goes when it does.
+pub(super) fn stand(channel: &Arc<Channel>, extensions: Extensions, held: impl Send + 'static) {
     let standing = Standing(channel.clone());
     channel.session.stand(channel.number);
     channel.set_work(Box::pin(async move {
+        let _held = held;
         let channel = &standing.0;
         while let Some(line) =
             poll_fn(|task| channel.session.poll_standing(channel.number, &extensions, task)).await

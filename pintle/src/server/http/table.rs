@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -30,15 +30,15 @@ impl Table {
         Self { sessions: RwLock::default(), swept: AtomicBool::new(false), epoch: Instant::now() }
     }
 
-    /// Adds a session, unless there are `most`.
-    pub(super) fn add(&self, session: Arc<Session>, most: usize) -> bool {
+    /// Adds a session, unless there are `most`. The one that is there, if two were about to add it.
+    pub(super) fn add(&self, session: Arc<Session>, most: usize) -> Option<Arc<Session>> {
         session.touch(self.now());
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         let fits = sessions.len() < most;
-        if fits {
-            sessions.insert(session.id, session);
+        match sessions.entry(session.id) {
+            Entry::Occupied(there) => Some(there.get().clone()),
+            Entry::Vacant(place) => fits.then(|| place.insert(session).clone()),
         }
-        fits
     }
 
     pub(super) fn find(&self, id: SessionId) -> Option<Arc<Session>> {
@@ -88,7 +88,10 @@ async fn sweep(shared: Weak<Shared>, idle: Duration) {
         let Some(shared) = shared.upgrade() else { return };
         for session in shared.sessions.idle(idle) {
             session.end(Ended::Dead);
-            let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+            // One that is written down may be in use elsewhere, and its events too.
+            if shared.settings.store.is_none() {
+                let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+            }
         }
         if shared.sessions.len() == 0 {
             shared.sessions.swept.store(false, Ordering::Release);
