@@ -29,6 +29,10 @@ mod client_server;
 mod client_world;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "http-client")]
+mod http_client_script;
+#[cfg(feature = "http-client")]
+mod http_client_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
