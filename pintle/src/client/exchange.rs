@@ -87,6 +87,7 @@ impl Options {
     /// Waits for the end; calls back for what happens before.
     pub(super) async fn wait(&mut self, mut pending: Pending, started: Instant) -> Result<Outcome, Missing> {
         let shared: Arc<Shared> = pending.shared().clone();
+        let mut begun = shared.holdups.ended();
         let mut deadline = self.deadline(started);
         let mut latest = after(started, self.longest.max(self.timeout));
         loop {
@@ -110,7 +111,8 @@ impl Options {
                     return end.map_err(Missing::Failed);
                 }
                 // While the server waits for an answer of ours the time is not its own.
-                Err(_) if shared.is_held_up() => {
+                Err(_) if shared.was_held_up(begun) => {
+                    begun = shared.holdups.ended();
                     deadline = after(Instant::now(), self.timeout);
                     latest = latest.max(deadline);
                 }

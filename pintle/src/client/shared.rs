@@ -23,7 +23,10 @@ use super::{
     settings::Settings,
     signals::Signals,
 };
-use crate::{Ended, transport::Transport};
+use crate::{
+    Ended,
+    transport::{Holdups, Transport},
+};
 
 /// What the driver of a connection and its handles share.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ pub(super) struct Shared {
     started: Instant,
     /// Whether the transport says things in headers too.
     pub(super) has_headers: bool,
-    holdups: Option<Arc<AtomicUsize>>,
+    pub(super) holdups: Holdups,
 }
 
 /// A tool that was listed.
@@ -106,10 +109,9 @@ impl Shared {
         }
     }
 
-    /// Whether the time that passes is not the server's: somebody on this side has to answer something first.
-    pub(super) fn is_held_up(&self) -> bool {
-        let above_zero = |count: &AtomicUsize| count.load(Ordering::Relaxed) > 0;
-        above_zero(&self.questions) || self.holdups.as_deref().is_some_and(above_zero)
+    /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
+    pub(super) fn was_held_up(&self, since: usize) -> bool {
+        self.questions.load(Ordering::Relaxed) > 0 || self.holdups.since(since)
     }
 
     pub(super) fn ticket(&self) -> u64 {

@@ -9,6 +9,7 @@ mod channels;
 #[cfg(feature = "child")]
 mod child;
 mod failed;
+mod holdups;
 pub mod kit;
 mod memory;
 mod record;
@@ -22,7 +23,6 @@ mod threads;
 
 use std::{
     fmt, io,
-    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll},
 };
 
@@ -34,6 +34,7 @@ pub use channels::{Channels, channels};
 #[cfg(feature = "child")]
 pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
 pub use failed::{Delivery, Failed};
+pub use holdups::{Holdup, Holdups};
 pub use memory::{Memory, memory};
 pub use record::{Direction, Record, Recorded};
 #[cfg(feature = "net")]
@@ -108,9 +109,9 @@ pub trait Transport: fmt::Debug + Send + 'static {
         Poll::Ready(Err(Box::new(Failed::new("only HTTP has endpoints"))))
     }
 
-    /// A count that is above zero while the time that passes is not the peer's, such as while a user logs in.
-    fn holdups(&self) -> Option<Arc<AtomicUsize>> {
-        None
+    /// When the time that passes is not the peer's, such as while a user logs in.
+    fn holdups(&self) -> Holdups {
+        Holdups::new()
     }
 }
 
@@ -167,7 +168,7 @@ impl Transport for Box<dyn Transport> {
         (**self).poll_two_endpoints(cx)
     }
 
-    fn holdups(&self) -> Option<Arc<AtomicUsize>> {
+    fn holdups(&self) -> Holdups {
         (**self).holdups()
     }
 }

@@ -1,13 +1,12 @@
 use std::{
     fmt, io,
-    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use pintle_types::RequestId;
 
-use super::{About, Failed, Incoming, Transport};
+use super::{About, Failed, Holdups, Incoming, Transport};
 
 /// A transport that shows every message that passes through it, for finding out what really was said.
 ///
@@ -130,7 +129,7 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.poll_two_endpoints(cx)
     }
 
-    fn holdups(&self) -> Option<Arc<AtomicUsize>> {
+    fn holdups(&self) -> Holdups {
         self.transport.holdups()
     }
 }

@@ -74,7 +74,7 @@ impl Driver {
                     match timeout(wait, poll_fn(|cx| self.transport.poll_two_endpoints(cx))).await {
                         Ok(Ok(())) => opening.step(Event::Done),
                         Ok(Err(failed)) => match failed.status {
-                            Some(status) if failed.probed != Probed::Challenged => {
+                            Some(status) if failed.probed == Probed::Rejected => {
                                 opening.step(Event::Status { status, error: None })
                             }
                             _ => return Err(Error::Failed(failed)),
@@ -166,10 +166,11 @@ impl Driver {
 
     async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
         loop {
+            let begun = self.shared.holdups.ended();
             match timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await {
                 Ok(came) => return came,
                 // As while a user logs in.
-                Err(_) if self.shared.is_held_up() => {}
+                Err(_) if self.shared.was_held_up(begun) => {}
                 Err(_) => return Came::Silence,
             }
         }

@@ -21,10 +21,7 @@ mod tls;
 mod transport;
 mod wire;
 
-use std::{
-    fmt,
-    sync::{Arc, atomic::AtomicUsize},
-};
+use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use tower_service::Service;
@@ -35,7 +32,7 @@ pub use limits::Limits;
 pub use proxy::Proxy;
 pub use retry::Retry;
 
-use crate::Result;
+use crate::{Result, transport::Holdups};
 use address::Address;
 use auth::AnyAuth;
 use connector::Encrypt;
@@ -68,7 +65,7 @@ pub struct Http {
     retry: Retry,
     proxy: Proxy,
     fault: Option<String>,
-    holdups: Arc<AtomicUsize>,
+    holdups: Holdups,
     live: Option<Live>,
 }
 
@@ -88,7 +85,7 @@ impl Http {
             retry: Retry::default(),
             proxy: Proxy::system(),
             fault: None,
-            holdups: Arc::default(),
+            holdups: Holdups::new(),
             live: None,
         })
     }

@@ -43,7 +43,10 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
         failed
     };
     if !matches!(Kind::of(&head.headers), Kind::Events) {
-        return Err(garbled(format!("`{address}` answered GET with something that is no stream of events")));
+        return Err(garbled(format!(
+            "`{address}` takes no requests, and has no stream of events either: check that the URL is that of an MCP \
+             endpoint"
+        )));
     }
     let mut decoder = Decoder::new(line.wire.limits.sse());
     loop {

@@ -3,7 +3,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -28,7 +28,7 @@ use super::{
     oldest, standing,
     wire::{Wire, drain},
 };
-use crate::transport::{About, Delivery, Failed, Incoming, Transport};
+use crate::transport::{About, Delivery, Failed, Holdups, Incoming, Transport};
 
 /// How many messages that are no requests may be on their way before more of them have to wait.
 const TELLING: usize = 256;
@@ -363,8 +363,8 @@ impl Transport for Http {
         }
     }
 
-    fn holdups(&self) -> Option<Arc<AtomicUsize>> {
-        Some(self.holdups.clone())
+    fn holdups(&self) -> Holdups {
+        self.holdups.clone()
     }
 }
 

@@ -1,14 +1,6 @@
 //! One request to the head of its answer: redirects, challenges and tries included.
 
-use std::{
-    error::Error as StdError,
-    fmt, io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{error::Error as StdError, fmt, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -30,7 +22,7 @@ use super::{
     retry::Retry,
     service::Fetch,
 };
-use crate::transport::{Delivery, Failed};
+use crate::transport::{Delivery, Failed, Holdups};
 
 /// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
 const REFUSAL: usize = 64 << 10;
@@ -48,7 +40,7 @@ pub(super) struct Wire {
     pub(super) retry: Retry,
     /// Of the client that is our own.
     pub(super) proxies: Option<Arc<Proxies>>,
-    pub(super) holdups: Arc<AtomicUsize>,
+    pub(super) holdups: Holdups,
     /// What is wrong with the settings.
     pub(super) fault: Option<String>,
 }
@@ -87,6 +79,15 @@ impl Wire {
                 }
             };
             let (head, body) = answer.into_parts();
+            let most = self.limits.head;
+            if head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+                > most
+            {
+                return Err(Failed::new(format!(
+                    "the head of the answer of `{address}` to `{}` is longer than {most} bytes: raise the limit `head`",
+                    ask.what
+                )));
+            }
             if head.status.is_redirection()
                 && let Some(location) = head.headers.get(LOCATION)
             {
@@ -121,7 +122,7 @@ impl Wire {
                     headers: &head.headers,
                     tries: challenges,
                 };
-                let _held_up = HeldUp::new(&self.holdups);
+                let _holdup = self.holdups.hold();
                 match auth.challenged(challenge).await {
                     Ok(true) => {
                         drain(body).await;
@@ -155,7 +156,7 @@ impl Wire {
                 .insert(USER_AGENT, HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
         }
         if let Some(auth) = &self.auth {
-            let _held_up = HeldUp::new(&self.holdups);
+            let _holdup = self.holdups.hold();
             let request = Outgoing { method: &ask.method, url: uri };
             let authorized = auth.authorize(request).await;
             let authorized = authorized.map_err(|error| unauthorized(&ask.address, &error, None))?;
@@ -200,22 +201,6 @@ impl Wire {
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wire").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
-/// While it lives, the time that passes is not the server's.
-struct HeldUp<'a>(&'a AtomicUsize);
-
-impl<'a> HeldUp<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for HeldUp<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
