@@ -51,10 +51,7 @@ impl Counted {
     async fn serves(&self, mut socket: TcpStream) {
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let (head, body, reads) = match request(&mut socket, &mut buffer).await {
-                Some(request) => request,
-                None => return,
-            };
+            let Some((head, body, reads)) = request(&mut socket, &mut buffer).await else { return };
             assert!(head.starts_with("POST /mcp HTTP/1.1\r\n"), "{head}");
             self.requests.fetch_add(1, Ordering::SeqCst);
             self.pieces.fetch_add(usize::from(reads > 1), Ordering::SeqCst);

@@ -31,7 +31,7 @@ impl Driver {
         }
         if self.engine.abandon(&id).is_some() {
             tracing::debug!(%failed, "a subscription broke");
-            return self.listening_broke(&id, failed);
+            return self.listening_broke(&id, &failed);
         }
         match self.waiting.remove(&id) {
             Some(Waiting::Call(post)) => {

@@ -242,14 +242,14 @@ impl Driver {
     }
 
     /// The stream of a subscription broke, or never came to be.
-    pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: Box<Failed>) {
+    pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
         if self.watching.opening.as_ref() == Some(subscription) {
             self.watching.opening = None;
             for (uri, post) in std::mem::take(&mut self.watching.waiters) {
                 if let Some(uri) = &uri {
                     self.watching.uris.remove(uri);
                 }
-                post.end(Err(Failure::Failed(failed.clone())), 0);
+                post.end(Err(Failure::Failed(Box::new(failed.clone()))), 0);
             }
             if self.watching.live.is_some() {
                 return;

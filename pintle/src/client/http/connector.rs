@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::Uri;
@@ -32,6 +33,9 @@ use super::{
 /// How many idle connections are kept. Calls at the same time have one each.
 const IDLE: usize = 32;
 
+/// After how long without a word the system asks whether the other end is still there.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
 /// Encrypts a connection to this host.
 pub(super) trait Encrypt: Send + Sync {
     fn encrypt(&self, host: &str, socket: TcpStream) -> Encrypting;
@@ -54,6 +58,8 @@ pub(super) fn client(
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(limits.connect));
+    // A stream may be silent for hours; that its other end is gone is for the system to notice.
+    tcp.set_keepalive(Some(KEEPALIVE));
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(IDLE)

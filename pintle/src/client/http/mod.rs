@@ -105,9 +105,9 @@ impl Http {
     }
 
     /// Sends these with every request.
-    pub fn headers(mut self, headers: HeaderMap) -> Self {
-        for (name, value) in &headers {
-            self.headers.append(name, value.clone());
+    pub fn headers(mut self, headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        for (name, value) in headers {
+            self.headers.append(name, value);
         }
         self
     }
