@@ -5,10 +5,14 @@
 pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod content;
 #[cfg(feature = "server")]
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(any(feature = "server", feature = "validation"))]
+mod near;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
@@ -25,7 +29,7 @@ pub use client::{Client, Connection};
 pub use ended::Ended;
 pub use error::{Error, Result};
 #[cfg(feature = "macros")]
-pub use pintle_macros::{handlers, tool};
+pub use pintle_macros::{handlers, prompt, resource, tool};
 pub use pintle_proto as proto;
 pub use pintle_types as types;
 #[cfg(feature = "server")]

@@ -1,5 +1,6 @@
 //! Building and running servers.
 
+mod around;
 mod caller;
 mod catalogue;
 mod changes;
@@ -19,23 +20,32 @@ mod elicit;
 mod extension;
 mod extract;
 mod fault;
+mod fields;
 mod form;
 mod handler;
+mod hearing;
 mod hooks;
+#[cfg(feature = "http-server")]
+pub mod http;
 mod keepalive;
 mod layer;
 mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
+#[cfg(feature = "http-server")]
+mod outbox;
 mod own;
+mod place;
 mod port;
 mod prompt;
 mod questions;
 mod queue;
 mod rate;
 mod resource;
+mod route;
 mod run;
+mod schema_part;
 mod scope;
 mod seal;
 mod serving;
@@ -44,7 +54,9 @@ mod size;
 mod source;
 mod state;
 mod template;
+mod texts;
 mod tool;
+mod vars;
 
 use std::{
     collections::HashMap,
@@ -55,7 +67,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Limits, Peer, Revision, server::Service};
+use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
 use pintle_types::{
     Notification, RpcError,
     schema::{Icon, Implementation, Tool},
@@ -64,14 +76,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
+pub use around::HttpHead;
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
-pub use declared::{Declared, ToolArgument};
+pub use declared::{Declared, TextArgument, ToolArgument};
 pub use elicit::Elicited;
 pub use extension::{Installation, Notice, ProtocolExtension};
 pub use extract::{Args, Description, Extension, State};
-pub use fault::{RequestError, ToolError};
+pub use fault::{HandlerError, RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
@@ -81,12 +94,15 @@ pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
+pub use route::Route;
+pub use schema_part::SchemaPart;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::Serving;
 pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
+pub use vars::Vars;
 
 use self::{
     catalogue::Catalogue,
@@ -155,6 +171,7 @@ impl Server {
         let service = Service::new(Implementation::new(name, version), Default::default())
             .seal(Arc::new(StateKeys::random()));
         let state = Snapshot {
+            served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
             settings: Settings::default(),
@@ -324,14 +341,15 @@ impl Server {
         self.setting(|settings| settings.keepalive = Some(every))
     }
 
-    /// How long to wait for clients: the sign of life of a silent session, and the end of calls that still run when a
-    /// client has hung up.
+    /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
+    /// client has hung up, the next request of a session over HTTP.
     #[must_use]
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, .. } = *timeouts;
+        let Timeouts { keepalive, shutdown, idle_session, .. } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = shutdown;
+            settings.idle_session = idle_session;
         })
     }
 
@@ -479,14 +497,7 @@ impl Server {
     pub fn check(&self) -> Result<()> {
         let state = self.state();
         let mut faults = state.faults.clone();
-        for route in state.catalogue.tools.iter() {
-            for need in route.needs.iter().filter(|need| !state.own.has(need.id)) {
-                faults.push(format!(
-                    "the tool `{}` wants `State<{}>`: give the server one with `with_state`",
-                    route.tool.name, need.name
-                ));
-            }
-        }
+        faults.extend(state.catalogue.missing(&state.own));
         if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("; "))) }
     }
 

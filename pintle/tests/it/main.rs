@@ -28,6 +28,8 @@ mod client_server;
 #[cfg(feature = "client")]
 mod client_world;
 #[cfg(feature = "server")]
+mod content;
+#[cfg(feature = "server")]
 mod eras;
 #[cfg(feature = "http-client")]
 mod http_client_auth;
@@ -53,8 +55,18 @@ mod http_client_session;
 mod http_client_socket;
 #[cfg(feature = "http-client")]
 mod http_client_stateless;
+#[cfg(feature = "http-server")]
+mod http_kit;
+#[cfg(feature = "http-server")]
+mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
 #[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
@@ -63,6 +75,10 @@ mod macros_tool;
 mod macros_wrong;
 #[cfg(feature = "server")]
 mod raw;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_options;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_types;
 #[cfg(feature = "server")]
 mod server_ask;
 #[cfg(feature = "server")]
@@ -87,6 +103,10 @@ mod server_hooks;
 mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
+#[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
 #[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
@@ -115,6 +135,8 @@ mod stress_pipe;
 mod stress_rivals;
 #[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
 mod stress_stdio;
+#[cfg(all(feature = "client", feature = "server"))]
+mod testing_kit;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
