@@ -37,8 +37,10 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
-    /// Whether the input schema is that of the type that the handler takes, and asks for no more.
+    /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
+    /// Whether the author asked for more than the type does.
+    pub(crate) asks_more: bool,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
     pub(crate) gives_typed: bool,
     /// Whether a property has a default that the type does not know.
@@ -69,9 +71,11 @@ pub fn tool<M: 'static, H: Handler<M>>(name: impl Into<String>, handler: H) -> T
 }
 
 fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
-    if let Some(Err(fault)) = cx.tool().map(|called| called.route.check.after(result)) {
+    if let Some(called) = cx.tool()
+        && let Err(fault) = called.route.check.after(result)
+    {
         let said = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(params = cx.params().get("name"), "{said}");
+        tracing::error!(tool = called.route.tool.name, "{said}");
         return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
     }
     print(cx, result)
@@ -113,6 +117,7 @@ impl ToolRoute {
             faults,
             needs: Vec::new(),
             typed: false,
+            asks_more: false,
             gives_typed: false,
             defaults: false,
             check: Check::default(),
@@ -150,7 +155,7 @@ impl ToolRoute {
     pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let (schema, said) = edit(SchemaPart::whole(std::mem::take(&mut self.tool.input_schema))).finish();
         self.tool.input_schema = schema;
-        self.typed &= !said.asks_more;
+        self.asks_more |= said.asks_more;
         self.defaults |= said.defaults;
         self.note("input", said.faults);
         self

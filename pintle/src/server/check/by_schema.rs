@@ -12,11 +12,11 @@ use crate::{
 };
 
 pub(super) fn judge(route: &ToolRoute) -> Result<Arc<dyn Judge>, String> {
-    let ToolRoute { tool, typed, gives_typed, defaults, .. } = route;
+    let ToolRoute { tool, typed, asks_more, gives_typed, defaults, .. } = route;
     let unusable =
         |which: &str, error| format!("the {which} schema of `{}` cannot be used: {error}", tool.name);
     let mut input = Value::Object(tool.input_schema.clone());
-    let looks = Looks::at(&input, *typed && !defaults);
+    let looks = Looks::at(&input, *typed && !asks_more && !defaults);
     if *typed {
         integers::bound(&mut input);
     }
