@@ -188,7 +188,7 @@ impl PromptRoute {
 /// What a prompt handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
-    note = "return a `String` (one user message), a `Vec<PromptMessage>` or a `GetPromptResult`"
+    note = "return a `String` or `&str` (one user message), a `Vec<PromptMessage>` or a `GetPromptResult`"
 )]
 pub trait IntoPromptResult {
     /// Makes the result.
@@ -211,6 +211,12 @@ impl IntoPromptResult for String {
     fn into_prompt_result(self) -> GetPromptResult {
         let text = ContentBlock::Text(TextContent::new(self));
         GetPromptResult::new(vec![PromptMessage::new(Role::User, text)])
+    }
+}
+
+impl IntoPromptResult for &str {
+    fn into_prompt_result(self) -> GetPromptResult {
+        self.to_owned().into_prompt_result()
     }
 }
 
