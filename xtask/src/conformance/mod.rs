@@ -42,7 +42,15 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Cargo::new("build --package fixtures --bins").run()?;
     let place = root().join("target/conformance");
     let bench = Bench { suite: install::install(&place)?, place, wanted };
-    let reports = bench.run_all(&chosen)?;
+    let mut reports = bench.run_all(&chosen)?;
+    if let Some(scenario) = &bench.wanted.scenario {
+        reports.retain(|report| !report.scenarios.is_empty() || report.fault.is_some());
+        if reports.is_empty() {
+            return Err(wrong(format!(
+                "no run has the scenario `{scenario}`: see target/conformance/results"
+            )));
+        }
+    }
 
     print!("\n{}", report::table(&reports));
     println!(
@@ -53,14 +61,11 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         fs::write(root().join(PAGE), report::page(&reports))
             .map_err(|error| wrong(format!("{PAGE}: {error}")))?;
     }
-    let mut faults = 0;
-    for report in &reports {
-        for fault in report.faults() {
-            faults += 1;
-            println!("{}: {fault}", report.run.name());
-        }
+    let faults = report::faults(&reports);
+    for (fault, runs) in &faults {
+        println!("{fault} (in {})", runs.join(", "));
     }
-    if faults == 0 { Ok(()) } else { Err(wrong(format!("{faults} faults"))) }
+    if faults.is_empty() { Ok(()) } else { Err(wrong(format!("{} faults", faults.len()))) }
 }
 
 /// What the command line asks for.

@@ -1,6 +1,6 @@
 //! The table: on the terminal, and in `docs/conformance.md`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::checks::Scenario;
@@ -34,7 +34,7 @@ impl Report {
     }
 
     /// Everything that is not as it should be, a line each. A gap that is none any more is one of them.
-    pub(super) fn faults(&self) -> Vec<String> {
+    fn faults(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.fault.iter().cloned().collect();
         for scenario in self.supported() {
             lines.extend(scenario.faults.iter().map(|fault| format!("{}: {fault}", scenario.name)));
@@ -45,6 +45,21 @@ impl Report {
         }
         lines
     }
+}
+
+/// Every fault once, and the runs that have it.
+pub(super) fn faults(reports: &[Report]) -> BTreeMap<String, Vec<String>> {
+    let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for report in reports {
+        for fault in report.faults() {
+            let runs = faults.entry(fault).or_default();
+            // Several checks of a scenario may say the same.
+            if runs.last() != Some(&report.run.name()) {
+                runs.push(report.run.name());
+            }
+        }
+    }
+    faults
 }
 
 /// One row for each run.
@@ -59,7 +74,7 @@ pub(super) fn table(reports: &[Report]) -> String {
             "| {} | {} | {} | {passed} | {} | {} | {} |",
             report.run.name(),
             report.run.suite.version(),
-            report.run.scenarios,
+            report.scenarios.len(),
             supported - passed,
             report.unsupported().count(),
             report.checks()
@@ -119,7 +134,7 @@ mod tests {
     fn a_row_counts_what_passed_what_failed_and_what_is_not_supported() {
         let text = table(&[report(&[("ping", GOOD), ("tools-list", BAD), ("auth/dpop", BAD)])]);
         let row = text.lines().last().unwrap();
-        assert_eq!(row, "| server/2026-07-28/required | 0.2.0-alpha.12 | 50 | 1 | 1 | 1 | 1 |");
+        assert_eq!(row, "| server/2026-07-28/required | 0.2.0-alpha.12 | 3 | 1 | 1 | 1 | 1 |");
     }
 
     #[test]
@@ -130,6 +145,14 @@ mod tests {
             report(&[("auth/dpop", GOOD)]).faults(),
             ["auth/dpop: passes; narrow its row in xtask/src/conformance/gaps.rs"]
         );
+    }
+
+    #[test]
+    fn a_fault_of_several_runs_is_said_once() {
+        let other = Report { run: RUNS[2], ..report(&[("ping", BAD)]) };
+        let found = faults(&[report(&[("ping", BAD)]), other]);
+        let runs = ["server/2026-07-28/required", "server/2026-07-28"].map(str::to_owned).to_vec();
+        assert_eq!(found, BTreeMap::from([("ping: FAILURE a: no".to_owned(), runs)]));
     }
 
     #[test]
