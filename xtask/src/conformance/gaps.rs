@@ -4,7 +4,6 @@
 const GAPS: &[(&str, &str)] = &[
     ("auth/", "authorization comes with `pintle-oauth`"),
     ("tasks-", "the tasks extension is not built yet"),
-    ("sep-2640-", "the skills extension is not built yet"),
 ];
 
 /// Why a scenario is not supported, if it is not.
