@@ -3,7 +3,6 @@
 /// How a scenario's name begins, and why it is not supported.
 const GAPS: &[(&str, &str)] = &[
     ("auth/", "authorization comes with `pintle-oauth`"),
-    ("tasks-", "the tasks extension is not built yet"),
 ];
 
 /// Why a scenario is not supported, if it is not.
