@@ -5,10 +5,14 @@
 pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod content;
 #[cfg(feature = "server")]
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(any(feature = "server", feature = "validation"))]
+mod near;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]

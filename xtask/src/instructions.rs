@@ -3,15 +3,13 @@
 //! Instructions do not depend on what else the machine does. Each case runs with two counts; the difference is what one
 //! pass costs, without start-up.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use crate::cargo::{Cargo, Failure};
+use crate::page;
 use crate::workspace::root;
 
 const REPEAT: &str = "cargo xtask instructions";
-const PAGE: &str = "bench/README.md";
-const OPEN: &str = "<!-- instructions: written by `cargo xtask instructions` -->";
-const CLOSE: &str = "<!-- end of instructions -->";
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
@@ -25,12 +23,7 @@ pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
         println!("{case:<32}{each:>10}");
         table.push_str(&format!("| {case} | {} |\n", grouped(each)));
     }
-    let path = root().join(PAGE);
-    let page =
-        fs::read_to_string(&path).map_err(|error| Failure::new(format!("`{PAGE}`: {error}"), REPEAT))?;
-    let page = replaced(&page, &table)
-        .ok_or_else(|| Failure::new(format!("`{PAGE}` lacks the line `{OPEN}` or `{CLOSE}`"), REPEAT))?;
-    fs::write(&path, page).map_err(|error| Failure::new(format!("`{PAGE}`: {error}"), REPEAT))
+    page::rewrite("bench/README.md", "instructions", &table, REPEAT)
 }
 
 fn binary() -> Command {
@@ -54,12 +47,6 @@ fn count(case: &str, times: u64) -> Result<u64, Failure> {
     collected.ok_or_else(|| Failure::new(format!("callgrind counted nothing for `{case}`: {said}"), REPEAT))
 }
 
-fn replaced(page: &str, table: &str) -> Option<String> {
-    let (before, rest) = page.split_once(OPEN)?;
-    let (_, after) = rest.split_once(CLOSE)?;
-    Some(format!("{before}{OPEN}\n{table}{CLOSE}{after}"))
-}
-
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
@@ -76,12 +63,5 @@ mod tests {
             ["0", "999", "1,000", "12,345,678"],
             [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(|s| &**s)
         );
-    }
-
-    #[test]
-    fn only_the_table_is_replaced() {
-        let page = format!("before\n{OPEN}\nold\n{CLOSE}\nafter");
-        assert_eq!(replaced(&page, "new\n").unwrap(), format!("before\n{OPEN}\nnew\n{CLOSE}\nafter"));
-        assert_eq!(replaced("no marks", "new"), None);
     }
 }

@@ -8,7 +8,7 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cx, Description, ToolError};
+use super::{Cx, Description, ToolError, dispatch};
 
 /// An async function that answers tool calls.
 ///
@@ -44,18 +44,19 @@ impl FromCall for Cx {
     }
 }
 
-/// The arguments of a tool call as they came: an object, not decoded.
+/// The arguments of a tool call: an object, not decoded, as it came.
+///
+/// If something was left out that has a `default` in the tool's input schema, it is there (feature `validation`).
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Arguments(pub RawObject);
 
 impl FromCall for Arguments {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let arguments = cx.params().decode_member::<Option<RawObject>>("arguments");
-        match arguments {
-            Ok(arguments) => Ok(Self(arguments.flatten().unwrap_or_default())),
-            Err(error) => Err(Outcome::BadArguments(format!("`arguments` is not an object: {error}"))),
-        }
+        dispatch::arguments(cx)
+            .parse()
+            .map(Self)
+            .map_err(|error| Outcome::BadArguments(format!("`arguments` is not an object: {error}")))
     }
 }
 

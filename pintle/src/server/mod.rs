@@ -1,5 +1,6 @@
 //! Building and running servers.
 
+mod around;
 mod caller;
 mod catalogue;
 mod changes;
@@ -21,14 +22,20 @@ mod extract;
 mod fault;
 mod form;
 mod handler;
+mod hearing;
 mod hooks;
+#[cfg(feature = "http-server")]
+pub mod http;
 mod keepalive;
 mod layer;
 mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
+#[cfg(feature = "http-server")]
+mod outbox;
 mod own;
+mod place;
 mod port;
 mod prompt;
 mod questions;
@@ -36,6 +43,7 @@ mod queue;
 mod rate;
 mod resource;
 mod run;
+mod schema_part;
 mod scope;
 mod seal;
 mod serving;
@@ -55,7 +63,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Limits, Peer, Revision, server::Service};
+use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
 use pintle_types::{
     Notification, RpcError,
     schema::{Icon, Implementation, Tool},
@@ -64,6 +72,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
+pub use around::HttpHead;
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
@@ -81,6 +90,7 @@ pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
+pub use schema_part::SchemaPart;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::Serving;
@@ -155,6 +165,7 @@ impl Server {
         let service = Service::new(Implementation::new(name, version), Default::default())
             .seal(Arc::new(StateKeys::random()));
         let state = Snapshot {
+            served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
             settings: Settings::default(),
@@ -324,14 +335,15 @@ impl Server {
         self.setting(|settings| settings.keepalive = Some(every))
     }
 
-    /// How long to wait for clients: the sign of life of a silent session, and the end of calls that still run when a
-    /// client has hung up.
+    /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
+    /// client has hung up, the next request of a session over HTTP.
     #[must_use]
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, .. } = *timeouts;
+        let Timeouts { keepalive, shutdown, idle_session, .. } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = shutdown;
+            settings.idle_session = idle_session;
         })
     }
 

@@ -28,7 +28,15 @@ mod client_server;
 #[cfg(feature = "client")]
 mod client_world;
 #[cfg(feature = "server")]
+mod content;
+#[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "http-server")]
+mod http_kit;
+#[cfg(feature = "http-server")]
+mod http_stateless;
+#[cfg(feature = "http-server")]
+mod http_log_kit;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
@@ -39,6 +47,10 @@ mod macros_tool;
 mod macros_wrong;
 #[cfg(feature = "server")]
 mod raw;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_options;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_types;
 #[cfg(feature = "server")]
 mod server_ask;
 #[cfg(feature = "server")]
