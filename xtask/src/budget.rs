@@ -53,6 +53,8 @@ const BUDGETS: &[Budget] = &[
         features: "--no-default-features --features client,child",
         most: 40,
     },
+    // All of `pintle`; the command itself brings tokio's macros.
+    Budget { package: "pintle-cli", build: "all features", features: "--all-features", most: 115 },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

@@ -176,4 +176,14 @@ impl PromptMessage {
     pub fn new(role: Role, content: ContentBlock) -> Self {
         Self { role, content, extra: JsonObject::new() }
     }
+
+    /// Something that the user says.
+    pub fn user(content: impl Into<ContentBlock>) -> Self {
+        Self::new(Role::User, content.into())
+    }
+
+    /// Something that the model says.
+    pub fn assistant(content: impl Into<ContentBlock>) -> Self {
+        Self::new(Role::Assistant, content.into())
+    }
 }

@@ -34,11 +34,19 @@ mod eras;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
-mod http_stateless;
-#[cfg(feature = "http-server")]
 mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_serve;
+#[cfg(feature = "http-server")]
+mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
 #[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
@@ -76,6 +84,10 @@ mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
+#[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
 mod server_telling;
@@ -103,6 +115,8 @@ mod stress_pipe;
 mod stress_rivals;
 #[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
 mod stress_stdio;
+#[cfg(all(feature = "client", feature = "server"))]
+mod testing_kit;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
