@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Call, Outcome, Service,
+    Call, Outcome, Service, SessionRecord,
     audience::{Listener, Wants},
     raised,
 };
@@ -97,14 +97,7 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         &RawObject::from_serialize(&result).unwrap_or_default(),
     )
     .map_err(|unsayable| RpcError::internal(unsayable.to_string()))?;
-    let can = service.capabilities();
-    let wants = Wants {
-        tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
-        prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
-        resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
-    };
-    let listener = Listener::new(wants, BTreeSet::new(), None, say);
-    Ok((Session { peer: Arc::new(peer), listener, last_id: 0, asked: HashSet::new() }, result))
+    Ok((Session::new(service, peer, BTreeSet::new(), 0), result))
 }
 
 /// Works for a client of either era: it names what would be understood.
@@ -121,6 +114,48 @@ fn not_yet(service: &Service) -> RpcError {
 }
 
 impl Session {
+    fn new(service: &Service, peer: Peer, watched: BTreeSet<Box<str>>, last_id: i64) -> Self {
+        let can = service.capabilities();
+        let wants = Wants {
+            tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
+            prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
+            resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
+        };
+        let listener = Listener::new(wants, watched, None, say);
+        Self { peer: Arc::new(peer), listener, last_id, asked: HashSet::new() }
+    }
+
+    pub(super) fn restore(service: &Service, record: &SessionRecord, last_id: i64) -> Option<Self> {
+        let peer = Peer {
+            revision: service.spoken(&record.revision, false)?,
+            info: record.client.clone(),
+            capabilities: record.capabilities.clone(),
+            log_level: record.log_level,
+        };
+        let watched = record.watched.iter().map(|uri| uri.as_str().into()).collect();
+        Some(Self::new(service, peer, watched, last_id))
+    }
+
+    pub(super) fn adopt(&mut self, service: &Service, record: &SessionRecord) {
+        if self.record() == *record {
+            return;
+        }
+        if let Some(Self { peer, listener, .. }) = Self::restore(service, record, self.last_id) {
+            self.peer = peer;
+            self.listener = listener;
+        }
+    }
+
+    pub(super) fn record(&self) -> SessionRecord {
+        SessionRecord {
+            revision: self.peer.revision.as_str().to_owned(),
+            client: self.peer.info.clone(),
+            capabilities: self.peer.capabilities.clone(),
+            log_level: self.peer.log_level,
+            watched: self.listener.watched().map(str::to_owned).collect(),
+        }
+    }
+
     pub(super) fn peer(&self) -> &Arc<Peer> {
         &self.peer
     }
