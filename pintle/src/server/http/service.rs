@@ -238,11 +238,11 @@ impl Asked {
         })
     }
 
-    /// The session of that id, if it is this principal's and the request speaks its revision.
+    /// The session of that id, if it is this principal's and the request names a revision that sessions have.
     pub(super) async fn session(&self, head: &Head<'_>, id: SessionId) -> Result<Arc<Session>, Refusal> {
         let session = self.find(id).await?;
-        let peer = session.peer().ok_or_else(Refusal::unknown_session)?;
-        check_session_version(head, peer.revision.as_str())?;
+        session.peer().ok_or_else(Refusal::unknown_session)?;
+        check_session_version(head, self.endpoint().session)?;
         Ok(session)
     }
 
