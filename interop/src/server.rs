@@ -22,6 +22,9 @@ const PAGE: usize = 3;
 /// Nobody waits for longer, whatever goes wrong.
 const WAIT: Duration = Duration::from_secs(30);
 
+/// The TypeScript SDK's clients drop progress that comes in one read with the result: they look at the result first.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The server, with nobody waiting yet.
 pub fn server() -> Server {
     let notes = (0..NOTES).map(|n| {
@@ -58,7 +61,7 @@ async fn add(a: i64, b: i64) -> Json<Sum> {
 async fn steps(cx: Cx, n: u32) -> &'static str {
     for step in 1..=n {
         cx.progress(step.into(), f64::from(n)).await;
-        tokio::task::yield_now().await;
+        tokio::time::sleep(PAUSE).await;
     }
     "done"
 }
