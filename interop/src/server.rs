@@ -27,9 +27,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The server, with nobody waiting yet.
 pub fn server() -> Server {
-    let notes = (0..NOTES).map(|n| {
-        resource(format!("note://{n}"), format!("note {n}"), move || async move { format!("This is note {n}.") })
-    });
+    let notes =
+        (0..NOTES).map(|n| {
+            resource(format!("note://{n}"), format!("note {n}"), move || async move {
+                format!("This is note {n}.")
+            })
+        });
     Server::new("pintle-interop", env!("CARGO_PKG_VERSION"))
         .with_state(Arc::<Waits>::default())
         .page_size(PAGE)

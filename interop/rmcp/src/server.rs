@@ -1,5 +1,4 @@
 //! What every server of the matrix offers.
-#![expect(deprecated, reason = "sampling and subscriptions are what is to be seen")]
 
 use std::{
     sync::{

@@ -25,9 +25,18 @@ pub const CELLS: &[Cell] = &[
     Cell { name: "call", ask: |server| Box::pin(call(server)) },
     Cell { name: "bad-arguments", ask: |server| Box::pin(bad_arguments(server)) },
     Cell { name: "progress", ask: |server| Box::pin(progress(server)) },
-    Cell { name: "answer", ask: |server| Box::pin(said(server, "ask", json!({"question": "yes"}), "accepted 2")) },
-    Cell { name: "decline", ask: |server| Box::pin(said(server, "ask", json!({"question": "no"}), "declined")) },
-    Cell { name: "sample", ask: |server| Box::pin(said(server, "sample", json!({"topic": "hi"}), "model said pong")) },
+    Cell {
+        name: "answer",
+        ask: |server| Box::pin(said(server, "ask", json!({"question": "yes"}), "accepted 2")),
+    },
+    Cell {
+        name: "decline",
+        ask: |server| Box::pin(said(server, "ask", json!({"question": "no"}), "declined")),
+    },
+    Cell {
+        name: "sample",
+        ask: |server| Box::pin(said(server, "sample", json!({"topic": "hi"}), "model said pong")),
+    },
     Cell { name: "cancel", ask: |server| Box::pin(cancelled(server)) },
     Cell { name: "read", ask: |server| Box::pin(read(server)) },
     Cell { name: "update", ask: |server| Box::pin(update(server)) },
@@ -89,9 +98,8 @@ async fn update(server: &Connection) -> Result<String, Wrong> {
 }
 
 async fn change(server: &Connection) -> Result<String, Wrong> {
-    let has_extra = async || -> Result<bool, Wrong> {
-        Ok(server.tools().await?.iter().any(|tool| tool.name == "extra"))
-    };
+    let has_extra =
+        async || -> Result<bool, Wrong> { Ok(server.tools().await?.iter().any(|tool| tool.name == "extra")) };
     let mut changes = server.changes().await?;
     let before = has_extra().await?;
     server.call_tool("grow", ()).await?;

@@ -3,10 +3,10 @@
 mod cells;
 mod waiting;
 
-use std::{fmt, future::Future, pin::Pin};
+use std::{fmt, future::Future, pin::Pin, time::Duration};
 
 use pintle::{
-    Client, Connection,
+    Client, Connection, Timeouts,
     client::{Answer, Mode, http::Http},
     transport::{Child, Stderr},
     types::schema::{ContentBlock, CreateMessageResult},
@@ -32,14 +32,21 @@ pub struct Cell {
 /// Asks a server.
 pub type Ask = for<'a> fn(&'a Connection) -> Pin<Box<dyn Future<Output = Result<String, Wrong>> + 'a>>;
 
+/// For the first answer of a server that has just been started: what is seen here is not how fast it starts.
+const START: Duration = Duration::from_secs(20);
+
 /// Connects a client with everything that servers ask for to a URL or a program.
 ///
 /// # Errors
 ///
 /// There is no such server, or it does not speak that era.
 pub async fn connect(mode: Mode, place: &[String]) -> Result<Connection, Wrong> {
+    let mut timeouts = Timeouts::default();
+    timeouts.probe = START;
+    timeouts.initialize = START;
     let client = Client::new("pintle-interop", env!("CARGO_PKG_VERSION"))
         .mode(mode)
+        .timeouts(timeouts)
         .on_elicit(|question| async move {
             match question.message.as_str() {
                 "no" => Answer::Decline,

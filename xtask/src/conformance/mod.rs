@@ -3,7 +3,6 @@
 mod checks;
 mod gaps;
 mod install;
-mod process;
 mod report;
 mod runs;
 
@@ -17,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use install::Installed;
-use process::Process;
 use report::Report;
 use runs::{Pick, RUNS, Role, Run, TIMED};
 
 use crate::cargo::{Cargo, Failure};
+use crate::process::Process;
 use crate::workspace::root;
 
 /// More would make the suite's own clocks suffer on two cores.
