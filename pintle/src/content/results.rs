@@ -6,7 +6,7 @@ use pintle_types::schema::{
 };
 
 use super::{Audio, Embedded, Image, Link};
-use crate::server::{IntoPromptResult, IntoResourceResult, IntoToolResult};
+use crate::server::{IntoPromptResult, IntoResourceResult, IntoToolResult, RequestError};
 
 macro_rules! impl_block {
     ($($content:ident)*) => {$(
@@ -18,8 +18,8 @@ macro_rules! impl_block {
 
         /// One message of the user.
         impl IntoPromptResult for $content {
-            fn into_prompt_result(self) -> GetPromptResult {
-                GetPromptResult::new(vec![PromptMessage::new(Role::User, self.into())])
+            fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+                Ok(GetPromptResult::new(vec![PromptMessage::new(Role::User, self.into())]))
             }
         }
     )*};
@@ -28,20 +28,21 @@ macro_rules! impl_block {
 impl_block!(Image Audio Link Embedded);
 
 impl IntoResourceResult for Image {
-    fn into_resource_result(self, uri: &str, _: Option<&str>) -> ReadResourceResult {
-        ReadResourceResult::new(vec![self.into_contents(uri)])
+    fn into_resource_result(self, uri: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(vec![self.into_contents(uri)]))
     }
 }
 
 impl IntoResourceResult for Audio {
-    fn into_resource_result(self, uri: &str, _: Option<&str>) -> ReadResourceResult {
-        ReadResourceResult::new(vec![self.into_contents(uri)])
+    fn into_resource_result(self, uri: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(vec![self.into_contents(uri)]))
     }
 }
 
 /// Several pieces of content, in this order.
 macro_rules! impl_tuple {
     ($($part:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<$($part: Into<ContentBlock>),*> IntoToolResult for ($($part,)*) {
             #[expect(non_snake_case, reason = "one shape for any number of parts")]
             fn into_tool_result(self) -> Result<CallToolResult, Outcome> {

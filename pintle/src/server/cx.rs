@@ -32,6 +32,7 @@ use super::{
     port::{Port, Said},
     rate::Rate,
     state::State,
+    texts::Given,
 };
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
@@ -59,6 +60,8 @@ struct Inner {
     /// The server as it was when the call came: what changes meanwhile is for later calls.
     state: Arc<State>,
     around: Arc<Around>,
+    /// The texts that came with the call, where it found who takes them.
+    given: OnceLock<Box<Given>>,
     port: Port,
     /// Whether a question waits for the next round.
     parked: AtomicBool,
@@ -121,6 +124,7 @@ impl Cx {
             server,
             state,
             around,
+            given: OnceLock::new(),
             port,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
@@ -191,6 +195,16 @@ impl Cx {
 
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.0.state
+    }
+
+    /// The arguments of a prompt, or the variables of a template.
+    pub(crate) fn given(&self) -> Option<&Given> {
+        self.0.given.get().map(|given| &**given)
+    }
+
+    pub(crate) fn give(&self, given: Given) {
+        // A layer that sends a call through twice finds the same again.
+        let _ = self.0.given.set(Box::new(given));
     }
 
     /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.

@@ -8,30 +8,35 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cx, Description, ToolError, dispatch};
+use super::{Cx, Description, HandlerError, ToolError, dispatch};
 
-/// An async function that answers tool calls.
+/// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
 ///
 /// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool handler",
-    note = "a handler is an `async fn` whose arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx` and whose result is `IntoToolResult`"
+    message = "`{Self}` is not a handler",
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
+    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// Says what the handler's arguments and result mean for its tool.
+    /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](super::IntoPromptResult), for a
+    /// resource [`IntoResourceResult`](super::IntoResourceResult).
+    type Output;
+
+    /// Says what the handler's arguments mean for what it is the handler of.
     fn describe(description: &mut Description<'_>);
 
     /// Runs the handler.
-    fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static;
+    fn call(&self, cx: Cx) -> impl Future<Output = Result<Self::Output, Outcome>> + Send + 'static;
 }
 
 /// Something that a handler can ask for in its argument list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
-    note = "handler arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
+    note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
 )]
 pub trait FromCall: Sized + Send {
-    /// Says what it means for the tool that its handler takes one.
+    /// Says what it means that a handler takes one.
     fn describe(_: &mut Description<'_>) {}
 
     /// Takes it from the call.
@@ -44,9 +49,9 @@ impl FromCall for Cx {
     }
 }
 
-/// The arguments of a tool call: an object, not decoded, as it came.
+/// The arguments of a tool or a prompt: an object, not decoded, as it came.
 ///
-/// If something was left out that has a `default` in the tool's input schema, it is there (feature `validation`).
+/// If something was left out that has a `default` in a tool's input schema, it is there (feature `validation`).
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Arguments(pub RawObject);
@@ -63,7 +68,7 @@ impl FromCall for Arguments {
 /// What a tool handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return a `String`, a number, a `Json<T>`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+    note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
 )]
 pub trait IntoToolResult {
     /// Says what it means for the tool that its handler gives one.
@@ -156,7 +161,7 @@ impl IntoToolResult for Vec<ContentBlock> {
     }
 }
 
-impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
+impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T, E> {
     fn describe(description: &mut Description<'_>) {
         T::describe(description);
     }
@@ -176,12 +181,13 @@ macro_rules! impl_handler {
         where
             F: Fn($($arg),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            R: IntoToolResult,
             $($arg: FromCall,)*
         {
+            type Output = R;
+
+            #[allow(unused_variables, reason = "one shape for any number of arguments")]
             fn describe(description: &mut Description<'_>) {
                 $($arg::describe(description);)*
-                R::describe(description);
             }
 
             #[allow(
@@ -190,9 +196,9 @@ macro_rules! impl_handler {
                 clippy::redundant_closure_call,
                 reason = "one shape for any number of arguments"
             )]
-            fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static {
+            fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
                 let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
-                async move { running?.await.into_tool_result() }
+                async move { Ok(running?.await) }
             }
         }
     };

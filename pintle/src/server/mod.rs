@@ -20,6 +20,7 @@ mod elicit;
 mod extension;
 mod extract;
 mod fault;
+mod fields;
 mod form;
 mod handler;
 mod hearing;
@@ -42,6 +43,7 @@ mod questions;
 mod queue;
 mod rate;
 mod resource;
+mod route;
 mod run;
 mod schema_part;
 mod scope;
@@ -52,7 +54,9 @@ mod size;
 mod source;
 mod state;
 mod template;
+mod texts;
 mod tool;
+mod vars;
 
 use std::{
     collections::HashMap,
@@ -76,11 +80,11 @@ pub use around::HttpHead;
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
-pub use declared::{Declared, ToolArgument};
+pub use declared::{Declared, TextArgument, ToolArgument};
 pub use elicit::Elicited;
 pub use extension::{Installation, Notice, ProtocolExtension};
 pub use extract::{Args, Description, Extension, State};
-pub use fault::{RequestError, ToolError};
+pub use fault::{HandlerError, RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
@@ -90,6 +94,7 @@ pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
+pub use route::Route;
 pub use schema_part::SchemaPart;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
@@ -97,6 +102,7 @@ pub use serving::Serving;
 pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
+pub use vars::Vars;
 
 use self::{
     catalogue::Catalogue,
@@ -296,7 +302,8 @@ impl Server {
     /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
     #[must_use]
     pub fn state_keys(self, keys: StateKeys) -> Self {
-        self.service(|service| service.seal(Arc::new(keys)))
+        let alone = keys.is_random();
+        self.setting(|settings| settings.seals_alone = alone).service(|service| service.seal(Arc::new(keys)))
     }
 
     /// Bounds what clients can make the server hold.
@@ -491,14 +498,7 @@ impl Server {
     pub fn check(&self) -> Result<()> {
         let state = self.state();
         let mut faults = state.faults.clone();
-        for route in state.catalogue.tools.iter() {
-            for need in route.needs.iter().filter(|need| !state.own.has(need.id)) {
-                faults.push(format!(
-                    "the tool `{}` wants `State<{}>`: give the server one with `with_state`",
-                    route.tool.name, need.name
-                ));
-            }
-        }
+        faults.extend(state.catalogue.missing(&state.own));
         if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("; "))) }
     }
 

@@ -12,10 +12,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Cx, Description, Form, Handler, Next, SchemaPart, ToolError,
-    check::Check,
+    Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart, ToolError,
+    check::{Check, Subject},
     completion::{Completers, IntoValues},
-    extract::Need,
+    extract::{Kind, Need},
     size::{self, Unprinted},
 };
 use crate::{ToolTraits, tool_traits};
@@ -37,8 +37,10 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
-    /// Whether the input schema is that of the type that the handler takes, and asks for no more.
+    /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
+    /// Whether the author asked for more than the type does.
+    pub(crate) asks_more: bool,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
     pub(crate) gives_typed: bool,
     /// Whether a property has a default that the type does not know.
@@ -50,33 +52,50 @@ pub struct ToolRoute {
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
-pub fn tool<M: 'static, H: Handler<M>>(name: impl Into<String>, handler: H) -> ToolRoute {
+pub fn tool<M: 'static, H>(name: impl Into<String>, handler: H) -> ToolRoute
+where
+    H: Handler<M, Output: IntoToolResult>,
+{
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
-                Ok(result) => complete(&cx, &result),
+                Ok(result) => complete(&cx, result.into_tool_result()),
                 Err(outcome) => outcome,
             }
         })
     });
-    let mut route = ToolRoute::new(name.into(), next);
-    let mut described = 0;
-    let ToolRoute { tool, faults, needs, .. } = &mut route;
-    H::describe(&mut Description { tool, faults, needs, described: &mut described });
-    route.typed = described > 0;
-    route.gives_typed = route.tool.output_schema.is_some();
+    let name = name.into();
+    let mut description = Description::new(Kind::Tool, &name);
+    H::describe(&mut description);
+    H::Output::describe(&mut description);
+    let Description { input, output, faults, needs, .. } = description;
+    let mut route = ToolRoute::new(name, next);
+    if let Some(Value::Object(schema)) = input {
+        route.tool.input_schema = schema;
+        route.typed = true;
+    }
+    route.gives_typed = output.is_some();
+    route.tool.output_schema = output;
+    route.faults.extend(faults);
+    route.needs = needs;
     route
 }
 
-fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
-    if let Some(Err(fault)) = cx.tool().map(|called| called.route.check.after(result)) {
+fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
+    let result = match result {
+        Ok(result) => result,
+        Err(outcome) => return outcome,
+    };
+    if let Some(called) = cx.tool()
+        && let Err(fault) = called.route.check.after(&result)
+    {
         let said = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(params = cx.params().get("name"), "{said}");
+        tracing::error!(tool = called.route.tool.name, "{said}");
         return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
     }
-    print(cx, result)
+    print(cx, &result)
 }
 
 fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
@@ -115,6 +134,7 @@ impl ToolRoute {
             faults,
             needs: Vec::new(),
             typed: false,
+            asks_more: false,
             gives_typed: false,
             defaults: false,
             check: Check::default(),
@@ -153,7 +173,7 @@ impl ToolRoute {
     pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let (schema, said) = edit(SchemaPart::whole(std::mem::take(&mut self.tool.input_schema))).finish();
         self.tool.input_schema = schema;
-        self.typed &= !said.asks_more;
+        self.asks_more |= said.asks_more;
         self.defaults |= said.defaults;
         self.note("input", said.faults);
         self
@@ -338,7 +358,17 @@ impl ToolRoute {
 
     /// Compiles the schemas, once.
     pub(super) fn prepare_check(&mut self) {
-        match Check::of(self) {
+        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = &*self;
+        let subject = Subject {
+            name: &tool.name,
+            input: &tool.input_schema,
+            typed: *typed,
+            asks_more: *asks_more,
+            defaults: *defaults,
+            output: tool.output_schema.as_ref(),
+            gives_typed: *gives_typed,
+        };
+        match Check::of(&subject) {
             Ok(check) => self.check = check,
             Err(fault) => self.faults.push(fault),
         }

@@ -30,8 +30,8 @@ fn server() -> Server {
         .tool(tool("pair", || async { ("a link", Link::new("note://1", "one")) }))
         .tool(tool("embedded", || async { Embedded::text("note://2", "two") }))
         .tool(tool("wrong", || async { Image::new("image/jpeg", PNG) }))
-        .prompt(prompt("look", |_, _| async { Ok::<_, RequestError>(Image::detect(PNG)?) }))
-        .resource(resource("pixel://1", "pixel", |_| async { Ok::<_, RequestError>(Image::detect(PNG)?) }))
+        .prompt(prompt("look", || async { Ok::<_, RequestError>(Image::detect(PNG)?) }))
+        .resource(resource("pixel://1", "pixel", || async { Ok::<_, RequestError>(Image::detect(PNG)?) }))
 }
 
 async fn result(method: &str, params: Value) -> Value {

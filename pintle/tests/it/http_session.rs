@@ -41,7 +41,7 @@ fn server() -> Server {
             let texts = written.content.as_slice().iter().filter_map(ContentBlock::as_text);
             Ok::<String, ToolError>(texts.collect())
         }))
-        .resource(resource("note://1", "one", |_| async { Ok("") }))
+        .resource(resource("note://1", "one", || async { "" }))
 }
 
 fn call(name: &str, arguments: Value) -> Value {

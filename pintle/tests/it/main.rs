@@ -31,6 +31,30 @@ mod client_world;
 mod content;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "http-client")]
+mod http_client_auth;
+#[cfg(feature = "http-client")]
+mod http_client_headers;
+#[cfg(feature = "http-client")]
+mod http_client_listen;
+#[cfg(feature = "http-client")]
+mod http_client_oldest;
+#[cfg(feature = "http-client")]
+mod http_client_opening;
+#[cfg(feature = "http-client")]
+mod http_client_proxy;
+#[cfg(feature = "http-client")]
+mod http_client_redirect;
+#[cfg(feature = "http-client")]
+mod http_client_resume;
+#[cfg(feature = "http-client")]
+mod http_client_script;
+#[cfg(feature = "http-client")]
+mod http_client_session;
+#[cfg(feature = "http-client")]
+mod http_client_socket;
+#[cfg(feature = "http-client")]
+mod http_client_stateless;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
@@ -38,7 +62,11 @@ mod http_log_kit;
 #[cfg(feature = "http-server")]
 mod http_modes;
 #[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
 mod http_resume;
+#[cfg(feature = "http-server")]
+mod http_serve;
 #[cfg(feature = "http-server")]
 mod http_session;
 #[cfg(feature = "http-server")]
@@ -47,6 +75,10 @@ mod http_stateless;
 mod http_two_endpoints;
 #[cfg(feature = "macros")]
 mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
 #[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
@@ -84,6 +116,10 @@ mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
+#[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]
 mod server_telling;
@@ -111,6 +147,8 @@ mod stress_pipe;
 mod stress_rivals;
 #[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
 mod stress_stdio;
+#[cfg(all(feature = "client", feature = "server"))]
+mod testing_kit;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]

@@ -5,29 +5,28 @@ use std::sync::Arc;
 use pintle_types::schema::CallToolResult;
 use serde_json::Value;
 
-use super::{Judge, integers};
+use super::{Judge, Subject, integers};
 use crate::{
     schema::{Schema, faults_text},
-    server::{ToolRoute, place},
+    server::place,
 };
 
-pub(super) fn judge(route: &ToolRoute) -> Result<Arc<dyn Judge>, String> {
-    let ToolRoute { tool, typed, gives_typed, defaults, .. } = route;
-    let unusable =
-        |which: &str, error| format!("the {which} schema of `{}` cannot be used: {error}", tool.name);
-    let mut input = Value::Object(tool.input_schema.clone());
-    let looks = Looks::at(&input, *typed && !defaults);
-    if *typed {
+pub(super) fn judge(subject: &Subject<'_>) -> Result<Arc<dyn Judge>, String> {
+    let Subject { name, typed, asks_more, gives_typed, defaults, .. } = *subject;
+    let unusable = |which: &str, error| format!("the {which} schema of `{name}` cannot be used: {error}");
+    let mut input = Value::Object(subject.input.clone());
+    let looks = Looks::at(&input, typed && !asks_more && !defaults);
+    if typed {
         integers::bound(&mut input);
     }
     let input = Schema::for_arguments(&input).map_err(|error| unusable("input", error))?;
     let mut output = None;
-    if let Some(schema) = tool.output_schema.clone() {
+    if let Some(schema) = subject.output.cloned() {
         let schema = Value::Object(schema);
         let compiled = Schema::compile(&schema).map_err(|error| unusable("output", error))?;
-        output = (!(*gives_typed && says_no_more(&schema))).then_some(compiled);
+        output = (!(gives_typed && says_no_more(&schema))).then_some(compiled);
     }
-    Ok(Arc::new(BySchema { input, looks, fills: !typed || *defaults, output }))
+    Ok(Arc::new(BySchema { input, looks, fills: !typed || defaults, output }))
 }
 
 #[derive(Debug)]
@@ -89,6 +88,10 @@ impl Judge for BySchema {
         self.input.check(&value).map_err(|faults| faults_text(&faults))?;
         let filled = self.fills && self.input.fill_defaults(&mut value);
         Ok(filled.then(|| value.to_string()))
+    }
+
+    fn asks_more(&self) -> bool {
+        self.looks == Looks::Whole
     }
 
     fn explain(&self, arguments: &str) -> Option<String> {
