@@ -312,6 +312,71 @@ async fn as_many_sessions_as_there_may_be() {
 }
 
 #[tokio::test]
+async fn a_session_runs_so_many_calls_at_once_and_the_others_wait() {
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (begun.clone(), go.clone());
+    let server = Server::new("s", "0").concurrency(1).tool(tool("wait", move || {
+        let (begun, go) = signals.clone();
+        async move {
+            begun.notify_one();
+            go.notified().await;
+            ""
+        }
+    }));
+    let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
+    let begin = |id| {
+        let client = client.clone();
+        tokio::spawn(async move { client.call(id, "tools/call", call("wait", json!({}))).await })
+    };
+    let first = begin(1);
+    begun.notified().await;
+    let (cancelled, waiting) = (begin(2), begin(3));
+    tokio::task::yield_now().await;
+    let params = json!({"requestId": 2});
+    client.post(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
+    assert_eq!(cancelled.await.unwrap().status, 202, "before its turn came");
+    go.notify_one();
+    assert_eq!(first.await.unwrap().status, 200);
+    begun.notified().await;
+    go.notify_one();
+    assert_eq!(waiting.await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn ten_thousand_sessions_all_at_once() {
+    let http = server().http().unwrap();
+    let mut clients = Vec::new();
+    for n in 0..10_000 {
+        clients.push(Wire::new(&http).open(REVISIONS[n % 3], json!({})).await);
+    }
+    assert_eq!(http.sessions(), 10_000);
+    for (n, client) in clients.iter().enumerate() {
+        let n = i64::try_from(n).unwrap();
+        let answer = client.call(n, "tools/call", call("add", json!({"a": n, "b": 1}))).await.json().await;
+        assert_eq!(answer["result"]["content"][0]["text"], (n + 1).to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_hears_of_the_newest_state() {
+    let server = server();
+    let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
+    client.call(1, "resources/subscribe", json!({"uri": "note://1"})).await;
+    let mut stream = client.get().await;
+    for _ in 0..10_000 {
+        server.resource_updated("note://1");
+        server.resources_changed();
+    }
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        heard.push(stream.message().await.unwrap()["method"].to_string());
+    }
+    assert_eq!(heard, [r#""notifications/resources/list_changed""#, r#""notifications/resources/updated""#]);
+    client.delete().await;
+    assert!(stream.messages().await.is_empty());
+}
+
+#[tokio::test]
 async fn one_session_from_many_connections_at_once() {
     let http = server().http().unwrap();
     let client = Wire::new(&http).open(R4, json!({"sampling": {}})).await;

@@ -31,6 +31,30 @@ mod client_world;
 mod content;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(feature = "http-client")]
+mod http_client_auth;
+#[cfg(feature = "http-client")]
+mod http_client_headers;
+#[cfg(feature = "http-client")]
+mod http_client_listen;
+#[cfg(feature = "http-client")]
+mod http_client_oldest;
+#[cfg(feature = "http-client")]
+mod http_client_opening;
+#[cfg(feature = "http-client")]
+mod http_client_proxy;
+#[cfg(feature = "http-client")]
+mod http_client_redirect;
+#[cfg(feature = "http-client")]
+mod http_client_resume;
+#[cfg(feature = "http-client")]
+mod http_client_script;
+#[cfg(feature = "http-client")]
+mod http_client_session;
+#[cfg(feature = "http-client")]
+mod http_client_socket;
+#[cfg(feature = "http-client")]
+mod http_client_stateless;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]

@@ -239,7 +239,7 @@ async fn a_catalogue_is_a_text_that_says_everything() {
         .tool(tool("plan", travel).description("Plans a trip.\nSlowly.").read_only())
         .prompt(prompt("pack", || async { String::new() }).argument("to", "Where to."))
         .resource(resource("travel://map", "map", || async { "" }).mime_type("text/plain"))
-        .template(template("travel://{city}", "city", |_, _| async { Ok("") }));
+        .template(template("travel://{city}", "city", || async { "" }));
     let catalogue = Catalogue::of(&server).await;
     catalogue.assert_is(
         r#"

@@ -31,12 +31,18 @@ use crate::server::{around::Around, port::Said, state::State};
 pub(super) struct Exchange {
     session: Arc<Session>,
     state: Arc<State>,
-    calls: Vec<Driving>,
+    calls: Vec<Turn>,
     lines: VecDeque<Word>,
     /// Whether what is said has a stream of its own to go to.
     streams: bool,
     /// Whether the client can be sent away to come back.
     polled: bool,
+}
+
+/// A call, and whether it may run: a session runs so many at the same time.
+struct Turn {
+    driving: Driving,
+    granted: bool,
 }
 
 /// What comes of an exchange.
@@ -62,7 +68,7 @@ impl Exchange {
     pub(super) fn add(&mut self, around: &Arc<Around>, call: Call) {
         let driving = Driving::begin(&self.session.server, &self.state, around, call);
         if self.session.begin(&driving.call, driving.cx()) {
-            self.calls.push(driving);
+            self.calls.push(Turn { driving, granted: false });
         }
     }
 
@@ -138,8 +144,12 @@ impl Exchange {
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(driving) = self.calls.get_mut(at) {
-                match driving.poll(task) {
+            while let Some(Turn { driving, granted }) = self.calls.get_mut(at) {
+                if !*granted && !driving.is_cancelled() {
+                    *granted = self.session.turn(self.state.settings.running, task);
+                }
+                let polled = if *granted { driving.poll(task) } else { driving.poll_waiting(task) };
+                match polled {
                     Poll::Pending => at += 1,
                     Poll::Ready(step) => {
                         idle = false;
@@ -161,7 +171,7 @@ impl Exchange {
                 self.lines.push_back(Word::HangUp(milliseconds));
             }
             Step::Said(Said::Ask(request, reply)) => {
-                let Some(driving) = self.calls.get(at) else { return };
+                let Some(Turn { driving, .. }) = self.calls.get(at) else { return };
                 if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
@@ -176,16 +186,24 @@ impl Exchange {
             }
             Step::Said(_) => {}
             Step::Done(outcome) => {
-                let driving = self.calls.swap_remove(at);
+                let driving = self.take(at);
                 let (lines, answer) = self.session.finish(&self.state.service, &driving.call, outcome);
                 self.send(lines, answer);
             }
             Step::Cancelled => {
-                let driving = self.calls.swap_remove(at);
+                let driving = self.take(at);
                 let (lines, answer) = self.session.cancelled(&driving.call);
                 self.send(lines, answer);
             }
         }
+    }
+
+    fn take(&mut self, at: usize) -> Driving {
+        let Turn { driving, granted } = self.calls.swap_remove(at);
+        if granted {
+            self.session.pass_turn();
+        }
+        driving
     }
 
     fn send(&mut self, lines: Vec<Vec<u8>>, answer: Option<Vec<u8>>) {
@@ -205,7 +223,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        for driving in std::mem::take(&mut self.calls) {
+        while !self.calls.is_empty() {
+            let driving = self.take(0);
             self.session.forget(&driving.call);
         }
     }

@@ -21,6 +21,7 @@ mod service;
 mod session;
 mod settings;
 mod standing;
+mod start;
 mod stateless;
 mod stopping;
 pub mod store;

@@ -119,6 +119,10 @@ impl Http {
         Self(Arc::new(Shared::new(settings)))
     }
 
+    pub(super) fn seals_alone(&self) -> bool {
+        self.0.settings.seals_alone
+    }
+
     pub(super) fn settings(&self) -> &Settings {
         &self.0.settings
     }
@@ -184,6 +188,9 @@ impl Asked {
                 },
                 Err(refusal) => refused(&refusal, None),
             };
+        }
+        if let Some(path) = settings.path.as_deref().filter(|path| *path != parts.uri.path()) {
+            return refused(&elsewhere(parts.uri.path(), path), None);
         }
         let accepts = match open(&head, &settings.guard, &self.endpoint()) {
             Ok(Opening::Post(accepts)) => accepts,
@@ -313,6 +320,13 @@ pub(super) fn store_failed(error: &std::io::Error) -> Refusal {
     tracing::error!(%error, "the session store failed");
     let said = "the session cannot be looked up at the moment: try again later";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
+}
+
+/// 404: clients that look for something else here, such as metadata, have to be able to tell.
+fn elsewhere(asked: &str, served: &str) -> Refusal {
+    let asked: String = asked.chars().take(128).collect();
+    let said = format!("nothing is served at `{asked}`; send MCP requests to `{served}`");
+    Refusal::new(StatusCode::NOT_FOUND, RpcError::invalid_request(said))
 }
 
 fn options(allow: &'static str) -> Response<Body> {

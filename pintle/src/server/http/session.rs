@@ -56,6 +56,10 @@ struct Core {
 struct Busy {
     questions: Questions,
     running: HashMap<Ticket, Cx>,
+    /// How many of these have had their turn.
+    turns: usize,
+    /// Who waits for a turn.
+    queue: VecDeque<Waker>,
     /// Streams that somebody may come back to, by number.
     channels: HashMap<u64, Arc<Channel>>,
     /// The open GET streams, the newest last: that one is told everything.
@@ -67,6 +71,7 @@ struct Busy {
 impl Busy {
     fn is_idle(&self) -> bool {
         self.running.is_empty()
+            && self.turns == 0
             && self.channels.is_empty()
             && self.standing.is_empty()
             && self.waiting.is_empty()
@@ -157,6 +162,35 @@ impl Session {
             core.busy().running.insert(ticket, cx.clone());
         }
         true
+    }
+
+    /// Whether one more call may run; if not, the task hears when one has come to its end.
+    pub(super) fn turn(&self, most: usize, task: &Context<'_>) -> bool {
+        let mut core = self.lock();
+        let ended = core.ended;
+        let busy = core.busy();
+        let fits = ended || busy.turns < most;
+        if fits {
+            busy.turns += 1;
+        } else {
+            busy.queue.retain(|waker| !waker.will_wake(task.waker()));
+            busy.queue.push_back(task.waker().clone());
+        }
+        fits
+    }
+
+    /// A call that had its turn is over: it is another one's.
+    pub(super) fn pass_turn(&self) {
+        let waker = {
+            let mut core = self.lock();
+            let waker = core.busy.as_mut().and_then(|busy| {
+                busy.turns = busy.turns.saturating_sub(1);
+                busy.queue.pop_front()
+            });
+            core.rest();
+            waker
+        };
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// The client wants no answer any more.
@@ -443,6 +477,12 @@ impl fmt::Display for SessionId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_idle_session_is_small() {
+        // Most of the rest of the promised kilobyte is the client's description, which sessions of one kind share.
+        assert!(size_of::<Session>() + size_of::<Ear>() <= 640);
+    }
 
     #[test]
     fn an_id_is_read_as_it_was_written_and_in_no_other_way() {

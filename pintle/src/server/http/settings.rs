@@ -15,6 +15,10 @@ use crate::server::Server;
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) choose: Arc<Choose>,
+    /// The only path that is served, if it matters.
+    pub(super) path: Option<Box<str>>,
+    /// Whether no other process has the keys that seal states.
+    pub(super) seals_alone: bool,
     pub(super) guard: Guard,
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) patience: Patience,
@@ -44,6 +48,8 @@ impl Settings {
         let server = server.clone();
         Self {
             choose: Arc::new(move |_| server.clone()),
+            path: None,
+            seals_alone: state.settings.seals_alone,
             guard: Guard::loopback(),
             principal: None,
             patience,
@@ -67,6 +73,14 @@ impl Http {
     #[must_use]
     pub fn guard(self, guard: Guard) -> Self {
         self.set(|settings| settings.guard = guard)
+    }
+
+    /// Serves this path only; every other one is 404. Whatever the path is, it is served if nothing is said: a framework
+    /// has chosen by it already.
+    #[must_use]
+    pub fn at(self, path: impl Into<String>) -> Self {
+        let path = path.into();
+        self.set(|settings| settings.path = Some(path.into()))
     }
 
     /// On whose behalf a request comes: what an authentication layer has found out, taken from the request's extensions.
