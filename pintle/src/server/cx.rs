@@ -1,3 +1,5 @@
+mod web;
+
 use std::{
     fmt,
     future::Future,
@@ -6,7 +8,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -24,10 +25,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use tokio::sync::Notify;
 
-#[cfg(feature = "http-server")]
-use super::outbox::Outbox;
 use super::{
-    HttpHead, Scope, Server, ToolRoute,
+    Scope, Server, ToolRoute,
     around::Around,
     port::{Port, Said},
     rate::Rate,
@@ -157,11 +156,6 @@ impl Cx {
     /// What layers below have left for the handler.
     pub fn extensions(&self) -> &Extensions {
         &self.0.around.extensions
-    }
-
-    /// The head of the HTTP request that brought the call, if one did.
-    pub fn http(&self) -> Option<&HttpHead> {
-        self.0.around.head.as_ref()
     }
 
     /// The server, to change its catalogue or tell of changes.
@@ -525,38 +519,6 @@ impl Cx {
         let notified = self.0.over.notified();
         if !self.0.is_over.load(Ordering::Acquire) {
             notified.await;
-        }
-    }
-
-    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
-    ///
-    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
-    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use pintle::server::{Cx, tool};
-    ///
-    /// let render = tool("render", |cx: Cx| async move {
-    ///     cx.hang_up(Duration::from_secs(5)).await;
-    ///     // ... a long computation ...
-    ///     "rendered"
-    /// });
-    /// ```
-    pub async fn hang_up(&self, retry: Duration) {
-        #[cfg(feature = "http-server")]
-        if let Port::Own(outbox) = &self.0.port {
-            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
-        }
-        let _ = retry;
-    }
-
-    /// What the call says, for whoever drives it.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn outbox(&self) -> Option<&Outbox> {
-        match &self.0.port {
-            Port::Own(outbox) => Some(outbox),
-            Port::Line(_) => None,
         }
     }
 
