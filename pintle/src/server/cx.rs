@@ -1,5 +1,6 @@
 mod asking;
 mod telling;
+mod web;
 
 use std::{
     fmt,
@@ -8,7 +9,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
-    time::Duration,
 };
 
 use http::Extensions;
@@ -17,9 +17,7 @@ use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
 use self::telling::Telling;
-use super::{HttpHead, Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
-#[cfg(feature = "http-server")]
-use super::{outbox::Outbox, port::Said};
+use super::{Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -127,11 +125,6 @@ impl Cx {
         &self.0.around.extensions
     }
 
-    /// The head of the HTTP request that brought the call, if one did.
-    pub fn http(&self) -> Option<&HttpHead> {
-        self.0.around.head.as_ref()
-    }
-
     /// The server, to change its catalogue or tell of changes.
     pub fn server(&self) -> &Server {
         &self.0.server
@@ -173,38 +166,6 @@ impl Cx {
     pub(crate) fn give(&self, given: Given) {
         // A layer that sends a call through twice finds the same again.
         let _ = self.0.given.set(Box::new(given));
-    }
-
-    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
-    ///
-    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
-    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use pintle::server::{Cx, tool};
-    ///
-    /// let render = tool("render", |cx: Cx| async move {
-    ///     cx.hang_up(Duration::from_secs(5)).await;
-    ///     // ... a long computation ...
-    ///     "rendered"
-    /// });
-    /// ```
-    pub async fn hang_up(&self, retry: Duration) {
-        #[cfg(feature = "http-server")]
-        if let Port::Own(outbox) = &self.0.port {
-            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
-        }
-        let _ = retry;
-    }
-
-    /// What the call says, for whoever drives it.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn outbox(&self) -> Option<&Outbox> {
-        match &self.0.port {
-            Port::Own(outbox) => Some(outbox),
-            Port::Line(_) => None,
-        }
     }
 
     /// Ends what still waits on behalf of this call.
