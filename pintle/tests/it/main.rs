@@ -60,7 +60,19 @@ mod http_kit;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
+mod http_modes;
+#[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_resume;
+#[cfg(feature = "http-server")]
+mod http_serve;
+#[cfg(feature = "http-server")]
+mod http_session;
+#[cfg(feature = "http-server")]
 mod http_stateless;
+#[cfg(feature = "http-server")]
+mod http_two_endpoints;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
