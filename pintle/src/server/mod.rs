@@ -75,7 +75,7 @@ pub use fault::{RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
-pub use layer::Next;
+pub use layer::{Next, around};
 pub use lists::ListKind;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
@@ -399,7 +399,7 @@ impl Server {
         self
     }
 
-    /// Puts a `tower` layer around every call. The last one added is the outermost.
+    /// Puts a `tower` layer around every call; [`around`] makes one of a function. The last one added is the outermost.
     #[must_use]
     pub fn layer<L>(self, layer: &L) -> Self
     where

@@ -224,7 +224,7 @@ impl ToolRoute {
         self
     }
 
-    /// Puts a `tower` layer around this tool alone.
+    /// Puts a `tower` layer around this tool alone; [`around`](super::around) makes one of a function.
     #[must_use]
     pub fn layer<L>(mut self, layer: &L) -> Self
     where

@@ -29,6 +29,8 @@ mod client_server;
 mod client_world;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
+mod examples;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
