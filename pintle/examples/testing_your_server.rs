@@ -41,7 +41,10 @@ async fn main() -> pintle::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use pintle::{Client, client::Answer, testing::both_eras_as};
+    use pintle::{
+        Client,
+        client::{Answer, Mode},
+    };
     use serde_json::json;
 
     use super::*;
@@ -64,11 +67,12 @@ mod tests {
     async fn a_seat_is_asked_for_and_booked() {
         let client =
             Client::new("test", "0").on_elicit(|_| async { Answer::accept(json!({ "window": false })) });
-        let tested = both_eras_as(&client, &server(), async |flights| {
+        for mode in [Mode::Legacy, Mode::Modern] {
+            let client = client.clone().mode(mode);
+            let flights = client.connect(server().in_process().unwrap()).await.unwrap();
             let result = flights.call_tool("book", json!({ "to": "Bergen" })).await.unwrap();
             assert_eq!(result.content[0].as_text(), Some("to Bergen, on the aisle"));
-        });
-        tested.await.unwrap();
+        }
     }
 
     /// The model reads this and tries again, so it is worth a test.

@@ -9,6 +9,15 @@ pub mod client;
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(all(
+    doctest,
+    feature = "child",
+    feature = "client",
+    feature = "logging",
+    feature = "macros",
+    feature = "stdio"
+))]
+mod guide;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
@@ -35,8 +44,3 @@ pub use server::logging;
 pub use timeouts::Timeouts;
 pub use tool_query::{AboutTools, ToolQuery};
 pub use tool_traits::ToolTraits;
-
-/// The examples of the README compile.
-#[cfg(all(doctest, feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
-#[doc = include_str!("../../README.md")]
-struct Readme;

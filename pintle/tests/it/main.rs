@@ -31,6 +31,8 @@ mod client_world;
 mod eras;
 #[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
 mod examples;
+#[cfg(all(feature = "client", feature = "server"))]
+mod guide_errors;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
