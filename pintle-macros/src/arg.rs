@@ -28,6 +28,10 @@ pub(crate) struct Arg {
     /// The function that the default comes from, if there is one.
     pub(crate) default: TokenStream,
     pub(crate) described: bool,
+    /// The name that clients use, if it is another.
+    pub(crate) rename: Option<LitStr>,
+    /// Who completes its values.
+    pub(crate) complete: Option<Expr>,
 }
 
 impl Arg {
@@ -61,15 +65,19 @@ impl Arg {
                 quote!(#[schemars(description = #text)])
             }
             "rename" => {
-                let name: LitStr = meta.value()?.parse()?;
-                quote!(#[serde(rename = #name)])
+                self.rename = Some(meta.value()?.parse()?);
+                return Ok(());
+            }
+            "complete" => {
+                self.complete = Some(meta.value()?.parse()?);
+                return Ok(());
             }
             word => {
                 let Some((_, member)) = MEMBERS.iter().find(|(known, _)| *known == word) else {
                     let known: Vec<_> = MEMBERS.iter().map(|(known, _)| format!("`{known}`")).collect();
                     let known = known.join(", ");
                     return Err(meta.error(format!(
-                        "a parameter has no such option; there are `default`, `description`, `rename`, {known}"
+                        "a parameter has no such option; there are `default`, `description`, `rename`, `complete`, {known}"
                     )));
                 };
                 let value: Expr = meta.value()?.parse()?;

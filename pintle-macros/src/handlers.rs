@@ -3,12 +3,13 @@ use quote::{quote, quote_spanned};
 use syn::{Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Receiver, ReceiverKind, Result};
 
 use crate::{
+    kind::Kind,
     options::Options,
     params::Params,
-    tool::{self, this},
+    route::{self, this},
 };
 
-/// `#[handlers]` on an `impl` block: the block, and beside it functions that make tools of its methods.
+/// `#[handlers]` on an `impl` block: the block, and beside it functions that make routes of its methods.
 ///
 /// A mistake takes the place of a route, so that the compiler speaks of nothing else.
 pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
@@ -21,26 +22,60 @@ pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
         ImplItem::Fn(method) => take(method),
         _ => None,
     });
-    let routes: Vec<_> = methods.map(|route| route.unwrap_or_else(Error::into_compile_error)).collect();
+    let (kinds, routes): (Vec<_>, Vec<_>) =
+        methods.map(|(kind, route)| (kind, route.unwrap_or_else(Error::into_compile_error))).unzip();
     let fault = fault(options, &block, &routes).map(Error::into_compile_error);
     let (generics, _, conditions) = block.generics.split_for_impl();
-    let (ty, this) = (&block.self_ty, this());
+    let ty = &block.self_ty;
+    // Where there are others besides, `into_tools` would leave something out.
+    let makers = if kinds.iter().all(|kind| *kind == Kind::Tool) { tools(&routes) } else { all(&routes) };
     quote! {
         #block
         #fault
 
         #[allow(dead_code)]
         impl #generics #ty #conditions {
-            /// The tools that these methods are.
-            pub fn into_tools(self) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
-                Self::tools(&::std::sync::Arc::new(self))
-            }
+            #makers
 
-            /// The tools that these methods are, of a value that others hold too.
-            pub fn tools(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
-                let #this = self;
-                ::std::vec::Vec::from([#({ let #this = ::std::sync::Arc::clone(#this); #routes }),*])
+            /// The tools, prompts and resources that these methods are.
+            pub fn into_routes(self) -> ::std::vec::Vec<::pintle::server::Route> {
+                Self::routes(&::std::sync::Arc::new(self))
             }
+        }
+    }
+}
+
+fn tools(routes: &[TokenStream]) -> TokenStream {
+    let this = this();
+    quote! {
+        /// The tools that these methods are.
+        pub fn into_tools(self) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
+            Self::tools(&::std::sync::Arc::new(self))
+        }
+
+        /// The tools that these methods are, of a value that others hold too.
+        pub fn tools(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
+            let #this = self;
+            ::std::vec::Vec::from([#({ let #this = ::std::sync::Arc::clone(#this); #routes }),*])
+        }
+
+        /// The same, for a server that takes others besides.
+        pub fn routes(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::Route> {
+            Self::tools(self).into_iter().map(::std::convert::Into::into).collect()
+        }
+    }
+}
+
+fn all(routes: &[TokenStream]) -> TokenStream {
+    let this = this();
+    quote! {
+        /// The tools, prompts and resources that these methods are, of a value that others hold too.
+        pub fn routes(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::Route> {
+            let #this = self;
+            ::std::vec::Vec::from([#({
+                let #this = ::std::sync::Arc::clone(#this);
+                ::std::convert::Into::into({ #routes })
+            }),*])
         }
     }
 }
@@ -54,21 +89,28 @@ fn fault(options: &TokenStream, block: &ItemImpl, routes: &[TokenStream]) -> Opt
         let said = "`#[handlers]` goes on an `impl` block of the type alone, without a trait";
         return Some(Error::new_spanned(path, said));
     }
-    let said = "no method of this block is a tool: put `#[tool]` on one";
+    let said = "no method of this block is a tool, a prompt or a resource: put `#[tool]`, `#[prompt]` or `#[resource(\"..\")]` on one";
     routes.is_empty().then(|| Error::new_spanned(&block.self_ty, said))
 }
 
-/// The route of a method that carries `#[tool]`, which is taken away.
-fn take(method: &mut ImplItemFn) -> Option<Result<TokenStream>> {
-    let at = method.attrs.iter().position(is_tool)?;
+/// The route of a method that carries `#[tool]` or its kin, which is taken away.
+fn take(method: &mut ImplItemFn) -> Option<(Kind, Result<TokenStream>)> {
+    let (at, kind) = method.attrs.iter().enumerate().find_map(|(at, attr)| Some((at, kind_of(attr)?)))?;
     let attr = method.attrs.remove(at);
-    let params = Params::take(&mut method.sig);
-    Some(params.and_then(|params| route(method, attr.meta, &params)))
+    let params = Params::take(kind, &mut method.sig);
+    Some((kind, params.and_then(|params| route(kind, method, attr, params))))
 }
 
-fn route(method: &ImplItemFn, attr: Meta, params: &Params) -> Result<TokenStream> {
-    let options = match attr {
-        Meta::List(list) => Options::parse(list.tokens)?,
+fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Result<TokenStream> {
+    if let Some(second) = method.attrs.iter().find(|attr| kind_of(attr).is_some()) {
+        return Err(Error::new_spanned(second, "a method is one of them: take one of the attributes away"));
+    }
+    let options = match attr.meta {
+        Meta::List(list) => Options::parse(kind, list.tokens)?,
+        _ if kind == Kind::Resource => {
+            let said = "a resource needs its URI: `#[resource(\"notes://{id}\")]`";
+            return Err(Error::new_spanned(attr, said));
+        }
         _ => Options::default(),
     };
     let name = &method.sig.ident;
@@ -85,10 +127,10 @@ fn route(method: &ImplItemFn, attr: Meta, params: &Params) -> Result<TokenStream
         }
         None => quote!(Self::#name),
     };
-    tool::route(&method.sig, &method.attrs, &options, params, &function)
+    route::route(kind, &method.sig, &method.attrs, &options, params, &function)
 }
 
-/// `#[tool]`, or with its path.
-fn is_tool(attr: &Attribute) -> bool {
-    attr.path().segments.last().is_some_and(|segment| segment.ident == "tool")
+/// `#[tool]` or its kin, by itself or with its path.
+fn kind_of(attr: &Attribute) -> Option<Kind> {
+    attr.path().segments.last().and_then(|segment| Kind::named(&segment.ident.to_string()))
 }

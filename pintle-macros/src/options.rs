@@ -1,13 +1,38 @@
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Expr, LitBool, Result, meta::ParseNestedMeta, parse::Parser};
+use syn::{
+    Expr, LitBool, LitStr, Result, Token,
+    meta::ParseNestedMeta,
+    parse::{ParseStream, Parser},
+};
 
-const KNOWN: &str =
-    "`name`, `title`, `description`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`";
+use crate::{kind::Kind, uri::Uri};
 
-/// What stands in `#[tool(..)]`.
+/// Options whose value is handed on as it is.
+fn given(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Tool | Kind::Prompt => &["title", "icon"],
+        Kind::Resource => &["title", "icon", "mime_type", "annotations", "cache"],
+    }
+}
+
+fn known(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tool => {
+            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`"
+        }
+        Kind::Prompt => "`name`, `title`, `description`, `icon`",
+        Kind::Resource => {
+            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, all behind the URI"
+        }
+    }
+}
+
+/// What stands in `#[tool(..)]`, `#[prompt(..)]` or `#[resource("..", ..)]`.
 #[derive(Default)]
 pub(crate) struct Options {
+    /// Of a resource.
+    pub(crate) uri: Option<Uri>,
     pub(crate) name: Option<Expr>,
     pub(crate) description: Option<Expr>,
     /// Calls on the route for all the others.
@@ -15,33 +40,52 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
+    pub(crate) fn parse(kind: Kind, tokens: TokenStream) -> Result<Self> {
         let mut options = Self::default();
-        syn::meta::parser(|meta| options.read(&meta)).parse2(tokens)?;
+        let mut rest = tokens;
+        if kind == Kind::Resource {
+            rest = (|input: ParseStream<'_>| options.read_uri(input)).parse2(rest)?;
+        }
+        syn::meta::parser(|meta| options.read(kind, &meta)).parse2(rest)?;
         Ok(options)
     }
 
-    fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+    /// The URI comes first and has no name.
+    fn read_uri(&mut self, input: ParseStream<'_>) -> Result<TokenStream> {
+        if !input.peek(LitStr) {
+            return Err(input.error("a resource needs its URI first: `#[resource(\"notes://{id}\")]`"));
+        }
+        self.uri = Some(Uri::parse(input.parse()?)?);
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+        input.parse()
+    }
+
+    fn read(&mut self, kind: Kind, meta: &ParseNestedMeta<'_>) -> Result<()> {
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let method = &meta.path;
         match &*word {
             "name" => self.name = Some(meta.value()?.parse()?),
             "description" => self.description = Some(meta.value()?.parse()?),
-            "title" => {
-                let title: Expr = meta.value()?.parse()?;
-                self.calls.extend(quote!(.title(#title)));
+            word if given(kind).contains(&word) => {
+                let value: Expr = meta.value()?.parse()?;
+                self.calls.extend(quote!(.#method(#value)));
             }
-            "read_only" | "idempotent" => {
-                if meta.input.peek(syn::Token![=]) {
+            "read_only" | "idempotent" if kind == Kind::Tool => {
+                if meta.input.peek(Token![=]) {
                     return Err(meta.error(format!("write `{word}`, or nothing if it is not")));
                 }
-                let method = &meta.path;
                 self.calls.extend(quote!(.#method()));
             }
-            "destructive" | "open_world" => {
-                let (method, yes) = (&meta.path, yes(meta)?);
+            "destructive" | "open_world" if kind == Kind::Tool => {
+                let yes = yes(meta)?;
                 self.calls.extend(quote!(.#method(#yes)));
             }
-            _ => return Err(meta.error(format!("a tool has no such option; there are {KNOWN}"))),
+            _ => {
+                let (kind, known) = (kind.word(), known(kind));
+                return Err(meta.error(format!("a {kind} has no such option; there are {known}")));
+            }
         }
         Ok(())
     }
@@ -49,7 +93,7 @@ impl Options {
 
 /// A word by itself says yes.
 fn yes(meta: &ParseNestedMeta<'_>) -> Result<bool> {
-    if meta.input.peek(syn::Token![=]) {
+    if meta.input.peek(Token![=]) {
         return Ok(meta.value()?.parse::<LitBool>()?.value);
     }
     Ok(true)

@@ -1,18 +1,23 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, Error, FnArg, GenericArgument, Ident, Pat, PatType, PathArguments, PathSegment, Receiver,
-    Result, Signature, Type, ext::IdentExt, spanned::Spanned,
+    Attribute, Error, FnArg, Ident, LitStr, Pat, PatType, Receiver, Result, Signature, Type, ext::IdentExt,
+    spanned::Spanned,
 };
 
-use crate::{arg::Arg, docs};
+use crate::{
+    arg::Arg,
+    docs,
+    kind::{Kind, is, optional},
+    uri::Uri,
+};
 
 /// Types that come from the call and not from its arguments. A macro sees names only, so names decide.
-const FROM_CALL: &[&str] = &["Args", "Arguments", "Cx", "Extension", "State"];
+const FROM_CALL: &[&str] = &["Args", "Arguments", "Cx", "Extension", "PromptArguments", "State", "Vars"];
 
-/// The parameters of a function that becomes a tool.
-#[derive(Default)]
+/// The parameters of a function that becomes a route.
 pub(crate) struct Params {
+    kind: Kind,
     pub(crate) receiver: Option<Receiver>,
     /// In the order of the function, what to hand to it.
     pub(crate) passed: Vec<Ident>,
@@ -30,8 +35,9 @@ struct Field {
 
 impl Params {
     /// Reads the parameters and takes away the attributes that are ours.
-    pub(crate) fn take(signature: &mut Signature) -> Result<Self> {
-        let mut params = Self::default();
+    pub(crate) fn take(kind: Kind, signature: &mut Signature) -> Result<Self> {
+        let (passed, extracted, fields) = Default::default();
+        let mut params = Self { kind, receiver: None, passed, extracted, fields };
         let mut fault = None;
         for input in &mut signature.inputs {
             match input {
@@ -54,23 +60,16 @@ impl Params {
                     "this comes from the call and is no argument: take `#[arg]` away",
                 ));
             }
-            if is(&ty, "Args") && self.extracted.iter().any(|(_, other)| is(other, "Args")) {
-                return Err(Error::new(
-                    ty.span(),
-                    "a tool takes `Args` once: put all fields into one struct",
-                ));
-            }
+            self.admit(&ty)?;
             let name = Ident::new(&format!("extracted{}", self.extracted.len()), Span::mixed_site());
             self.passed.push(name.clone());
             self.extracted.push((name, ty));
             return Ok(());
         }
-        plain(&ty)?;
+        self.kind.admits(&ty)?;
         let Pat::Ident(pattern) = &*param.pat else {
-            return Err(Error::new(
-                param.pat.span(),
-                "an argument of a tool needs a name: write `name: Type`",
-            ));
+            let said = format!("{} needs a name: write `name: Type`", self.kind.parameter());
+            return Err(Error::new(param.pat.span(), said));
         };
         let name = pattern.ident.clone();
         let args = ours.iter().filter(|attr| attr.path().is_ident("arg"));
@@ -80,16 +79,79 @@ impl Params {
         Ok(())
     }
 
+    /// That the call has what this extractor takes, and that no other took it.
+    fn admit(&self, ty: &Type) -> Result<()> {
+        let (word, whole) = (self.kind.word(), self.kind.whole());
+        if let Some(stranger) = self.kind.strangers().iter().find(|name| is(ty, name)) {
+            let said =
+                format!("a {word} has nothing for `{stranger}`: take plain parameters, or `{whole}<T>`");
+            return Err(Error::new(ty.span(), said));
+        }
+        if is(ty, whole) && self.takes_whole() {
+            let said = format!("a {word} takes `{whole}` once: put all fields into one struct");
+            return Err(Error::new(ty.span(), said));
+        }
+        Ok(())
+    }
+
+    fn takes_whole(&self) -> bool {
+        self.extracted.iter().any(|(_, ty)| is(ty, self.kind.whole()))
+    }
+
     /// That plain parameters and `Args` do not both want the arguments.
     pub(crate) fn agree(&self) -> Result<()> {
-        let whole = self.extracted.iter().find(|(_, ty)| is(ty, "Args"));
-        match (whole, self.fields.first()) {
-            (Some(_), Some(field)) => Err(Error::new_spanned(
+        let (whole, what) = match self.kind {
+            Kind::Tool | Kind::Prompt => ("Args", "arguments"),
+            Kind::Resource => ("Vars", "variables"),
+        };
+        match self.fields.first() {
+            Some(field) if self.takes_whole() => Err(Error::new_spanned(
                 &field.name,
-                "`Args` takes all arguments: make this a field of its struct, or write plain parameters only",
+                format!(
+                    "`{whole}` takes all {what}: make this a field of its struct, or write plain parameters only"
+                ),
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Binds parameters to the variables of a URI: each to one, and every one to some.
+    ///
+    /// A variable that nobody takes is a mistake more often than not. One that is not looked at is `_name`.
+    pub(crate) fn bind(&mut self, uri: &Uri) -> Result<()> {
+        for field in &mut self.fields {
+            let name = field.wire_name();
+            if uri.has(&name) {
+                continue;
+            }
+            match name.strip_prefix('_').filter(|name| field.arg.rename.is_none() && uri.has(name)) {
+                Some(name) => field.arg.rename = Some(LitStr::new(name, field.name.span())),
+                None => {
+                    let (text, advice) = (uri.text.value(), uri.advice());
+                    let said = format!("`{name}` is no variable of `{text}`: {advice}");
+                    return Err(Error::new(field.name.span(), said));
+                }
+            }
+        }
+        let taken = |name: &String| self.fields.iter().any(|field| field.wire_name() == *name);
+        match uri.variables.iter().find(|name| !taken(name)) {
+            Some(name) if !self.takes_whole() => Err(Error::new(
+                uri.text.span(),
+                format!(
+                    "no parameter takes the variable `{name}`: add `{name}: String`, or `_{name}: String` if it does not matter"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls on the route that name who completes what.
+    pub(crate) fn completers(&self) -> TokenStream {
+        let calls = self.fields.iter().filter_map(|field| {
+            let (name, completer) = (field.wire_name(), field.arg.complete.as_ref()?);
+            Some(quote!(.complete(#name, #completer)))
+        });
+        calls.collect()
     }
 
     /// The struct of the arguments, and functions for their defaults. `called` is what errors and schemas call it.
@@ -99,10 +161,11 @@ impl Params {
         }
         let fields = self.fields.iter().map(Field::print);
         let defaults = self.fields.iter().map(|field| &field.arg.default);
+        let (takes, _) = self.kind.checks();
         let checks = self
             .fields
             .iter()
-            .map(|Field { ty, .. }| quote_spanned!(ty.span()=> let _ = ::pintle::__private::takes::<#ty>;));
+            .map(|Field { ty, .. }| quote_spanned!(ty.span()=> let _ = ::pintle::__private::#takes::<#ty>;));
         let called = called.unraw().to_string();
         quote! {
             #[derive(::pintle::__private::serde::Deserialize, ::pintle::__private::schemars::JsonSchema)]
@@ -118,8 +181,9 @@ impl Params {
     pub(crate) fn closure(&self) -> TokenStream {
         let extracted = self.extracted.iter().map(|(name, ty)| quote!(#name: #ty,));
         let names = self.fields.iter().map(|field| &field.name);
+        let whole = Ident::new(self.kind.whole(), Span::mixed_site());
         let arguments = (!self.fields.is_empty()).then(|| {
-            quote!(::pintle::server::Args(__Arguments { #(#names),* }): ::pintle::server::Args<__Arguments>)
+            quote!(::pintle::server::#whole(__Arguments { #(#names),* }): ::pintle::server::#whole<__Arguments>)
         });
         quote!(#(#extracted)* #arguments)
     }
@@ -129,8 +193,13 @@ impl Field {
     fn print(&self) -> TokenStream {
         let Self { name, ty, docs, arg } = self;
         let docs = docs.iter().filter(|_| !arg.described);
-        let attrs = &arg.attrs;
-        quote!(#(#[doc = #docs])* #attrs #name: #ty,)
+        let (attrs, rename) = (&arg.attrs, arg.rename.iter());
+        quote!(#(#[doc = #docs])* #(#[serde(rename = #rename)])* #attrs #name: #ty,)
+    }
+
+    /// The name that clients use.
+    fn wire_name(&self) -> String {
+        self.arg.rename.as_ref().map_or_else(|| self.name.unraw().to_string(), LitStr::value)
     }
 }
 
@@ -139,40 +208,8 @@ fn is_ours(attr: &Attribute) -> bool {
 }
 
 fn is_from_call(ty: &Type) -> bool {
-    let optional = last(ty).filter(|segment| segment.ident == "Option").and_then(|segment| {
-        let PathArguments::AngleBracketed(inner) = &segment.arguments else { return None };
-        inner.args.first()
-    });
-    match optional {
-        Some(GenericArgument::Type(inner)) => is(inner, "Extension"),
-        _ => FROM_CALL.iter().any(|name| is(ty, name)),
+    match optional(ty) {
+        Some(inner) => is(inner, "Extension"),
+        None => FROM_CALL.iter().any(|name| is(ty, name)),
     }
-}
-
-/// Whether the type's path ends in this name.
-fn is(ty: &Type, name: &str) -> bool {
-    last(ty).is_some_and(|segment| segment.ident == name)
-}
-
-fn last(ty: &Type) -> Option<&PathSegment> {
-    match ty {
-        Type::Path(path) => path.path.segments.last(),
-        _ => None,
-    }
-}
-
-/// An argument outlives the message it came in, and has one type.
-fn plain(ty: &Type) -> Result<()> {
-    let said = match ty {
-        Type::Reference(reference) if is(&reference.elem, "str") => {
-            "an argument of a tool is its own: take a `String`".to_owned()
-        }
-        Type::Reference(reference) => match &*reference.elem {
-            Type::Slice(_) => "an argument of a tool is its own: take a `Vec<T>`".to_owned(),
-            _ => "an argument of a tool is its own: take it without `&`".to_owned(),
-        },
-        Type::ImplTrait(_) => "an argument of a tool has one type: name it instead of `impl`".to_owned(),
-        _ => return Ok(()),
-    };
-    Err(Error::new_spanned(ty, said))
 }

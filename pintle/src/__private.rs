@@ -5,10 +5,13 @@ pub use serde;
 
 use std::future::Future;
 
-use crate::server::{IntoToolResult, ToolArgument};
+use crate::server::{IntoPromptResult, IntoResourceResult, IntoToolResult, TextArgument, ToolArgument};
 
 /// Says at the type of a parameter what is wrong with it.
 pub fn takes<T: ToolArgument>() {}
+
+/// The same, of a parameter that is read from a text.
+pub fn takes_text<T: TextArgument>() {}
 
 /// Says at a function what is wrong with its future. What comes back is right in any case, so nothing else is said.
 pub fn waits<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
@@ -17,5 +20,15 @@ pub fn waits<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + S
 
 /// Says at a function's result type what is wrong with it, and nothing else, as above.
 pub fn gives<R: IntoToolResult>(result: R) -> impl IntoToolResult {
+    result
+}
+
+/// The same, of a prompt.
+pub fn gives_prompt<R: IntoPromptResult>(result: R) -> impl IntoPromptResult {
+    result
+}
+
+/// The same, of a resource.
+pub fn gives_resource<R: IntoResourceResult>(result: R) -> impl IntoResourceResult {
     result
 }

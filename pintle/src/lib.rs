@@ -18,6 +18,7 @@ mod error;
     feature = "stdio"
 ))]
 mod guide;
+mod near;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
@@ -34,7 +35,7 @@ pub use client::{Client, Connection};
 pub use ended::Ended;
 pub use error::{Error, Result};
 #[cfg(feature = "macros")]
-pub use pintle_macros::{handlers, tool};
+pub use pintle_macros::{handlers, prompt, resource, tool};
 pub use pintle_proto as proto;
 pub use pintle_types as types;
 #[cfg(feature = "server")]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheScope, ContentBlock, Icon, InputResponses, ResultType, Role, wire};
+use super::{CacheScope, ContentBlock, Icon, InputResponses, ResultType, Role, TextContent, wire};
 use crate::{JsonObject, Meta};
 
 /// A prompt, as a server lists it.
@@ -175,5 +175,15 @@ impl PromptMessage {
     /// A message.
     pub fn new(role: Role, content: ContentBlock) -> Self {
         Self { role, content, extra: JsonObject::new() }
+    }
+
+    /// Something that the user says.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, ContentBlock::Text(TextContent::new(text)))
+    }
+
+    /// Something that the model says.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, ContentBlock::Text(TextContent::new(text)))
     }
 }

@@ -6,9 +6,9 @@ use super::{
     Fault,
     explain::{Found, Place, Walk, did_you_mean},
     fault::MOST_FAULTS,
-    near::nearest,
     words::{asked, either, shown},
 };
+use crate::near::nearest;
 
 type Members = Map<String, Value>;
 

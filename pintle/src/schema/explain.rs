@@ -13,9 +13,9 @@ use super::{
     engine::Engine,
     fault::MOST_FAULTS,
     local::{Local, lengthen},
-    near::nearest,
     words::{LEFT_OUT, expected, shown},
 };
+use crate::near::nearest;
 
 /// Pairs of schema and value that are looked at for one explanation, members and items counted again.
 const MOST_STEPS: usize = 250_000;

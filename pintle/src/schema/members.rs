@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::{
     Fault,
     explain::{Found, Place, Walk},
-    near::nearest,
     words::{ANYTHING, LEFT_OUT, asked, either, quoted, shown},
 };
+use crate::near::nearest;
 
 type Members = Map<String, Value>;
 

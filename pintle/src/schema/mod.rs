@@ -12,7 +12,6 @@ mod fault;
 mod guard;
 mod local;
 mod members;
-mod near;
 mod turns;
 mod words;
 

@@ -6,9 +6,10 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use super::{
-    Entry, prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource,
-    template::TemplateRoute, tool::ToolRoute,
+    Entry, extract::Kind, own::Own, prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf,
+    source::AnySource, template::TemplateRoute, tool::ToolRoute,
 };
+use crate::uri::Vars;
 
 /// All that a server has to offer.
 #[derive(Clone, Debug, Default)]
@@ -73,19 +74,41 @@ impl Catalogue {
             sees(Entry::Resource(&route.resource))
         } else if let Some((_, resource)) = self.sources.find(uri) {
             sees(Entry::Resource(&resource))
-        } else if let Some(route) = self.template(uri) {
+        } else if let Some((route, _)) = self.template(uri) {
             sees(Entry::Template(&route.described))
         } else {
             true
         }
     }
 
-    /// The template that fits this URI best.
-    pub(crate) fn template(&self, uri: &str) -> Option<&Arc<TemplateRoute>> {
+    /// The template that fits this URI best, and what its variables stand for.
+    pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateRoute>, Vars)> {
         let fitting = self.templates.iter().filter_map(|route| {
             let template = route.template.as_ref()?;
-            template.matches(uri).map(|_| (template.rank(), route))
+            template.matches(uri).map(|vars| (template.rank(), route, vars))
         });
-        fitting.min_by_key(|(rank, _)| *rank).map(|(_, route)| route)
+        fitting.min_by_key(|(rank, ..)| *rank).map(|(_, route, vars)| (route, vars))
+    }
+
+    /// What handlers take from the server that it does not have.
+    pub(crate) fn missing(&self, own: &Own) -> Vec<String> {
+        let tools = self.tools.iter().map(|route| (Kind::Tool, &route.tool.name, &route.needs));
+        let prompts = self.prompts.iter().map(|route| (Kind::Prompt, &route.prompt.name, &route.needs));
+        let resources =
+            self.resources.iter().map(|route| (Kind::Resource, &route.resource.uri, &route.needs));
+        let templates =
+            self.templates.iter().map(|route| (Kind::Template, &route.described.uri_template, &route.needs));
+        let all = tools.chain(prompts).chain(resources).chain(templates);
+        let wanted = all.flat_map(|(kind, name, needs)| needs.iter().map(move |need| (kind, name, need)));
+        let missing = wanted.filter(|(_, _, need)| !own.has(need.id));
+        missing
+            .map(|(kind, name, need)| {
+                format!(
+                    "the {} `{name}` wants `State<{}>`: give the server one with `with_state`",
+                    kind.word(),
+                    need.name
+                )
+            })
+            .collect()
     }
 }

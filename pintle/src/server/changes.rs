@@ -10,7 +10,7 @@ use super::{
 use crate::{Error, Result};
 
 /// A part of the catalogue, in words that all parts share.
-pub(super) trait Route: Sized {
+pub(super) trait Shelved: Sized {
     /// What it is called in a message.
     const KIND: &'static str;
     /// What its clients are told.
@@ -23,9 +23,9 @@ pub(super) trait Route: Sized {
     fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
 }
 
-macro_rules! impl_route {
+macro_rules! impl_shelved {
     ($route:ident, $kind:literal, $change:ident, $shelf:ident, $prepare:expr, $($key:ident).+) => {
-        impl Route for $route {
+        impl Shelved for $route {
             const KIND: &'static str = $kind;
             const CHANGE: Change = Change::$change;
 
@@ -49,10 +49,10 @@ macro_rules! impl_route {
     };
 }
 
-impl_route!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare_check, tool.name);
-impl_route!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
-impl_route!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
-impl_route!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
+impl_shelved!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare_check, tool.name);
+impl_shelved!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
+impl_shelved!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
+impl_shelved!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
 
 /// A server that runs may be changed by anybody who has a clone of it.
 impl Server {
@@ -146,7 +146,7 @@ impl Server {
         self.ears().tell(&Change::Resources);
     }
 
-    fn extend<R: Route>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+    fn extend<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
         let routes = sound(routes)?;
         self.rearrange(|shelf| {
             let there = routes.iter().find(|route: &&R| shelf.get(route.key()).is_some());
@@ -156,7 +156,7 @@ impl Server {
         })
     }
 
-    fn replace<R: Route>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+    fn replace<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
         let routes = sound(routes)?;
         self.rearrange(|shelf| {
             shelf.clear();
@@ -165,12 +165,12 @@ impl Server {
         })
     }
 
-    fn remove<R: Route>(&self, key: &str) -> bool {
+    fn remove<R: Shelved>(&self, key: &str) -> bool {
         self.rearrange(|shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(())).is_ok()
     }
 
     /// Changes one shelf. What fails must leave it as it was.
-    fn rearrange<R: Route, E>(&self, change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>) -> Result<(), E> {
+    fn rearrange<R: Shelved, E>(&self, change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>) -> Result<(), E> {
         self.change(|state| {
             change(R::shelf(&mut state.catalogue))?;
             state.catalogue.printed = Default::default();
@@ -182,7 +182,7 @@ impl Server {
 }
 
 /// All of them, if nothing is wrong with any and no two are named alike.
-fn sound<R: Route>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
+fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     let mut routes: Vec<R> = routes.into_iter().collect();
     routes.iter_mut().for_each(R::prepare);
     let mut seen = HashSet::new();
@@ -197,14 +197,14 @@ fn sound<R: Route>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     Ok(routes)
 }
 
-fn fill<R: Route>(shelf: &mut Shelf<R>, routes: Vec<R>) {
+fn fill<R: Shelved>(shelf: &mut Shelf<R>, routes: Vec<R>) {
     for route in routes {
         let key = route.key().to_owned();
         shelf.add(&key, route);
     }
 }
 
-fn taken<R: Route>(route: &R) -> Error {
+fn taken<R: Shelved>(route: &R) -> Error {
     let (kind, key) = (R::KIND, route.key());
     Error::misuse(format!("there is a {kind} `{key}` already: choose another name"))
 }

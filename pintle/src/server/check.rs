@@ -34,6 +34,14 @@ impl Check {
         Ok(check)
     }
 
+    /// Whether the schema asks for more than reading does.
+    pub(crate) fn asks_more(&self) -> bool {
+        #[cfg(feature = "validation")]
+        return self.compiled.as_ref().is_some_and(|compiled| compiled.always);
+        #[allow(unreachable_code, reason = "without the feature it is not")]
+        false
+    }
+
     /// What is wrong with the arguments, before the handler sees them.
     pub(crate) fn before(&self, arguments: &str) -> Result<(), String> {
         #[cfg(feature = "validation")]

@@ -78,7 +78,7 @@ impl Target {
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
-                let route = named.or_else(|| catalogue.template(&resource.uri))?;
+                let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
                 lists::sees(cx, Entry::Template(&route.described)).then(|| Self::Template(route.clone()))
             }
             CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
@@ -131,7 +131,7 @@ impl Target {
 }
 
 /// The values that a schema allows, if it lists them. `depth` bounds how far it is followed.
-fn allowed(root: &JsonObject, schema: &Value, depth: u8) -> Option<Vec<String>> {
+pub(crate) fn allowed(root: &JsonObject, schema: &Value, depth: u8) -> Option<Vec<String>> {
     let depth = depth.checked_sub(1)?;
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

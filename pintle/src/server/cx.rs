@@ -2,7 +2,7 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
@@ -28,6 +28,7 @@ use super::{
     port::{Port, Said},
     rate::Rate,
     state::State,
+    texts::Given,
 };
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
@@ -55,6 +56,8 @@ struct Inner {
     /// The server as it was when the call came: what changes meanwhile is for later calls.
     state: Arc<State>,
     extensions: Arc<Extensions>,
+    /// The texts that came with the call, where it found who takes them.
+    given: OnceLock<Given>,
     port: Port,
     /// Whether a question waits for the next round.
     parked: AtomicBool,
@@ -109,6 +112,7 @@ impl Cx {
             server,
             state,
             extensions,
+            given: OnceLock::new(),
             port,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
@@ -164,6 +168,16 @@ impl Cx {
 
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.0.state
+    }
+
+    /// The arguments of a prompt, or the variables of a template.
+    pub(crate) fn given(&self) -> Option<&Given> {
+        self.0.given.get()
+    }
+
+    pub(crate) fn give(&self, given: Given) {
+        // A layer that sends a call through twice finds the same again.
+        let _ = self.0.given.set(given);
     }
 
     /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
-use super::{Cx, Entry, complete, lists, run::Handling, source};
+use super::{Cx, Entry, complete, lists, run::Handling, source, texts::Given};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -92,7 +92,10 @@ fn prompt(cx: &Cx) -> Result<Handling, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.prompts.get(&name);
     match route.filter(|route| lists::sees(cx, Entry::Prompt(&route.prompt))) {
-        Some(route) => Ok(route.next.go(cx.clone())),
+        Some(route) => {
+            cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
+            Ok(route.next.go(cx.clone()))
+        }
         None => Err(unknown("prompt", &name)),
     }
 }
@@ -110,8 +113,11 @@ fn resource(cx: &Cx) -> Result<Handling, Outcome> {
         lists::sees(cx, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
         lists::sees(cx, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
-    } else if let Some(route) = catalogue.template(&uri) {
-        lists::sees(cx, Entry::Template(&route.described)).then(|| route.next.go(cx.clone()))
+    } else if let Some((route, vars)) = catalogue.template(&uri) {
+        lists::sees(cx, Entry::Template(&route.described)).then(|| {
+            cx.give(Given::Template(route.clone(), vars, uri.to_string()));
+            route.next.go(cx.clone())
+        })
     } else {
         None
     };

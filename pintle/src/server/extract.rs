@@ -1,21 +1,47 @@
 use std::any::{TypeId, type_name};
 
 use pintle_proto::server::Outcome;
-use pintle_types::{JsonObject, RpcError, schema::Tool};
+use pintle_types::{JsonObject, RpcError};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, FromCall, dispatch};
+use super::{Cx, FromCall, dispatch, fields};
 
-/// A tool in the making: its handler's arguments and result say what it takes and gives.
+/// A tool, prompt or resource in the making: its handler's arguments and result say what it takes and gives.
 #[derive(Debug)]
 pub struct Description<'a> {
-    pub(crate) tool: &'a mut Tool,
-    pub(crate) faults: &'a mut Vec<String>,
-    pub(crate) needs: &'a mut Vec<Need>,
-    /// How many arguments have described the tool's own arguments.
-    pub(crate) described: &'a mut usize,
+    kind: Kind,
+    name: &'a str,
+    /// The schema of the arguments, or of a template's variables.
+    pub(crate) input: Option<Value>,
+    /// The names of the input in the order in which the type has them.
+    pub(crate) order: &'static [&'static str],
+    /// The schema of a tool's structured result.
+    pub(crate) output: Option<JsonObject>,
+    pub(crate) faults: Vec<String>,
+    pub(crate) needs: Vec<Need>,
+}
+
+/// What a handler is the handler of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+    Template,
+}
+
+impl Kind {
+    /// In a message, before its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "resource template",
+        }
+    }
 }
 
 /// A value that a handler takes from the server.
@@ -25,30 +51,66 @@ pub(crate) struct Need {
     pub(crate) name: &'static str,
 }
 
-impl Description<'_> {
-    /// The tool takes an object of this type.
-    pub(crate) fn takes<T: JsonSchema>(&mut self) {
-        *self.described += 1;
-        if *self.described > 1 {
-            self.faults
-                .push(format!("`{}` takes `Args` twice: put all fields into one struct", self.tool.name));
+impl<'a> Description<'a> {
+    pub(crate) fn new(kind: Kind, name: &'a str) -> Self {
+        Self { kind, name, input: None, order: &[], output: None, faults: Vec::new(), needs: Vec::new() }
+    }
+
+    /// It takes an object of this type as its arguments.
+    fn takes<T: DeserializeOwned + JsonSchema>(&mut self) {
+        if !self.belongs("Args", &[Kind::Tool, Kind::Prompt]) {
+            return;
         }
+        self.once("Args");
         match schema_of::<T>(false) {
             Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                self.tool.input_schema = with_properties(schema);
+                self.input = Some(Value::Object(with_properties(schema)));
             }
             _ => self.faults.push(format!(
                 "`{}` takes `Args<{}>`, which is no JSON object: use a struct with named fields",
-                self.tool.name,
+                self.name,
                 T::schema_name()
             )),
+        }
+        if self.kind == Kind::Prompt {
+            self.order = fields::of::<T>();
+        }
+    }
+
+    /// It takes the variables of its template as this type.
+    pub(crate) fn takes_variables<T: JsonSchema>(&mut self) {
+        if self.belongs("Vars", &[Kind::Template]) {
+            self.once("Vars");
+            self.input = Some(schema_of::<T>(false));
+        }
+    }
+
+    /// Whether a handler of this kind can have such an argument.
+    pub(crate) fn belongs(&mut self, argument: &str, kinds: &[Kind]) -> bool {
+        let (kind, name) = (self.kind.word(), self.name);
+        if !kinds.contains(&self.kind) {
+            let instead = match self.kind {
+                Kind::Tool | Kind::Prompt => "take `Args<T>`",
+                Kind::Resource => "give it a URI with variables, by `template`, or take `Cx`",
+                Kind::Template => "take its variables, as `Vars<T>`",
+            };
+            self.faults.push(format!("the {kind} `{name}` has nothing for `{argument}`: {instead}"));
+            return false;
+        }
+        true
+    }
+
+    fn once(&mut self, argument: &str) {
+        if self.input.is_some() {
+            let name = self.name;
+            self.faults.push(format!("`{name}` takes `{argument}` twice: put all fields into one struct"));
         }
     }
 
     /// The tool gives a value of this type.
     pub(crate) fn gives<T: JsonSchema>(&mut self) {
         if let Value::Object(schema) = schema_of::<T>(true) {
-            self.tool.output_schema = Some(schema);
+            self.output = Some(schema);
         }
     }
 
@@ -71,7 +133,11 @@ fn with_properties(mut schema: JsonObject) -> JsonObject {
     schema
 }
 
-/// The arguments of a tool call, as a type. Its schema is the tool's input schema.
+/// The arguments of a tool or a prompt, as a type: a struct with named fields.
+///
+/// Of a tool its schema is the input schema. Of a prompt its fields are the arguments, described by their docs; they
+/// come as texts, so a field is a `String`, a number, a `bool`, an enum, or an `Option` of one. A field that is an
+/// `Option` or has a default need not be given; the values of an enum are completed.
 ///
 /// ```
 /// use pintle::server::{Args, tool};
@@ -98,6 +164,9 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        if let Some(given) = cx.given() {
+            return given.decode().map(Self);
+        }
         let text = dispatch::arguments(cx);
         serde_json::from_str(text).map(Self).map_err(|error| {
             // The schema finds better words: the place, what was expected, and perhaps what was meant.

@@ -10,28 +10,32 @@ use serde::Serialize;
 
 use super::{Cx, Description, ToolError};
 
-/// An async function that answers tool calls.
+/// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
 ///
 /// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool handler",
-    note = "a handler is an `async fn` whose arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx` and whose result is `IntoToolResult`"
+    message = "`{Self}` is not a handler",
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`; a closure needs their types: `|cx: Cx|`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// Says what the handler's arguments and result mean for its tool.
+    /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](super::IntoPromptResult), for a
+    /// resource [`IntoResourceResult`](super::IntoResourceResult).
+    type Output;
+
+    /// Says what the handler's arguments mean for what it is the handler of.
     fn describe(description: &mut Description<'_>);
 
     /// Runs the handler.
-    fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static;
+    fn call(&self, cx: Cx) -> impl Future<Output = Result<Self::Output, Outcome>> + Send + 'static;
 }
 
 /// Something that a handler can ask for in its argument list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
-    note = "handler arguments are `Args<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
+    note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
 )]
 pub trait FromCall: Sized + Send {
-    /// Says what it means for the tool that its handler takes one.
+    /// Says what it means that a handler takes one.
     fn describe(_: &mut Description<'_>) {}
 
     /// Takes it from the call.
@@ -44,7 +48,7 @@ impl FromCall for Cx {
     }
 }
 
-/// The arguments of a tool call as they came: an object, not decoded.
+/// The arguments of a tool or a prompt as they came: an object, not decoded.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Arguments(pub RawObject);
@@ -175,12 +179,13 @@ macro_rules! impl_handler {
         where
             F: Fn($($arg),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            R: IntoToolResult,
             $($arg: FromCall,)*
         {
+            type Output = R;
+
+            #[allow(unused_variables, reason = "one shape for any number of arguments")]
             fn describe(description: &mut Description<'_>) {
                 $($arg::describe(description);)*
-                R::describe(description);
             }
 
             #[allow(
@@ -189,9 +194,9 @@ macro_rules! impl_handler {
                 clippy::redundant_closure_call,
                 reason = "one shape for any number of arguments"
             )]
-            fn call(&self, cx: Cx) -> impl Future<Output = Result<CallToolResult, Outcome>> + Send + 'static {
+            fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
                 let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
-                async move { running?.await.into_tool_result() }
+                async move { Ok(running?.await) }
             }
         }
     };

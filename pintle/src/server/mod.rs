@@ -19,6 +19,7 @@ mod elicit;
 mod extension;
 mod extract;
 mod fault;
+mod fields;
 mod form;
 mod handler;
 mod hooks;
@@ -35,6 +36,7 @@ mod questions;
 mod queue;
 mod rate;
 mod resource;
+mod route;
 mod run;
 mod scope;
 mod seal;
@@ -44,7 +46,9 @@ mod size;
 mod source;
 mod state;
 mod template;
+mod texts;
 mod tool;
+mod vars;
 
 use std::{
     collections::HashMap,
@@ -67,7 +71,7 @@ use tower_layer::Layer;
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
-pub use declared::{Declared, ToolArgument};
+pub use declared::{Declared, TextArgument, ToolArgument};
 pub use elicit::Elicited;
 pub use extension::{Installation, Notice, ProtocolExtension};
 pub use extract::{Args, Description, Extension, State};
@@ -81,12 +85,14 @@ pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
+pub use route::Route;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::Serving;
 pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};
+pub use vars::Vars;
 
 use self::{
     catalogue::Catalogue,
@@ -479,14 +485,7 @@ impl Server {
     pub fn check(&self) -> Result<()> {
         let state = self.state();
         let mut faults = state.faults.clone();
-        for route in state.catalogue.tools.iter() {
-            for need in route.needs.iter().filter(|need| !state.own.has(need.id)) {
-                faults.push(format!(
-                    "the tool `{}` wants `State<{}>`: give the server one with `with_state`",
-                    route.tool.name, need.name
-                ));
-            }
-        }
+        faults.extend(state.catalogue.missing(&state.own));
         if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("; "))) }
     }
 

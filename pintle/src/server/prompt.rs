@@ -2,33 +2,40 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    Meta, RpcError,
-    schema::{
-        ContentBlock, GetPromptParams, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role,
-        TextContent,
-    },
+    JsonObject, Meta, RpcError,
+    schema::{ContentBlock, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role},
 };
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{
-    Cx, Form, Next, RequestError,
+    Cx, Description, Form, Handler, Next, RequestError,
     completion::{Completers, IntoValues},
+    extract::{Kind, Need},
     size,
+    texts::Texts,
 };
+use crate::{near::nearest, uri::Vars};
 
 /// A prompt and the function behind it, not yet part of a server.
 ///
 /// ```
-/// use pintle::server::prompt;
+/// use pintle::server::{Args, prompt};
 ///
-/// let summary = prompt("summarize", |_cx, arguments| async move {
-///     let text = arguments.get("text").cloned().unwrap_or_default();
-///     Ok(format!("Summarize this in one line:\n\n{text}"))
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Summary {
+///     /// What to summarize.
+///     text: String,
+///     /// How many lines it may have.
+///     lines: Option<u8>,
+/// }
+///
+/// let summary = prompt("summarize", |Args(Summary { text, lines })| async move {
+///     format!("Summarize this in at most {} lines:\n\n{text}", lines.unwrap_or(1))
 /// })
-/// .description("Summarize a text.")
-/// .argument("text", "What to summarize.");
+/// .description("Summarize a text.");
 /// ```
 #[derive(Clone)]
 pub struct PromptRoute {
@@ -37,69 +44,50 @@ pub struct PromptRoute {
     pub(crate) completers: Completers,
     /// The values that some arguments may have.
     pub(crate) allowed: BTreeMap<String, Vec<String>>,
+    /// What the handler takes the arguments for.
+    pub(crate) texts: Texts,
     pub(crate) faults: Vec<String>,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
 }
 
-/// What was filled in: argument names and their texts.
+/// What was filled in: argument names and their texts. Handlers can take it, where [`Args`](super::Args) does not do.
 pub type PromptArguments = BTreeMap<String, String>;
 
-/// Makes a prompt of an async function. Required arguments are checked before it runs.
-pub fn prompt<F, Fut, R>(name: impl Into<String>, handler: F) -> PromptRoute
+/// Makes a prompt of an async function. Its arguments are the fields of the function's [`Args`](super::Args); those that
+/// are required are checked before it runs.
+pub fn prompt<M: 'static, H>(name: impl Into<String>, handler: H) -> PromptRoute
 where
-    F: Fn(Cx, PromptArguments) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
-    R: IntoPromptResult,
+    H: Handler<M, Output: IntoPromptResult>,
 {
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
-        let (handler, arguments) = (handler.clone(), arguments(&cx));
+        let running = handler.call(cx.clone());
         Box::pin(async move {
-            let result = match arguments {
-                Ok(arguments) => {
-                    handler(cx.clone(), arguments).await.map(IntoPromptResult::into_prompt_result)
-                }
-                Err(error) => Err(RequestError::protocol(error)),
-            };
-            match result.map(|result| size::print(&cx, &result)) {
-                Ok(Ok(result)) => Outcome::Complete(result.into()),
-                Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
-                Err(error) => error.outcome(None),
+            match running.await {
+                Ok(result) => finish(&cx, result.into_prompt_result()),
+                Err(outcome) => outcome,
             }
         })
     });
-    PromptRoute {
-        prompt: Prompt::new(name),
-        next,
-        completers: Completers::default(),
-        allowed: BTreeMap::new(),
-        faults: Vec::new(),
-    }
+    let name = name.into();
+    let mut description = Description::new(Kind::Prompt, &name);
+    H::describe(&mut description);
+    let Description { input, order, mut faults, needs, .. } = description;
+    let texts = Texts::of(Kind::Prompt, &name, input, &mut faults);
+    let mut completers = Completers::default();
+    texts.complete(&mut completers);
+    let mut prompt = Prompt::new(name);
+    prompt.arguments = texts.arguments(order);
+    PromptRoute { prompt, next, completers, allowed: BTreeMap::new(), texts, faults, needs }
 }
 
-fn arguments(cx: &Cx) -> Result<PromptArguments, RpcError> {
-    let params: GetPromptParams =
-        cx.params().decode().map_err(|error| RpcError::invalid_params(format!("`prompts/get`: {error}")))?;
-    let arguments: PromptArguments = params.arguments.unwrap_or_default();
-    let known = cx.state().catalogue.prompts.get(&params.name);
-    let declared = known.into_iter().flat_map(|route| route.prompt.arguments.iter().flatten());
-    let missing = declared
-        .filter(|argument| argument.required == Some(true) && !arguments.contains_key(&argument.name))
-        .map(|argument| format!("`{}`", argument.name));
-    let missing: Vec<_> = missing.collect();
-    let other = known.into_iter().flat_map(|route| &route.allowed).find_map(|(name, allowed)| {
-        arguments.get(name).filter(|value| !allowed.contains(value)).map(|value| (name, value, allowed))
-    });
-    if let Some((name, value, allowed)) = other {
-        let shown: String = value.chars().take(80).collect();
-        let allowed = allowed.join("`, `");
-        return Err(RpcError::invalid_params(format!(
-            "`{name}` is `{shown}` and should be one of `{allowed}`"
-        )));
+fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
+    match result.map(|result| size::print(cx, &result)) {
+        Ok(Ok(result)) => Outcome::Complete(result.into()),
+        Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
+        Err(error) => error.outcome(None),
     }
-    if missing.is_empty() {
-        return Ok(arguments);
-    }
-    Err(RpcError::invalid_params(format!("the prompt `{}` needs {}", params.name, missing.join(" and "))))
 }
 
 impl PromptRoute {
@@ -129,12 +117,51 @@ impl PromptRoute {
         self.add_argument(name.into(), description.into(), false)
     }
 
+    /// What is said of an argument that the handler's type has already goes before what the type says.
     fn add_argument(mut self, name: String, description: String, required: bool) -> Self {
-        let mut argument = PromptArgument::new(name);
-        argument.description = Some(description);
-        argument.required = Some(required);
-        self.prompt.arguments.get_or_insert_default().push(argument);
+        let arguments = self.prompt.arguments.get_or_insert_default();
+        let place = arguments.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            arguments.push(PromptArgument::new(name));
+            arguments.len() - 1
+        });
+        arguments[place].description = Some(description);
+        arguments[place].required = Some(required);
         self
+    }
+
+    /// The arguments of a call, if they are those that the prompt has.
+    pub(crate) fn admit(&self, cx: &Cx) -> Result<Vars, RpcError> {
+        let mut given = given(cx)?;
+        given.retain(|name, text| !self.texts.is_blank(name, text));
+        let other = self.allowed.iter().find_map(|(name, allowed)| {
+            given.get(name).filter(|value| !allowed.contains(value)).map(|value| (name, value, allowed))
+        });
+        if let Some((name, value, allowed)) = other {
+            let shown: String = value.chars().take(80).collect();
+            let near = nearest(value, allowed.iter().map(String::as_str));
+            let near = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+            let allowed = allowed.join("`, `");
+            return Err(RpcError::invalid_params(format!(
+                "`{name}` is `{shown}` and should be one of `{allowed}`{near}"
+            )));
+        }
+        let declared = || self.prompt.arguments.iter().flatten();
+        let missing: Vec<_> = declared()
+            .filter(|argument| argument.required == Some(true) && !given.contains_key(&argument.name))
+            .map(|argument| &*argument.name)
+            .collect();
+        if missing.is_empty() {
+            return Ok(Vars::of_texts(given));
+        }
+        let unknown = given.keys().filter(|name| declared().all(|argument| argument.name != **name));
+        let near = unknown.filter_map(|name| Some((name, nearest(name, missing.iter().copied())?))).next();
+        let near = near.map(|(name, near)| format!("; `{name}` is not known: did you mean `{near}`?"));
+        Err(RpcError::invalid_params(format!(
+            "the prompt `{}` needs `{}`{}",
+            self.prompt.name,
+            missing.join("` and `"),
+            near.unwrap_or_default()
+        )))
     }
 
     /// Checks when the server starts that a `T` can be asked for with [`elicit`](super::Cx::elicit).
@@ -185,32 +212,72 @@ impl PromptRoute {
     }
 }
 
+/// The texts that a call brings.
+fn given(cx: &Cx) -> Result<PromptArguments, RpcError> {
+    let arguments = cx.params().decode_member::<Option<PromptArguments>>("arguments");
+    arguments.map(|arguments| arguments.flatten().unwrap_or_default()).map_err(|error| {
+        let members = cx.params().decode_member::<JsonObject>("arguments").ok().flatten();
+        let other = members.into_iter().flatten().find(|(_, value)| !value.is_string());
+        RpcError::invalid_params(match other {
+            Some((name, value @ (Value::Number(_) | Value::Bool(_)))) => {
+                format!("argument `{name}` should be a string, but is `{value}`: did you mean `\"{value}\"`?")
+            }
+            Some((name, _)) => format!("argument `{name}` should be a string: prompts take texts only"),
+            None => format!("`arguments` of `prompts/get` should be an object of strings: {error}"),
+        })
+    })
+}
+
 /// What a prompt handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
-    note = "return a `String` (one user message), a `Vec<PromptMessage>` or a `GetPromptResult`"
+    note = "return a `String` or `&str` (one user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`, or a `Result` of one of them"
 )]
 pub trait IntoPromptResult {
-    /// Makes the result.
-    fn into_prompt_result(self) -> GetPromptResult;
+    /// Makes the result, or says why there is none.
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError>;
 }
 
 impl IntoPromptResult for GetPromptResult {
-    fn into_prompt_result(self) -> GetPromptResult {
-        self
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        Ok(self)
     }
 }
 
 impl IntoPromptResult for Vec<PromptMessage> {
-    fn into_prompt_result(self) -> GetPromptResult {
-        GetPromptResult::new(self)
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPromptResult for PromptMessage {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        vec![self].into_prompt_result()
     }
 }
 
 impl IntoPromptResult for String {
-    fn into_prompt_result(self) -> GetPromptResult {
-        let text = ContentBlock::Text(TextContent::new(self));
-        GetPromptResult::new(vec![PromptMessage::new(Role::User, text)])
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for &str {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        self.to_owned().into_prompt_result()
+    }
+}
+
+/// What the user shows: an image, a resource.
+impl IntoPromptResult for ContentBlock {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        PromptMessage::new(Role::User, self).into_prompt_result()
+    }
+}
+
+impl<T: IntoPromptResult, E: Into<RequestError>> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        self.map_err(Into::into)?.into_prompt_result()
     }
 }
 

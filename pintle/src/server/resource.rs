@@ -1,6 +1,7 @@
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use pintle_proto::server::{CacheHint, Outcome};
 use pintle_types::{
     Meta, RpcError,
@@ -8,16 +9,21 @@ use pintle_types::{
 };
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Cx, Form, Next, RequestError, size};
+use super::{
+    Cx, Description, Form, Handler, Json, Next, RequestError,
+    extract::{Kind, Need},
+    size,
+    texts::Given,
+};
 
 /// A resource and the function that reads it, not yet part of a server.
 ///
 /// ```
 /// use pintle::server::resource;
 ///
-/// let motd = resource("note://motd", "motd", |_cx| async { Ok("Be kind.") })
+/// let motd = resource("note://motd", "motd", || async { "Be kind." })
 ///     .mime_type("text/plain")
 ///     .description("The message of the day.");
 /// ```
@@ -26,50 +32,51 @@ pub struct ResourceRoute {
     pub(crate) resource: Resource,
     pub(crate) next: Next,
     pub(crate) faults: Vec<String>,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
 }
 
-/// Makes a resource of an async function.
-pub fn resource<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> ResourceRoute
+/// Makes a resource of an async function, at a fixed URI. [`template`](super::template) takes one with variables.
+pub fn resource<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceRoute
 where
-    F: Fn(Cx) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
-    R: IntoResourceResult,
+    H: Handler<M, Output: IntoResourceResult>,
 {
-    ResourceRoute {
-        resource: Resource::new(uri, name),
-        next: reader(None, move |cx, _| handler(cx)),
-        faults: Vec::new(),
-    }
+    let uri = uri.into();
+    let mut description = Description::new(Kind::Resource, &uri);
+    H::describe(&mut description);
+    let Description { faults, needs, .. } = description;
+    ResourceRoute { resource: Resource::new(uri, name), next: reader(handler), faults, needs }
 }
 
-/// The way from a call to what is read. What a template declares holds for all of its `family`.
-pub(crate) fn reader<F, Fut, R>(family: Option<String>, handler: F) -> Next
-where
-    F: Fn(Cx, String) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
-    R: IntoResourceResult,
-{
-    let (handler, family) = (Arc::new(handler), Arc::new(family));
+/// The way from a call to what is read.
+pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(handler: H) -> Next {
+    let handler = Arc::new(handler);
     Next::new(move |cx: Cx| {
-        let (handler, family) = (handler.clone(), family.clone());
-        let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
+        let running = handler.call(cx.clone());
         Box::pin(async move {
-            let catalogue = &cx.state().catalogue;
-            let mime = match &*family {
-                Some(family) => catalogue.templates.get(family).map(|route| &route.described.mime_type),
-                None => catalogue.resources.get(&uri).map(|route| &route.resource.mime_type),
-            };
-            let mime = mime.and_then(Clone::clone);
-            let result = match handler(cx.clone(), uri.clone()).await {
-                Ok(result) => result.into_resource_result(&uri, mime.as_deref()),
-                Err(error) => return error.outcome(Some(&uri)),
-            };
-            match size::print(&cx, &result) {
-                Ok(result) => Outcome::Complete(result.into()),
-                Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+            match running.await {
+                Ok(result) => finish(&cx, |uri, mime| result.into_resource_result(uri, mime)),
+                Err(outcome) => outcome,
             }
         })
     })
+}
+
+/// Prints what was read. What a template declares holds for all of its family.
+pub(crate) fn finish(
+    cx: &Cx,
+    read: impl FnOnce(&str, Option<&str>) -> Result<ReadResourceResult, RequestError>,
+) -> Outcome {
+    let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
+    let mime = match cx.given() {
+        Some(Given::Template(route, ..)) => route.described.mime_type.as_deref(),
+        _ => cx.state().catalogue.resources.get(&uri).and_then(|route| route.resource.mime_type.as_deref()),
+    };
+    match read(&uri, mime).map(|result| size::print(cx, &result)) {
+        Ok(Ok(result)) => Outcome::Complete(result.into()),
+        Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
+        Err(error) => error.outcome(Some(&uri)),
+    }
 }
 
 impl ResourceRoute {
@@ -136,47 +143,84 @@ impl ResourceRoute {
 /// What a resource handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what a resource holds",
-    note = "return a `String` or `&str` (text), a `Vec<u8>` (binary), `ResourceContents`, a `Vec` of them, or a `ReadResourceResult`"
+    note = "return a `String` or `&str` (text), a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of them, a `ReadResourceResult`, or an `Option` or `Result` of one of them"
 )]
 pub trait IntoResourceResult {
-    /// Makes the result. `uri` is what was asked for; `mime` what the resource declared.
-    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult;
+    /// Makes the result, or says why there is none. `uri` is what was asked for; `mime` what the resource declared.
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError>;
 }
 
 impl IntoResourceResult for ReadResourceResult {
-    fn into_resource_result(self, _: &str, _: Option<&str>) -> ReadResourceResult {
-        self
+    fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(self)
     }
 }
 
 impl IntoResourceResult for Vec<ResourceContents> {
-    fn into_resource_result(self, _: &str, _: Option<&str>) -> ReadResourceResult {
-        ReadResourceResult::new(self)
+    fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(self))
     }
 }
 
 impl IntoResourceResult for ResourceContents {
-    fn into_resource_result(mut self, _: &str, mime: Option<&str>) -> ReadResourceResult {
+    fn into_resource_result(
+        mut self,
+        _: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, RequestError> {
         self.mime_type = self.mime_type.or_else(|| mime.map(str::to_owned));
-        ReadResourceResult::new(vec![self])
+        Ok(ReadResourceResult::new(vec![self]))
     }
 }
 
 impl IntoResourceResult for String {
-    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         ResourceContents::text(uri, self).into_resource_result(uri, mime)
     }
 }
 
 impl IntoResourceResult for &str {
-    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         self.to_owned().into_resource_result(uri, mime)
     }
 }
 
-impl IntoResourceResult for Vec<u8> {
-    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> ReadResourceResult {
+impl IntoResourceResult for &[u8] {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         ResourceContents::blob(uri, STANDARD.encode(self)).into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for Vec<u8> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.as_slice().into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for Bytes {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.as_ref().into_resource_result(uri, mime)
+    }
+}
+
+/// The value as JSON, of the type `application/json` if the resource declares no other.
+impl<T: Serialize> IntoResourceResult for Json<T> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        let text = serde_json::to_string(&self.0)?;
+        text.into_resource_result(uri, mime.or(Some("application/json")))
+    }
+}
+
+/// `None`: there is no such resource.
+impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.ok_or_else(RequestError::not_found)?.into_resource_result(uri, mime)
+    }
+}
+
+impl<T: IntoResourceResult, E: Into<RequestError>> IntoResourceResult for Result<T, E> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.map_err(Into::into)?.into_resource_result(uri, mime)
     }
 }
 

@@ -7,7 +7,7 @@ use pintle_types::{
     schema::{ListResourcesResult, ReadResourceResult, Resource},
 };
 
-use super::{Cx, Entry, ListKind, RequestError, lists, resource::reader, run::Handling};
+use super::{Cx, Entry, ListKind, RequestError, lists, resource, run::Handling};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///
@@ -71,11 +71,11 @@ impl<S: ResourceSource> AnySource for S {
     }
 
     fn read(self: Arc<Self>, cx: Cx) -> Handling {
-        let read = reader(None, move |cx, uri| {
-            let source = self.clone();
-            async move { ResourceSource::read(&*source, cx, uri).await }
-        });
-        read.go(cx)
+        Box::pin(async move {
+            let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
+            let result = ResourceSource::read(&*self, cx.clone(), uri).await;
+            resource::finish(&cx, |_, _| result)
+        })
     }
 }
 

@@ -10,19 +10,21 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Cx, Form, Next, RequestError,
+    Description, Form, Handler, IntoResourceResult, Next,
     completion::{Completers, IntoValues},
-    resource::{IntoResourceResult, reader},
+    extract::{Kind, Need},
+    resource::reader,
+    texts::Texts,
 };
-use crate::uri::{Template, Vars};
+use crate::uri::Template;
 
 /// A family of resources and the function that reads them, not yet part of a server.
 ///
 /// ```
-/// use pintle::server::template;
+/// use pintle::server::{Vars, template};
 ///
-/// let notes = template("note://{title}", "note", |_cx, vars| async move {
-///     Ok(format!("This is {}.", vars.get("title").unwrap_or_default()))
+/// let notes = template("note://{title}", "note", |Vars(title): Vars<String>| async move {
+///     format!("This is {title}.")
 /// });
 /// ```
 #[derive(Clone)]
@@ -32,42 +34,51 @@ pub struct TemplateRoute {
     pub(crate) template: Option<Template>,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
+    /// What the handler takes the variables for.
+    pub(crate) texts: Texts,
     pub(crate) faults: Vec<String>,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
 }
 
-/// Makes a family of resources of an async function. Variables come decoded; a path that would climb out never matches.
-pub fn template<F, Fut, R>(
+/// Makes a family of resources of an async function, which takes the variables as [`Vars`](super::Vars). A path that would
+/// climb out never matches.
+pub fn template<M: 'static, H>(
     uri_template: impl Into<String>,
     name: impl Into<String>,
-    handler: F,
+    handler: H,
 ) -> TemplateRoute
 where
-    F: Fn(Cx, Vars) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, RequestError>> + Send + 'static,
-    R: IntoResourceResult,
+    H: Handler<M, Output: IntoResourceResult>,
 {
     let text = uri_template.into();
-    let mut faults = Vec::new();
+    let mut description = Description::new(Kind::Template, &text);
+    H::describe(&mut description);
+    let Description { input, mut faults, needs, .. } = description;
+    let texts = Texts::of(Kind::Template, &text, input, &mut faults);
     let template = match Template::parse(&text) {
-        Ok(template) => Some(template),
+        Ok(template) => {
+            let known: Vec<_> = template.names().collect();
+            let unknown = texts
+                .properties()
+                .filter(|(name, _)| texts.requires(name) && !known.contains(&name.as_str()));
+            faults.extend(unknown.map(|(name, _)| {
+                format!(
+                    "the handler of `{text}` takes `{name}`, which is no variable of it: it has `{}`",
+                    known.join("`, `")
+                )
+            }));
+            Some(template)
+        }
         Err(error) => {
             faults.push(format!("`{text}` is not a URI template: {error}"));
             None
         }
     };
-    let matcher = template.clone();
-    let handler = std::sync::Arc::new(handler);
-    let next = reader(Some(text.clone()), move |cx, uri| {
-        let (vars, handler) = (matcher.as_ref().and_then(|template| template.matches(&uri)), handler.clone());
-        async move {
-            match vars {
-                Some(vars) => handler(cx, vars).await,
-                None => Err(RequestError::not_found()),
-            }
-        }
-    });
+    let mut completers = Completers::default();
+    texts.complete(&mut completers);
     let described = ResourceTemplate::new(text, name);
-    TemplateRoute { described, template, next, completers: Completers::default(), faults }
+    TemplateRoute { described, template, next: reader(handler), completers, texts, faults, needs }
 }
 
 impl TemplateRoute {

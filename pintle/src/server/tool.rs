@@ -12,10 +12,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Cx, Description, Form, Handler, Next,
+    Cx, Description, Form, Handler, IntoToolResult, Next,
     check::Check,
     completion::{Completers, IntoValues},
-    extract::Need,
+    extract::{Kind, Need},
     size::{self, Unprinted},
 };
 use crate::{ToolTraits, tool_traits};
@@ -44,27 +44,42 @@ pub struct ToolRoute {
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
-pub fn tool<M: 'static, H: Handler<M>>(name: impl Into<String>, handler: H) -> ToolRoute {
+pub fn tool<M: 'static, H>(name: impl Into<String>, handler: H) -> ToolRoute
+where
+    H: Handler<M, Output: IntoToolResult>,
+{
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
-                Ok(result) => complete(&cx, &result),
+                Ok(result) => complete(&cx, result.into_tool_result()),
                 Err(outcome) => outcome,
             }
         })
     });
-    let mut route = ToolRoute::new(name.into(), next);
-    let mut described = 0;
-    let ToolRoute { tool, faults, needs, .. } = &mut route;
-    H::describe(&mut Description { tool, faults, needs, described: &mut described });
-    route.typed = described > 0;
+    let name = name.into();
+    let mut description = Description::new(Kind::Tool, &name);
+    H::describe(&mut description);
+    H::Output::describe(&mut description);
+    let Description { input, output, faults, needs, .. } = description;
+    let mut route = ToolRoute::new(name, next);
+    if let Some(Value::Object(schema)) = input {
+        route.tool.input_schema = schema;
+        route.typed = true;
+    }
+    route.tool.output_schema = output;
+    route.faults.extend(faults);
+    route.needs = needs;
     route
 }
 
-fn complete(cx: &Cx, result: &CallToolResult) -> Outcome {
-    let printed = match size::print(cx, result) {
+fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
+    let result = match result {
+        Ok(result) => result,
+        Err(outcome) => return outcome,
+    };
+    let printed = match size::print(cx, &result) {
         Err(Unprinted::Failed(said)) => Err(said),
         Err(too_large) => {
             let text = ContentBlock::Text(TextContent::new(too_large.to_string()));

@@ -7,6 +7,7 @@ use serde::{
 };
 
 use super::vars::{Found, Vars};
+use crate::near::nearest;
 
 /// Why variables are not what the handler takes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,14 +30,35 @@ impl DecodeError {
         self.variable.get_or_insert_with(|| variable.to_owned());
         self
     }
+
+    /// A text where another was expected.
+    fn other(text: &str, expected: &str) -> Self {
+        if text.is_empty() {
+            return Self::new(format!("it is empty and should be {expected}"));
+        }
+        Self::new(format!("`{}` is not {expected}", shown(text)))
+    }
+
+    /// What is wrong, where the texts are not those of a template.
+    pub(crate) fn told_of(&self, kind: &str) -> String {
+        match &self.variable {
+            Some(name) => format!("{kind} `{name}`: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// Enough of a text to know it again.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.variable {
-            Some(name) => write!(f, "variable `{name}`: {}", self.message),
-            None => f.write_str(&self.message),
-        }
+        f.write_str(&self.told_of("variable"))
     }
 }
 
@@ -49,6 +71,23 @@ impl de::Error for DecodeError {
 
     fn missing_field(field: &'static str) -> Self {
         Self::new("is absent".to_owned()).of(field)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let known: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
+        let mut error = Self::other(variant, &known.join(" or "));
+        if let Some(near) = nearest(variant, expected.iter().copied()) {
+            error.message.push_str(&format!(": did you mean `{near}`?"));
+        }
+        error
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let said = match nearest(field, expected.iter().copied()) {
+            Some(near) => format!("is not known: did you mean `{near}`?"),
+            None => "is not known: leave it out".to_owned(),
+        };
+        Self::new(said).of(&shown(field))
     }
 }
 
@@ -216,7 +255,7 @@ impl<'a> One<'a> {
 
     fn parse<T: std::str::FromStr>(self, what: &str) -> Result<T, DecodeError> {
         let text = self.text()?;
-        text.parse().map_err(|_| DecodeError::new(format!("`{text}` is not {what}")).of(self.name))
+        text.parse().map_err(|_| DecodeError::other(text, what).of(self.name))
     }
 }
 
@@ -422,7 +461,8 @@ mod tests {
     fn an_error_names_the_variable() {
         for (uri, error) in [
             ("issue://x/open", "variable `id`: `x` is not a whole number of 32 bits, from 0"),
-            ("issue://7/lost", "variable `kind`: unknown variant `lost`, expected `open` or `closed`"),
+            ("issue://7/lost", "variable `kind`: `lost` is not `open` or `closed`"),
+            ("issue://7/opne", "variable `kind`: `opne` is not `open` or `closed`: did you mean `open`?"),
             ("issue://7/open?exact=maybe", "variable `exact`: `maybe` is not `true` or `false`"),
             ("issue://7/open?pages=1,x", "variable `pages`: `x` is not a whole number from 0 to 255"),
             ("issue://7/open?pages=256", "variable `pages`: `256` is not a whole number from 0 to 255"),

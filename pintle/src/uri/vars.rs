@@ -62,6 +62,13 @@ impl Vars {
         T::deserialize(decode::All(self))
     }
 
+    /// Texts that are not from a URI, by their names.
+    #[cfg(feature = "server")]
+    pub(crate) fn of_texts(texts: impl IntoIterator<Item = (String, String)>) -> Self {
+        let found = |text: String| Some(Found { text, items: Vec::new(), list: false });
+        Self { all: texts.into_iter().map(|(name, text)| (name, found(text))).collect() }
+    }
+
     fn find(&self, name: &str) -> Option<&Found> {
         self.all.iter().find_map(|(known, found)| found.as_ref().filter(|_| known == name))
     }

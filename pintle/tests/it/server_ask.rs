@@ -47,8 +47,8 @@ async fn the_directories_of_the_client_in_every_revision_and_from_every_kind_of_
     }
     let server = Server::new("s", "0")
         .tool(tool("roots", |cx: Cx| async move { Ok::<_, ToolError>(names(&cx).await?) }))
-        .prompt(prompt("roots", |cx, _arguments| async move { Ok(names(&cx).await?) }))
-        .resource(resource("x://roots", "roots", |cx| async move { Ok(names(&cx).await?) }));
+        .prompt(prompt("roots", |cx: Cx| async move { names(&cx).await }))
+        .resource(resource("x://roots", "roots", |cx: Cx| async move { names(&cx).await }));
     each(&server, &ALL, json!({"roots": {}}), async |client: &mut Client| {
         client.answer = Box::new(|method, _| {
             assert_eq!(method, "roots/list");

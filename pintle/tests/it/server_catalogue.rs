@@ -6,6 +6,7 @@ use pintle::{
     Server, ToolQuery, ToolTraits,
     server::{ToolRoute, prompt, resource, template, tool},
     types::schema::Tool,
+    uri::Vars,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -34,7 +35,7 @@ async fn several_changes_are_told_once_and_never_half() {
         server.extend_tools([named("b"), named("c")]).unwrap();
         server.remove_tool("c");
         assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
-        server.add_prompt(prompt("p", |_cx, _arguments| async { Ok(String::new()) })).unwrap();
+        server.add_prompt(prompt("p", || async { String::new() })).unwrap();
         assert_eq!(
             client.hear().await["method"],
             "notifications/prompts/list_changed",
@@ -60,10 +61,10 @@ async fn resources_and_templates_come_and_go() {
     let server = Server::new("s", "0").grows();
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.listen(&["x://1"]).await;
-        server.add_resource(resource("x://1", "one", |_cx| async { Ok("1") })).unwrap();
+        server.add_resource(resource("x://1", "one", || async { "1" })).unwrap();
         server
-            .add_template(template("y://{n}", "many", |_cx, vars| async move {
-                Ok(vars.get("n").unwrap_or("?").to_owned())
+            .add_template(template("y://{n}", "many", |vars: Vars| async move {
+                vars.get("n").unwrap_or("?").to_owned()
             }))
             .unwrap();
         assert_eq!(client.hear().await["method"], "notifications/resources/list_changed");
@@ -180,7 +181,7 @@ fn what_contradicts_itself_is_refused_and_what_could_be_better_is_said() {
             named("needy")
                 .traits(ToolTraits::new().depends_on("gone").depends_on("bare").depends_on("needy")),
         )
-        .prompt(prompt("p", |_cx, _arguments| async { Ok(String::new()) }).argument_values("x", ["a"]));
+        .prompt(prompt("p", || async { String::new() }).argument_values("x", ["a"]));
     server.check().unwrap();
     assert_eq!(
         server.lint(),

@@ -13,7 +13,7 @@ fn server() -> Server {
         let country = partial.context.get("country").cloned().unwrap_or_default();
         (0..250).map(|n| format!("{}{country}{n}", partial.value)).collect::<Vec<_>>()
     };
-    let travel = prompt("travel", |_cx, _arguments| async { Ok("Go.".to_owned()) })
+    let travel = prompt("travel", || async { "Go.".to_owned() })
         .argument("mood", "How it should be.")
         .optional("town", "Where.")
         .optional("plain", "Nobody completes it.")
@@ -26,7 +26,7 @@ fn server() -> Server {
             assert!(partial.value == "never", "boom");
             Vec::<String>::new()
         });
-    let notes = template("note://{title}", "note", |_cx, _vars| async { Ok("text") })
+    let notes = template("note://{title}", "note", || async { "text" })
         .complete("title", |_| async { Values::new(["a", "b"]).total(17) });
     let schema = json!({"type": "object", "$defs": {"Size": {"enum": ["small", "large", null]}}, "properties": {
         "size": {"$ref": "#/$defs/Size"},

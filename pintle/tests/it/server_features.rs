@@ -39,18 +39,12 @@ async fn titles_icons_and_annotations_are_for_those_who_know_them() {
     shown.priority = Some(0.5);
     let server = Server::new("s", "0")
         .tool(tool("t", || async { "" }).title("Tool").icon(icon()).read_only())
-        .prompt(prompt("p", |_, _| async { Ok(String::new()) }).title("Prompt").icon(icon()))
+        .prompt(prompt("p", || async { String::new() }).title("Prompt").icon(icon()))
         .resource(
-            resource("r://1", "r", |_| async { Ok("") })
-                .title("Resource")
-                .icon(icon())
-                .annotations(shown.clone()),
+            resource("r://1", "r", || async { "" }).title("Resource").icon(icon()).annotations(shown.clone()),
         )
         .template(
-            template("t://{x}", "t", |_, _| async { Ok("") })
-                .title("Template")
-                .icon(icon())
-                .annotations(shown),
+            template("t://{x}", "t", || async { "" }).title("Template").icon(icon()).annotations(shown),
         );
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         for (method, list, title) in [
@@ -114,25 +108,25 @@ async fn a_server_says_who_it_is_and_how_to_use_it() {
 #[tokio::test]
 async fn every_list_and_every_resource_says_how_long_it_may_be_kept() {
     let kept = |seconds: u64| CacheHint::new(seconds * 1000, CacheScope::Public);
-    let own = |_| async {
+    let own = || async {
         let mut result = ReadResourceResult::new(vec![ResourceContents::text("r://own", "own")]);
         result.ttl_ms = Some(7000);
-        Ok(result)
+        result
     };
     let server = Server::new("s", "0")
         .cache_lists(kept(1))
         .cache_list(ListKind::Tools, kept(2))
         .cache_list(ListKind::Templates, kept(3))
         .tool(tool("t", || async { "" }))
-        .prompt(prompt("p", |_, _| async { Ok(String::new()) }))
-        .resource(resource("r://kept", "kept", |_| async { Ok("kept") }).cache(kept(4)))
-        .resource(resource("r://not", "not", |_| async { Ok("not kept") }))
+        .prompt(prompt("p", || async { String::new() }))
+        .resource(resource("r://kept", "kept", || async { "kept" }).cache(kept(4)))
+        .resource(resource("r://not", "not", || async { "not kept" }))
         .resource(
-            resource("r://gone", "gone", |_| async { Err::<String, _>(RequestError::not_found()) })
+            resource("r://gone", "gone", || async { Err::<String, _>(RequestError::not_found()) })
                 .cache(kept(4)),
         )
         .resource(resource("r://own", "own", own))
-        .template(template("t://{x}", "t", |_, _| async { Ok("") }).cache(kept(5)));
+        .template(template("t://{x}", "t", || async { "" }).cache(kept(5)));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         for (method, params, ttl, scope) in [
             ("tools/list", json!({}), 2000, "public"),
@@ -157,8 +151,8 @@ async fn every_list_and_every_resource_says_how_long_it_may_be_kept() {
 
 #[tokio::test]
 async fn arguments_of_a_prompt_are_checked() {
-    let greet = |_: Cx, arguments: pintle::server::PromptArguments| async move {
-        Ok(format!("{} {}", arguments["who"], arguments.get("how").map_or("-", String::as_str)))
+    let greet = |arguments: pintle::server::PromptArguments| async move {
+        format!("{} {}", arguments["who"], arguments.get("how").map_or("-", String::as_str))
     };
     let server =
         Server::new("s", "0").prompt(prompt("greet", greet).argument("who", "Whom.").optional("how", "How."));
@@ -185,13 +179,13 @@ async fn variables_of_a_template_have_types_and_lead_nowhere_else() {
         file: String,
         from: Option<u32>,
     }
-    let lines = |_: Cx, vars: pintle::uri::Vars| async move {
+    let lines = |vars: pintle::uri::Vars| async move {
         let Lines { file, from } = vars.decode()?;
-        Ok(format!("{file} {}", from.unwrap_or(1)))
+        Ok::<_, RequestError>(format!("{file} {}", from.unwrap_or(1)))
     };
     let server = Server::new("s", "0")
         .template(template("src://{+file}{?from}", "lines", lines).mime_type("text/x-rust"))
-        .resource(resource("bin://1", "bytes", |_| async { Ok(vec![0_u8, 255]) }).mime_type("image/png"));
+        .resource(resource("bin://1", "bytes", || async { vec![0_u8, 255] }).mime_type("image/png"));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         let mut read = async |uri: &str| client.call("resources/read", json!({"uri": uri})).await;
         assert_eq!(read("src://a/b.rs?from=7").await["result"]["contents"][0]["text"], "a/b.rs 7");
@@ -428,8 +422,8 @@ async fn who_is_calling_is_known_in_every_revision() {
 #[tokio::test]
 async fn who_wants_to_hear_no_more_hears_no_more() {
     let server = Server::new("s", "0")
-        .resource(resource("r://1", "one", |_| async { Ok("1") }))
-        .resource(resource("r://2", "two", |_| async { Ok("2") }));
+        .resource(resource("r://1", "one", || async { "1" }))
+        .resource(resource("r://2", "two", || async { "2" }));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.listen(&["r://2"]).await;
         let listen = if client.revision == R5 {

@@ -20,14 +20,10 @@ fn server(sees_secrets: impl Fn(&Scope<'_>) -> bool + Send + Sync + 'static) -> 
                 tool(name, || async { "called" })
                     .input_schema(json!({"type": "object", "properties": {"x": {"enum": ["a"]}}})),
             )
-            .prompt(
-                prompt(name, |_cx, _arguments| async { Ok("got".to_owned()) })
-                    .optional("x", "")
-                    .argument_values("x", ["a"]),
-            )
-            .resource(resource(format!("{name}://r"), name, |_cx| async { Ok("read") }))
+            .prompt(prompt(name, || async { "got".to_owned() }).optional("x", "").argument_values("x", ["a"]))
+            .resource(resource(format!("{name}://r"), name, || async { "read" }))
             .template(
-                template(format!("{name}://t/{{x}}"), name, |_cx, _vars| async { Ok("read") })
+                template(format!("{name}://t/{{x}}"), name, || async { "read" })
                     .complete("x", |_| async { vec!["a"] }),
             );
     }

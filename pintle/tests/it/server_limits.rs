@@ -57,8 +57,8 @@ async fn a_result_that_is_too_large_is_said_to_be() {
         .max_content_bytes(1000)
         .tool(tool("large", || async { "x".repeat(1000) }))
         .tool(tool("fits", || async { "x".repeat(900) }))
-        .prompt(prompt("large", |_cx, _arguments| async { Ok("x".repeat(1000)) }))
-        .resource(resource("x://large", "large", |_cx| async { Ok("x".repeat(1000)) }));
+        .prompt(prompt("large", || async { "x".repeat(1000) }))
+        .resource(resource("x://large", "large", || async { "x".repeat(1000) }));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         let answer = client.call("tools/call", json!({"name": "large"})).await;
         assert_eq!(answer["result"]["isError"], true);

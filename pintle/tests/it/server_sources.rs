@@ -77,8 +77,8 @@ async fn read(client: &mut Client, uri: &str) -> Value {
 async fn a_source_is_listed_in_pages_and_read() {
     let server = Server::new("s", "0")
         .page_size(3)
-        .resource(resource("note://motd", "motd", |_cx| async { Ok("Be kind.") }))
-        .template(template("square://{+any}", "any", |_cx, _vars| async { Ok("template") }))
+        .resource(resource("note://motd", "motd", || async { "Be kind." }))
+        .template(template("square://{+any}", "any", || async { "template" }))
         .source(Squares)
         .filter(|_, entry| !matches!(entry, Entry::Resource(resource) if resource.name == "3"));
     each(&server, &ALL, json!({}), async |client: &mut Client| {

@@ -15,7 +15,7 @@ fn server() -> Server {
     Server::new("s", "0")
         .tool(tool("one", || async { "one" }))
         .tool(tool("fat", || async { "f".repeat(4 << 20) }))
-        .resource(resource("r://1", "r", |_| async { Ok("r") }))
+        .resource(resource("r://1", "r", || async { "r" }))
 }
 
 fn listen(id: u64, filter: Value) -> Value {

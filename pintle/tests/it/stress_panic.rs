@@ -89,14 +89,14 @@ fn server() -> Server {
         .tool(tool("later", later))
         .tool(tool("bomb", bomb))
         .tool(tool("result", done_bomb))
-        .prompt(prompt("p", |_, _| async { Ok("p".to_owned()) }).argument("a", "").complete(
+        .prompt(prompt("p", || async { "p".to_owned() }).argument("a", "").complete(
             "a",
             |partial| async move {
                 assert!(partial.value != "boom", "the completer fails");
                 vec!["a".to_owned()]
             },
         ))
-        .resource(resource("r://1", "r", |_| async { Ok("r") }))
+        .resource(resource("r://1", "r", || async { "r" }))
         .filter(|_, entry| {
             if let Entry::Resource(_) = entry {
                 assert!(!panics(), "the filter fails");

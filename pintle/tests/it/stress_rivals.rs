@@ -27,7 +27,7 @@ fn server() -> Server {
         .logging()
         .tool(tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() }))
         .tool(tool("talk", talk))
-        .resource(resource("r://1", "r", |_| async { Ok("r") }))
+        .resource(resource("r://1", "r", || async { "r" }))
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,28 +2,33 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Signature, ext::IdentExt, spanned::Spanned};
 
-use crate::{docs, options::Options, params::Params};
+use crate::{docs, kind::Kind, options::Options, params::Params};
 
-/// `#[tool]` on a function: the function, and beside it a type of the same name that knows its route.
+/// `#[tool]` and its kin on a function: the function, and beside it a type of the same name that knows its route.
 ///
 /// A mistake takes the place of the route, so that the compiler speaks of nothing else.
-pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> TokenStream {
+    let (word, attribute) = (kind.word(), kind.attribute());
     let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
-        let said = "`#[tool]` goes on a function: `async fn name(..) -> ..`";
+        let said = format!("`{attribute}` goes on a function: `async fn name(..) -> ..`");
         let error = Error::new_spanned(item, said).into_compile_error();
         return quote!(#item #error);
     };
     if let Some(receiver) = function.sig.receiver().cloned() {
-        let said = "a method becomes a tool by its `impl` block: put `#[pintle::handlers]` on that, and `#[tool]` on the method";
+        let said = format!(
+            "a method becomes a {word} by its `impl` block: put `#[pintle::handlers]` on that, and `{attribute}` on the method"
+        );
         let error = Error::new_spanned(receiver, said).into_compile_error();
         // Only without the attributes of parameters is it a method.
-        let _ = Params::take(&mut function.sig);
+        let _ = Params::take(kind, &mut function.sig);
         return quote!(#function #error);
     }
     let name = function.sig.ident.clone();
-    let params = Params::take(&mut function.sig);
-    let route = Options::parse(options)
-        .and_then(|options| route(&function.sig, &function.attrs, &options, &params?, &quote!(#name)))
+    let params = Params::take(kind, &mut function.sig);
+    let options = Options::parse(kind, options);
+    let ty = route_type(kind, &options);
+    let route = options
+        .and_then(|options| route(kind, &function.sig, &function.attrs, &options, params?, &quote!(#name)))
         .unwrap_or_else(Error::into_compile_error);
     let (visibility, cfgs) = (&function.vis, cfgs(&function.attrs));
     quote! {
@@ -40,8 +45,21 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         #(#cfgs)*
         #[doc(hidden)]
         impl ::pintle::server::Declared for #name {
-            fn route() -> ::pintle::server::ToolRoute { #route }
+            type Route = ::pintle::server::#ty;
+
+            fn route() -> Self::Route { #route }
         }
+    }
+}
+
+/// The type of what [`route`] prints.
+fn route_type(kind: Kind, options: &Result<Options>) -> TokenStream {
+    let uri = options.as_ref().ok().and_then(|options| options.uri.as_ref());
+    match kind {
+        Kind::Tool => quote!(ToolRoute),
+        Kind::Prompt => quote!(PromptRoute),
+        Kind::Resource if uri.is_some_and(|uri| uri.is_template()) => quote!(TemplateRoute),
+        Kind::Resource => quote!(ResourceRoute),
     }
 }
 
@@ -49,17 +67,28 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
 ///
 /// `function` is how to call it, of a method with its receiver.
 pub(crate) fn route(
+    kind: Kind,
     signature: &Signature,
     attrs: &[Attribute],
     options: &Options,
-    params: &Params,
+    mut params: Params,
     function: &TokenStream,
 ) -> Result<TokenStream> {
-    concrete(signature)?;
+    concrete(kind, signature)?;
     params.agree()?;
+    if let Some(uri) = &options.uri {
+        params.bind(uri)?;
+    }
     let ident = &signature.ident;
     let own_name = ident.unraw().to_string();
     let name = options.name.as_ref().map_or_else(|| quote!(#own_name), ToTokens::to_token_stream);
+    let (maker, uri) = match &options.uri {
+        Some(uri) if uri.is_template() => (quote!(template), Some(&uri.text)),
+        Some(uri) => (quote!(resource), Some(&uri.text)),
+        None if kind == Kind::Prompt => (quote!(prompt), None),
+        None => (quote!(tool), None),
+    };
+    let uri = uri.into_iter();
     let description = match (&options.description, docs::text(attrs)) {
         (Some(text), _) => quote!(.description(#text)),
         (None, Some(text)) => quote!(.description(#text)),
@@ -76,16 +105,17 @@ pub(crate) fn route(
         None => call,
     };
     let result = result(signature);
-    let calls = &options.calls;
+    let (_, gives) = kind.checks();
+    let (calls, completers) = (&options.calls, params.completers());
     Ok(quote! {
         #declaration
-        ::pintle::server::tool(#name, move |#closure| {
+        ::pintle::server::#maker(#(#uri,)* #name, move |#closure| {
             #this
             async move {
                 let #result = #called;
-                ::pintle::__private::gives(#result)
+                ::pintle::__private::#gives(#result)
             }
-        }) #description #calls
+        }) #description #calls #completers
     })
 }
 
@@ -99,10 +129,11 @@ fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
 }
 
-fn concrete(signature: &Signature) -> Result<()> {
+fn concrete(kind: Kind, signature: &Signature) -> Result<()> {
     match signature.generics.params.first() {
         Some(param) => {
-            Err(Error::new_spanned(param, "a tool has one schema: name the type instead of a parameter"))
+            let said = format!("a {} has one schema: name the type instead of a parameter", kind.word());
+            Err(Error::new_spanned(param, said))
         }
         None => Ok(()),
     }
