@@ -10,7 +10,7 @@ use pintle::{
     client::{Answer, Change, Event},
     proto::Revision,
     server::{Arguments, Cx, Elicited, ToolError, tool},
-    testing::both_eras,
+    testing::TestClient,
     types::schema::Tool,
 };
 use serde::Deserialize;
@@ -94,7 +94,8 @@ async fn two_questions_and_an_act_between_them_in_every_revision() {
 async fn lists_progress_and_panics_in_every_revision() {
     let seen_in = Mutex::new(Vec::new());
     let server = server(Arc::default());
-    both_eras(&server, async |connection: Connection| {
+    TestClient::new()
+        .every_revision(&server, async |connection| {
         seen_in.lock().unwrap().push(connection.revision());
         let tools = connection.tools().await.unwrap();
         assert_eq!(tools.len(), 3);
@@ -118,8 +119,7 @@ async fn lists_progress_and_panics_in_every_revision() {
             matches!(connection.call_tool("nope", ()).await, Err(Error::Rpc(error)) if error.code.0 == -32602)
         );
     })
-    .await
-    .unwrap();
+    .await;
     let seen_in = seen_in.into_inner().unwrap();
     assert!(seen_in.len() == 5 && Revision::all().all(|revision| seen_in.contains(&revision)));
 }
@@ -127,14 +127,14 @@ async fn lists_progress_and_panics_in_every_revision() {
 #[tokio::test(start_paused = true)]
 async fn changes_are_heard_of_in_every_revision() {
     let server = server(Arc::default());
-    both_eras(&server, async |connection: Connection| {
-        let mut changes = connection.changes().await.unwrap();
-        let before = connection.tools().await.unwrap().len();
-        let name = format!("new-{}", connection.revision().as_str());
-        server.add_tool(tool(name, || async { "new" })).unwrap();
-        assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
-        assert_eq!(connection.tools().await.unwrap().len(), before + 1);
-    })
-    .await
-    .unwrap();
+    TestClient::new()
+        .every_revision(&server, async |connection| {
+            let mut changes = connection.changes().await.unwrap();
+            let before = connection.tools().await.unwrap().len();
+            let name = format!("new-{}", connection.revision().as_str());
+            server.add_tool(tool(name, || async { "new" })).unwrap();
+            assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+            assert_eq!(connection.tools().await.unwrap().len(), before + 1);
+        })
+        .await;
 }

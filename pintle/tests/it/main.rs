@@ -95,6 +95,8 @@ mod stress_pipe;
 mod stress_rivals;
 #[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
 mod stress_stdio;
+#[cfg(all(feature = "client", feature = "server"))]
+mod testing_kit;
 #[cfg(all(unix, feature = "child"))]
 mod transport_child;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]

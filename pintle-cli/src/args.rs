@@ -1,0 +1,101 @@
+//! What was typed.
+
+/// What to do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Command {
+    Tour,
+    Demo,
+    Help,
+    Version,
+}
+
+const COMMANDS: [(&str, Command); 4] = [
+    ("tour", Command::Tour),
+    ("demo", Command::Demo),
+    ("help", Command::Help),
+    ("version", Command::Version),
+];
+
+pub(crate) const HELP: &str = "\
+pintle: the Model Context Protocol at the command line
+
+  pintle            a tour: a server and a client talk, and you see every word
+  pintle demo       serves the tour's server on standard input and output, for any client
+  pintle help       this
+  pintle version    which version this is
+
+From the repository, `cargo run -- demo` is `pintle demo`.
+";
+
+/// Reads the words after the program's name. An error is one line that says what to do.
+pub(crate) fn parse(typed: impl IntoIterator<Item = String>) -> Result<Command, String> {
+    let mut typed = typed.into_iter();
+    let Some(word) = typed.next() else { return Ok(Command::Tour) };
+    let name = match word.as_str() {
+        "-h" | "--help" => "help",
+        "-V" | "--version" => "version",
+        word => word,
+    };
+    let Some((name, command)) = COMMANDS.iter().find(|(known, _)| *known == name) else {
+        let shown: String = word.chars().take(40).collect();
+        return Err(match near(&word) {
+            Some(near) => format!("no such command: `{shown}`; did you mean `pintle {near}`?"),
+            None => format!("no such command: `{shown}`; `pintle help` lists them"),
+        });
+    };
+    match typed.next() {
+        // Whoever asks for help gets it, whatever else is there.
+        Some(_) if *command != Command::Help => {
+            Err(format!("`{name}` stands alone; leave out what follows it"))
+        }
+        _ => Ok(*command),
+    }
+}
+
+/// The command that was meant, if it is clear: at most every third letter is wrong.
+fn near(word: &str) -> Option<&'static str> {
+    let word: Vec<char> = word.trim_start_matches('-').to_lowercase().chars().take(20).collect();
+    let apart = |name: &str| {
+        let mut row: Vec<usize> = (0..=word.len()).collect();
+        for (line, letter) in name.chars().enumerate() {
+            let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+            for (column, typed) in word.iter().enumerate() {
+                let replaced = diagonal + usize::from(*typed != letter);
+                diagonal = row[column + 1];
+                row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+            }
+        }
+        row[word.len()]
+    };
+    let (apart, name) = COMMANDS.iter().map(|(name, _)| (apart(name), *name)).min()?;
+    (apart <= name.len().div_ceil(3)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_word_is_a_command_and_none_is_the_tour() {
+        assert_eq!(typed(""), Ok(Command::Tour));
+        assert_eq!(typed("demo"), Ok(Command::Demo));
+        assert_eq!(typed("--help"), Ok(Command::Help));
+        assert_eq!(typed("help me please"), Ok(Command::Help));
+        assert_eq!(typed("-V"), Ok(Command::Version));
+    }
+
+    #[test]
+    fn a_wrong_word_gets_one_line_that_says_what_to_do() {
+        assert_eq!(typed("dmeo"), Err("no such command: `dmeo`; did you mean `pintle demo`?".into()));
+        assert_eq!(typed("--demo"), Err("no such command: `--demo`; did you mean `pintle demo`?".into()));
+        assert_eq!(
+            typed("frobnicate"),
+            Err("no such command: `frobnicate`; `pintle help` lists them".into())
+        );
+        assert_eq!(typed("demo 7"), Err("`demo` stands alone; leave out what follows it".into()));
+    }
+}

@@ -1,0 +1,50 @@
+//! Tools that ask: the user, by a form and by a page; the model; and the client, for its roots.
+
+use pintle::{
+    Server,
+    server::{Cx, State, ToolError, tool},
+    types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Harbour;
+
+#[derive(Deserialize, JsonSchema)]
+struct Stay {
+    /// The name of the boat.
+    boat: String,
+    /// How many nights.
+    #[schemars(range(min = 1, max = 14))]
+    nights: u8,
+}
+
+pub(super) fn add(server: Server) -> Server {
+    server
+        .tool(tool("berth", berth).description("Reserves a berth.").asks::<Stay>())
+        .tool(tool("customs", customs).description("Clears customs."))
+}
+
+async fn berth(cx: Cx, State(harbour): State<Harbour>) -> Result<String, ToolError> {
+    harbour.begin_asking();
+    // Without a session the handler runs again after each question. What is wrapped in `once` does not.
+    let number = cx.once("reserve", async { harbour.reserve() }).await?;
+    let Some(stay) = cx.elicit::<Stay>("stay", "Who comes, and for how long?").await?.accepted() else {
+        return Ok("The berth stays free.".to_owned());
+    };
+    Ok(format!("Berth {number} for the {}, {} nights.", stay.boat, stay.nights))
+}
+
+async fn customs(cx: Cx) -> Result<String, ToolError> {
+    let asked =
+        SamplingMessage::new(Role::User, ContentBlock::text("Describe a hold of salted cod in five words."));
+    let (agreed, written, places) = tokio::join!(
+        cx.elicit_url("duty", "Please pay the duty.", "https://example.com/duty/7"),
+        cx.sample("goods", CreateMessageParams::new(vec![asked], 40)),
+        cx.roots(),
+    );
+    let goods: String = written?.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
+    let papers: Vec<_> = places?.into_iter().map(|root| root.uri).collect();
+    let duty = if agreed? { "the page is open" } else { "not paid" };
+    Ok(format!("Goods: {goods} Papers: {}. Duty: {duty}.", papers.join(", ")))
+}

@@ -1,0 +1,99 @@
+//! The demo server: a small harbour that has one of everything.
+
+mod asking;
+mod changing;
+mod media;
+mod prompts;
+mod resources;
+mod sailing;
+mod tides;
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use pintle::Server;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the harbour remembers. A clone is the same harbour.
+#[derive(Clone, Debug, Default)]
+pub struct Harbour(Arc<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    notice: Mutex<Option<String>>,
+    berths: AtomicUsize,
+    asked: AtomicUsize,
+    weighed: AtomicUsize,
+}
+
+/// Where one can sail to.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Port {
+    Bergen,
+    Esbjerg,
+    Lerwick,
+}
+
+/// The ports, as they are typed.
+pub(crate) const PORTS: [&str; 3] = ["bergen", "esbjerg", "lerwick"];
+
+/// The server, with everything that it offers.
+pub fn server(harbour: &Harbour) -> Server {
+    let server = Server::new("harbour", env!("CARGO_PKG_VERSION"))
+        .title("A small harbour")
+        .instructions("Ask for the tide before you sail.")
+        .with_state(harbour.clone())
+        // Of everything there is enough for a second page.
+        .page_size(5)
+        .logging();
+    let server = tides::add(server);
+    let server = media::add(server);
+    let server = sailing::add(server);
+    let server = asking::add(server);
+    let server = resources::add(server, harbour);
+    let server = prompts::add(server);
+    changing::add(server)
+}
+
+impl Harbour {
+    pub(crate) fn notice(&self) -> String {
+        let notice = self.0.notice.lock().unwrap_or_else(PoisonError::into_inner);
+        notice.clone().unwrap_or_else(|| "All berths are open.".to_owned())
+    }
+
+    pub(crate) fn post(&self, text: String) {
+        *self.0.notice.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    /// Reserves the next berth.
+    pub(crate) fn reserve(&self) -> usize {
+        self.0.berths.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How many berths were reserved.
+    pub(crate) fn reserved(&self) -> usize {
+        self.0.berths.load(Ordering::Relaxed)
+    }
+
+    /// Counts how often the handler that asks has begun.
+    pub(crate) fn begin_asking(&self) {
+        self.0.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn begun_asking(&self) -> usize {
+        self.0.asked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn weigh(&self) {
+        self.0.weighed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many anchors were weighed.
+    pub(crate) fn weighed(&self) -> usize {
+        self.0.weighed.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,7 @@
+//! The `pintle` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pintle_cli::run(std::env::args().skip(1))
+}

@@ -1,0 +1,51 @@
+use std::{fmt, io::IsTerminal};
+
+/// Whether and how to colour what is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint {
+    on: bool,
+}
+
+/// What a text is, and so how it looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tone {
+    Title,
+    Out,
+    In,
+    Method,
+    Faint,
+}
+
+impl Paint {
+    /// No colours.
+    pub const PLAIN: Self = Self { on: false };
+
+    /// Colours if this is a terminal and nobody objects (<https://no-color.org>).
+    pub fn of(output: &impl IsTerminal) -> Self {
+        let objected = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { on: output.is_terminal() && !objected }
+    }
+
+    pub(crate) fn paint(self, tone: Tone, text: impl fmt::Display) -> String {
+        let code = match tone {
+            _ if !self.on => return text.to_string(),
+            Tone::Title => "1;36",
+            Tone::Out => "32",
+            Tone::In => "35",
+            Tone::Method => "1",
+            Tone::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_an_addition_to_the_same_text() {
+        assert_eq!(Paint::PLAIN.paint(Tone::Out, "→"), "→");
+        assert_eq!(Paint { on: true }.paint(Tone::Out, "→"), "\u{1b}[32m→\u{1b}[0m");
+    }
+}

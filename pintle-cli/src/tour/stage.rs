@@ -1,0 +1,189 @@
+use std::{
+    collections::HashSet,
+    fmt,
+    io::{self, Write},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pintle::{
+    Client, Connection, Server,
+    client::Mode,
+    transport::{Direction, Record},
+    types::{Message, RawObject},
+};
+
+use crate::{
+    demo::{self, Harbour},
+    json::Json,
+    paint::{Paint, Tone},
+};
+
+/// How wide a line may get.
+const WIDTH: usize = 100;
+
+/// Where the tour is told: the server, what was said to it, and the paper that all of it is printed on.
+pub(super) struct Stage<'a> {
+    pub(super) server: Server,
+    pub(super) harbour: Harbour,
+    out: &'a mut dyn Write,
+    paint: Paint,
+    tape: Tape,
+    chapters: usize,
+    /// Metadata that was shown.
+    seen: HashSet<String>,
+}
+
+/// What was said and not shown yet.
+type Tape = Arc<Mutex<Vec<(Direction, Vec<u8>)>>>;
+
+/// With a session or without one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Era {
+    Stateless,
+    Session,
+}
+
+impl Era {
+    pub(super) const BOTH: [Self; 2] = [Self::Stateless, Self::Session];
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(out: &'a mut dyn Write, paint: Paint) -> Self {
+        let harbour = Harbour::default();
+        let server = demo::server(&harbour);
+        Self { server, harbour, out, paint, tape: Tape::default(), chapters: 0, seen: HashSet::new() }
+    }
+
+    /// Connects a client in an era; what is said from now on is on the tape.
+    pub(super) async fn connect(&self, client: Client, era: Era) -> pintle::Result<Connection> {
+        let tape = self.tape.clone();
+        let transport = Record::new(self.server.in_process()?, move |said| {
+            let message = said.message.unwrap_or_default().to_vec();
+            tape.lock().unwrap_or_else(PoisonError::into_inner).push((said.direction, message));
+        });
+        let mode = match era {
+            Era::Stateless => Mode::Modern,
+            Era::Session => Mode::Legacy,
+        };
+        client.mode(mode).connect(transport).await
+    }
+
+    /// The same, and shows nothing of it.
+    pub(super) async fn connect_quietly(&self, client: Client, era: Era) -> pintle::Result<Connection> {
+        let connection = self.connect(client, era).await?;
+        // What follows the handshake has been said when something else is answered.
+        connection.ping().await?;
+        self.skip();
+        Ok(connection)
+    }
+
+    /// Forgets what was said since.
+    pub(super) fn skip(&self) {
+        self.take();
+    }
+
+    fn take(&self) -> Vec<(Direction, Vec<u8>)> {
+        std::mem::take(&mut *self.tape.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Shows what was said since.
+    pub(super) fn show(&mut self) -> io::Result<()> {
+        for (direction, message) in self.take() {
+            self.message(direction, &message)?;
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, direction: Direction, message: &[u8]) -> io::Result<()> {
+        let (arrow, tone) = match direction {
+            Direction::Out => ('→', Tone::Out),
+            Direction::In => ('←', Tone::In),
+        };
+        let (what, id, body) = match Message::parse(message) {
+            Ok(Message::Request(request)) => (request.method.into_owned(), Some(request.id), request.params),
+            Ok(Message::Notification(told)) => (told.method.into_owned(), None, told.params),
+            Ok(Message::Response(answer)) => match answer.result {
+                Ok(result) => ("result".to_owned(), answer.id, Some(result)),
+                Err(error) => ("error".to_owned(), answer.id, RawObject::from_serialize(&error).ok()),
+            },
+            Err(_) => (String::from_utf8_lossy(message).into_owned(), None, None),
+        };
+        let id = id.map_or(String::new(), |id| format!(" #{id}"));
+        let begun = 4 + what.chars().count() + id.chars().count() + 1;
+        let body = body.map_or(String::new(), |body| {
+            let mut body = Json::read(body.as_str());
+            if let Some(meta) = body.member_mut("_meta") {
+                meta.fold_seen(&mut self.seen);
+            }
+            format!(" {}", body.print(begun, 4, WIDTH))
+        });
+        let paint = self.paint;
+        let (arrow, what) = (paint.paint(tone, arrow), paint.paint(Tone::Method, what));
+        writeln!(self.out, "  {arrow} {what}{}{body}", paint.paint(Tone::Faint, id))
+    }
+
+    pub(super) fn headline(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{}\n", self.paint.paint(Tone::Title, text))
+    }
+
+    /// Begins a chapter.
+    pub(super) fn chapter(&mut self, title: &str) -> io::Result<()> {
+        self.chapters += 1;
+        let title = format!("{}. {title}", self.chapters);
+        writeln!(self.out, "\n{}\n", self.paint.paint(Tone::Title, title))
+    }
+
+    /// Says in which era the following was said.
+    pub(super) fn era(&mut self, connection: &Connection, era: Era) -> io::Result<()> {
+        let how = match era {
+            Era::Stateless => "without a session",
+            Era::Session => "with a session",
+        };
+        let line = format!("{how}, {}:", connection.revision().as_str());
+        writeln!(self.out, "\n  {}", self.paint.paint(Tone::Faint, line))
+    }
+
+    /// Explains something.
+    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            if line.chars().count() + word.chars().count() >= WIDTH {
+                writeln!(self.out, "{line}")?;
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        writeln!(self.out, "{line}")
+    }
+
+    /// Draws a conclusion from what was shown.
+    pub(super) fn note(&mut self, text: impl fmt::Display) -> io::Result<()> {
+        writeln!(self.out, "    {}", self.paint.paint(Tone::Faint, text))
+    }
+
+    /// Two columns.
+    pub(super) fn lines(&mut self, rows: &[(&str, &str)]) -> io::Result<()> {
+        for (left, right) in rows {
+            writeln!(self.out, "  {}  {right}", self.paint.paint(Tone::Method, format_args!("{left:<20}")))?;
+        }
+        Ok(())
+    }
+
+    /// Shows a value that somebody said somewhere.
+    pub(super) fn json(&mut self, what: &str, value: &serde_json::Value) -> io::Result<()> {
+        let printed = Json::read(&value.to_string()).print(4 + what.chars().count() + 2, 4, WIDTH);
+        writeln!(self.out, "    {} {printed}", self.paint.paint(Tone::Faint, format_args!("{what}:")))
+    }
+
+    pub(super) fn gap(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+}
+
+/// A client that can do nothing for the server, and says little of itself.
+pub(super) fn client() -> Client {
+    Client::new("tour", "1")
+}

@@ -1,0 +1,54 @@
+use pintle::{proto::Revision, types::schema::ContentBlock};
+use serde_json::{Value, json};
+
+use super::stage::{Era, Stage, client};
+
+pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
+    stage.chapter("A tool")?;
+    stage.say(
+        "A tool is a function; its arguments and its result are types, and their schemas follow from those.",
+    )?;
+    stage.gap()?;
+    let connection = stage.connect_quietly(client(), Era::Stateless).await?;
+    let tide = connection.tools_page(None).await?;
+    stage.skip();
+    if let Some(tide) = tide.tools.iter().find(|tool| tool.name == "tide") {
+        let schema = Value::Object(tide.input_schema.clone());
+        stage.json("the input schema of `tide`", &schema)?;
+    }
+    connection.call_tool("tide", json!({"port": "bergen", "hour": 4})).await?;
+    stage.show()?;
+
+    stage.gap()?;
+    stage.say(
+        "Arguments are checked before the function runs. What the model gets back, it can mend by itself:",
+    )?;
+    stage.gap()?;
+    connection.call_tool("tide", json!({"port": "begren", "hour": 40})).await?;
+    stage.show()?;
+
+    stage.chapter("Pictures and sounds")?;
+    stage.say("Results are blocks: text, pictures, sounds, links. Who does not know a kind of block gets what it does know:")?;
+    stage.gap()?;
+    connection.call_tool("signal", ()).await?;
+    stage.show()?;
+    stage.gap()?;
+    connection.close().await;
+    for revision in Revision::all() {
+        let connection = client().revisions([revision]).connect(stage.server.in_process()?).await?;
+        let blocks = connection.call_tool("signal", ()).await?.content;
+        let kinds: Vec<_> = blocks.iter().map(kind).collect();
+        stage.note(format_args!("{}: {}", revision.as_str(), kinds.join(", ")))?;
+        connection.close().await;
+    }
+    Ok(())
+}
+
+fn kind(block: &ContentBlock) -> &'static str {
+    match block {
+        ContentBlock::Text(_) => "text",
+        ContentBlock::Image(_) => "a picture",
+        ContentBlock::Audio(_) => "a sound",
+        _ => "something else",
+    }
+}

@@ -1,0 +1,175 @@
+use std::{
+    mem::take,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+    thread::panicking,
+    time::Duration,
+};
+
+use pintle_types::schema::LoggingMessageParams;
+use serde::Serialize;
+use tokio::{sync::Notify, task::JoinHandle};
+
+use super::{Called, Catalogue, script::Run};
+use crate::{
+    Connection,
+    client::{Change, Changes, Event},
+};
+
+/// How long to wait for a change that has to come. Where time is paused this takes none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection of a [`TestClient`](super::TestClient): whatever a [`Connection`] can, and an ear for all that is said.
+///
+/// ```
+/// use pintle::{Server, client::Change, server::tool, testing::TestClient};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let server = Server::new("demo", "1.0.0").tool(tool("one", || async { 1 }));
+/// let client = TestClient::new().connect(&server).await;
+///
+/// assert_eq!(client.tool("one", ()).await.text(), "1");
+/// server.add_tool(tool("two", || async { 2 })).unwrap();
+/// assert_eq!(client.next_change().await, Change::Tools);
+/// // What a connection can, it can too.
+/// assert_eq!(client.tools().await.unwrap().len(), 2);
+/// assert!(client.call_tool("three", ()).await.is_err());
+///
+/// client.finish().await;
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TestConnection {
+    connection: Connection,
+    run: Arc<Run>,
+    heard: Arc<Notify>,
+    /// Takes in changes. `None` if the server tells of none.
+    listening: Option<JoinHandle<()>>,
+}
+
+impl TestConnection {
+    pub(super) async fn new(connection: Connection, run: Arc<Run>) -> Self {
+        let heard = Arc::new(Notify::new());
+        let changes = connection.changes().await.ok();
+        let listening = changes.map(|changes| tokio::spawn(listen(changes, run.clone(), heard.clone())));
+        Self { connection, run, heard, listening }
+    }
+
+    /// Calls a tool, and keeps what is said meanwhile. Other requests are [`Connection`]'s.
+    ///
+    /// # Panics
+    ///
+    /// The server refuses the call, or asks what nobody expected. To test that it refuses, say
+    /// [`call_tool`](Connection::call_tool).
+    pub async fn tool(&self, name: &str, arguments: impl Serialize) -> Called {
+        {
+            let mut inside = self.run.lock();
+            (inside.logs, inside.questions) = Default::default();
+        }
+        let progress = Arc::new(Mutex::new(Vec::new()));
+        let steps = progress.clone();
+        let call = self.connection.call(name).args(arguments).on_progress(move |step| {
+            steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        });
+        let result = call.send().await;
+        self.check();
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => panic!("`{name}` was not answered in {}: {error}", self.revision().as_str()),
+        };
+        let progress = take(&mut *progress.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut inside = self.run.lock();
+        Called { result, progress, logs: take(&mut inside.logs), questions: take(&mut inside.questions) }
+    }
+
+    /// Log messages since the last time that somebody looked: here, or in what [`tool`](Self::tool) returned.
+    pub fn logs(&self) -> Vec<LoggingMessageParams> {
+        take(&mut self.run.lock().logs)
+    }
+
+    /// Questions since the last time that somebody looked.
+    pub fn questions(&self) -> Vec<String> {
+        take(&mut self.run.lock().questions)
+    }
+
+    /// The next change that the server tells of. Lists are told of by themselves; a resource has to be
+    /// [subscribed](Connection::subscribe) to.
+    ///
+    /// # Panics
+    ///
+    /// None comes.
+    pub async fn next_change(&self) -> Change {
+        let coming = async {
+            loop {
+                if let Some(change) = self.run.lock().changes.pop_front() {
+                    return change;
+                }
+                self.heard.notified().await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, coming).await {
+            Ok(change) => change,
+            Err(_) => panic!("the server told of no change in {}", self.revision().as_str()),
+        }
+    }
+
+    /// What the server offers this client, as text.
+    ///
+    /// # Panics
+    ///
+    /// A list could not be had.
+    pub async fn catalogue(&self) -> Catalogue {
+        Catalogue::seen_by(&self.connection).await
+    }
+
+    /// Closes the connection, and looks whether every scripted answer was asked for.
+    ///
+    /// # Panics
+    ///
+    /// One was not, or something was asked that nobody expected.
+    pub async fn finish(self) {
+        self.check();
+        self.connection.close().await;
+        if let Some(unused) = self.run.unused() {
+            self.run.lock().faults.push(unused);
+            self.check();
+        }
+    }
+
+    /// Fails the test if the conversation went another way than the script.
+    fn check(&self) {
+        let faults = take(&mut self.run.lock().faults);
+        if !faults.is_empty() {
+            panic!("in {}: {}", self.revision().as_str(), faults.join("; "));
+        }
+    }
+}
+
+impl Deref for TestConnection {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl Drop for TestConnection {
+    #[expect(clippy::print_stderr, reason = "a test that fails says in which revision, beside its own words")]
+    fn drop(&mut self) {
+        self.listening.iter().for_each(JoinHandle::abort);
+        if panicking() {
+            eprintln!("the test failed in {}", self.revision().as_str());
+            self.run.lock().faults.iter().for_each(|fault| eprintln!("note: {fault}"));
+        }
+    }
+}
+
+async fn listen(mut changes: Changes, run: Arc<Run>, heard: Arc<Notify>) {
+    while let Some(event) = changes.next().await {
+        if let Event::Changed(change) = event {
+            run.lock().changes.push_back(change);
+            heard.notify_one();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pintle_types::{
+    RpcError,
+    schema::{
+        ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitUrlParams,
+        LoggingMessageParams,
+    },
+};
+
+use crate::client::{Answer, Change, Client, Question};
+
+/// An answer that is ready before its question comes.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// A part of the question's text.
+    about: String,
+    reply: Reply,
+}
+
+#[derive(Clone, Debug)]
+enum Reply {
+    Form(Answer),
+    Page(Answer),
+    Sample(Box<CreateMessageResult>),
+}
+
+impl Line {
+    pub(super) fn form(message: impl Into<String>, answer: Answer) -> Self {
+        Self { about: message.into(), reply: Reply::Form(answer) }
+    }
+
+    pub(super) fn page(url: impl Into<String>, answer: Answer) -> Self {
+        Self { about: url.into(), reply: Reply::Page(answer) }
+    }
+
+    pub(super) fn sample(text: impl Into<String>, reply: CreateMessageResult) -> Self {
+        Self { about: text.into(), reply: Reply::Sample(Box::new(reply)) }
+    }
+
+    /// As the test wrote it.
+    fn shown(&self) -> String {
+        let verb = match self.reply {
+            Reply::Form(_) => "form",
+            Reply::Page(_) => "page",
+            Reply::Sample(_) => "sample",
+        };
+        format!("`.{verb}({:?}, ..)`", self.about)
+    }
+}
+
+/// One connection's run through the script: what is still to be answered, and all that was heard.
+#[derive(Debug, Default)]
+pub(super) struct Run(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+pub(super) struct Inside {
+    lines: Vec<Line>,
+    /// What went wrong, in words that end the test.
+    pub(super) faults: Vec<String>,
+    pub(super) questions: Vec<String>,
+    pub(super) logs: Vec<LoggingMessageParams>,
+    pub(super) changes: VecDeque<Change>,
+}
+
+impl Run {
+    pub(super) fn new(lines: Vec<Line>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Inside { lines, ..Inside::default() })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets this client answer from the script.
+    pub(super) fn play(self: &Arc<Self>, client: Client) -> Client {
+        let [form, page, sample] = [self.clone(), self.clone(), self.clone()];
+        client
+            .on_elicit(move |question| std::future::ready(form.form(&question)))
+            .on_elicit_url(move |question| std::future::ready(page.page(&question)))
+            .on_sample(move |question| std::future::ready(sample.sample(&question)))
+            .sample_with_tools(true)
+    }
+
+    /// The first of the answers that nobody asked for, if there are any.
+    pub(super) fn unused(&self) -> Option<String> {
+        let inside = self.lock();
+        let unused: Vec<_> = inside.lines.iter().map(Line::shown).collect();
+        (!unused.is_empty())
+            .then(|| format!("never asked for: {}; remove it, or find out why", unused.join(", ")))
+    }
+
+    fn form(&self, question: &Question<ElicitFormParams>) -> Result<Answer, RpcError> {
+        let fields = question.requested_schema.properties.iter().map(|(name, _)| format!("`{name}`"));
+        let fields: Vec<_> = fields.collect();
+        let asked = match fields.as_slice() {
+            [] => "a form without fields".to_owned(),
+            fields => format!("a form with {}", fields.join(", ")),
+        };
+        let answer = self.take(&asked, "form", &question.message, |reply| match reply {
+            Reply::Form(answer) => Some(answer.clone()),
+            _ => None,
+        });
+        if let (Ok(Answer::Accept(content)), false) = (&answer, fields.is_empty()) {
+            for name in content.as_object().into_iter().flat_map(|content| content.keys()) {
+                if !fields.contains(&format!("`{name}`")) {
+                    let fault = format!(
+                        "the answer to {:?} fills in `{name}`, and the form has only {}",
+                        question.message,
+                        fields.join(", ")
+                    );
+                    self.lock().faults.push(fault);
+                }
+            }
+        }
+        answer
+    }
+
+    fn page(&self, question: &Question<ElicitUrlParams>) -> Result<Answer, RpcError> {
+        let asked = format!("a page ({:?})", question.message);
+        self.take(&asked, "page", &question.url, |reply| match reply {
+            Reply::Page(answer) => Some(answer.clone()),
+            _ => None,
+        })
+    }
+
+    fn sample(&self, question: &Question<CreateMessageParams>) -> Result<CreateMessageResult, RpcError> {
+        let said = question.messages.iter().flat_map(|message| message.content.as_slice());
+        let said: Vec<_> = said.filter_map(ContentBlock::as_text).collect();
+        self.take("a word of the model", "sample", &said.join("\n"), |reply| match reply {
+            Reply::Sample(result) => Some((**result).clone()),
+            _ => None,
+        })
+    }
+
+    /// The first answer that fits. One that was used is gone, so that a question may come twice and be answered in turn.
+    fn take<T>(
+        &self,
+        asked: &str,
+        verb: &str,
+        text: &str,
+        fits: impl Fn(&Reply) -> Option<T>,
+    ) -> Result<T, RpcError> {
+        let mut inside = self.lock();
+        inside.questions.push(text.to_owned());
+        let found = inside.lines.iter().enumerate().find_map(|(at, line)| {
+            text.contains(&line.about).then(|| fits(&line.reply)).flatten().map(|reply| (at, reply))
+        });
+        if let Some((at, reply)) = found {
+            inside.lines.remove(at);
+            return Ok(reply);
+        }
+        let left: Vec<_> = inside.lines.iter().map(Line::shown).collect();
+        let left = if left.is_empty() { "nothing".to_owned() } else { left.join(", ") };
+        let fault = format!(
+            "the server asked for {asked} and no answer fits: {text:?}; add `.{verb}({text:?}, ..)`; left in the \
+             script: {left}"
+        );
+        inside.faults.push(fault.clone());
+        Err(RpcError::internal(fault))
+    }
+}

@@ -1,0 +1,287 @@
+//! The kit that servers are tested with: what it lets pass, what it fails, and in which words.
+
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::Poll,
+};
+
+use pintle::{
+    Server,
+    client::{Answer, Change},
+    server::{Args, Cx, Json, ToolError, prompt, resource, template, tool},
+    testing::{Catalogue, TestClient},
+    types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Deserialize, JsonSchema)]
+struct Seat {
+    row: u8,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Meal {
+    dish: String,
+}
+
+#[derive(Deserialize, JsonSchema, PartialEq, Serialize, Debug)]
+struct Booked {
+    row: u8,
+    dish: String,
+}
+
+async fn book(cx: Cx) -> Result<Json<Booked>, ToolError> {
+    let (seat, meal) =
+        tokio::join!(cx.elicit::<Seat>("seat", "Which row?"), cx.elicit::<Meal>("meal", "Which dish?"));
+    let (Some(seat), Some(meal)) = (seat?.accepted(), meal?.accepted()) else {
+        return Err(ToolError::new("nothing was booked"));
+    };
+    cx.log(LoggingLevel::Info, Some("desk"), &"booking").await;
+    cx.progress_with(1.0, 1.0, "booked").await;
+    Ok(Json(Booked { row: seat.row, dish: meal.dish }))
+}
+
+async fn pay(cx: Cx) -> Result<&'static str, ToolError> {
+    if !cx.can_elicit_url() {
+        return Ok("pay at the desk");
+    }
+    Ok(if cx.elicit_url("pay", "Please pay.", "https://example.com/pay/7").await? {
+        "paid"
+    } else {
+        "not paid"
+    })
+}
+
+async fn sum_up(cx: Cx) -> Result<String, ToolError> {
+    let asked = SamplingMessage::new(Role::User, ContentBlock::text("Sum up: the sea is deep."));
+    let written = cx.sample("sum", CreateMessageParams::new(vec![asked], 50)).await?;
+    let places = cx.roots().await?.len();
+    let said: String = written.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
+    Ok(format!("{said} ({places} places)"))
+}
+
+fn server() -> Server {
+    Server::new("desk", "1.0.0")
+        .logging()
+        .tool(tool("book", book))
+        .tool(tool("pay", pay))
+        .tool(tool("sum_up", sum_up))
+        .resource(resource("desk://bell", "bell", |_| async { Ok("silent") }))
+}
+
+fn seat() -> Answer {
+    Answer::accept(json!({"row": 7}))
+}
+
+/// What a test says when it fails.
+async fn failure(test: impl Future<Output = ()>) -> String {
+    let mut test = pin!(test);
+    let ended = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(cx))) {
+        Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(panic) => Poll::Ready(Err(panic)),
+    });
+    let panic = ended.await.expect_err("the test was to fail");
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_holds_all_that_was_said_in_both_eras() {
+    // The order of the answers is not that of the questions.
+    let client = TestClient::new().form("dish", Answer::accept(json!({"dish": "cod"}))).form("row", seat());
+    client
+        .both_eras(&server(), async |client| {
+            let call = client.tool("book", ()).await;
+            assert_eq!(call.structured::<Booked>(), Booked { row: 7, dish: "cod".into() });
+            assert_eq!(call.text(), r#"{"dish":"cod","row":7}"#);
+            let mut questions = call.questions.clone();
+            questions.sort();
+            assert_eq!(questions, ["Which dish?", "Which row?"]);
+            assert_eq!(call.progress.len(), 1);
+            assert_eq!(call.progress[0].message.as_deref(), Some("booked"));
+            assert_eq!(call.logs.len(), 1);
+            assert_eq!(
+                (call.logs[0].logger.as_deref(), &call.logs[0].data),
+                (Some("desk"), &json!("booking"))
+            );
+            assert_eq!((client.logs(), client.questions()), (Vec::new(), Vec::new()), "both were looked at");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_the_model_and_roots_are_answered_in_both_eras() {
+    TestClient::new()
+        .page("/pay/", Answer::Accept(Value::Null))
+        .page("/pay/", Answer::Decline)
+        .sample("Sum up", "deep")
+        .roots(["file:///a", "file:///b"])
+        .both_eras(&server(), async |client| {
+            assert_eq!(client.tool("pay", ()).await.text(), "paid");
+            assert_eq!(client.tool("pay", ()).await.text(), "not paid", "each answer is for one question");
+            assert_eq!(client.tool("sum_up", ()).await.text(), "deep (2 places)");
+        })
+        .await;
+    TestClient::incapable()
+        .both_eras(&server(), async |client| {
+            assert_eq!(client.tool("pay", ()).await.text(), "pay at the desk");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_expected_fails_the_test() {
+    let server = server();
+    for era in ["2025-11-25", "2026-07-28"] {
+        let server = server.clone().revisions([era.parse().unwrap()]);
+        let said = failure(async {
+            let client = TestClient::new().form("row", seat()).connect(&server).await;
+            client.tool("book", ()).await;
+        });
+        let (said, left) = (said.await, "; left in the script: ");
+        assert_eq!(
+            said.split_once(left).unwrap().0,
+            format!(
+                "in {era}: the server asked for a form with `dish` and no answer fits: \"Which dish?\"; add \
+                 `.form(\"Which dish?\", ..)`"
+            )
+        );
+        let said = failure(async {
+            let client = TestClient::new().form("https", seat()).connect(&server).await;
+            client.tool("pay", ()).await;
+        });
+        let said = said.await;
+        assert!(
+            said.contains("a page (\"Please pay.\") and no answer fits: \"https://example.com/pay/7\""),
+            "{said}"
+        );
+        assert!(said.ends_with(&format!("{left}`.form(\"https\", ..)`")), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_asked_for_fails_the_test() {
+    let said = failure(async {
+        let client = TestClient::new().sample("never", "x");
+        client.both_eras(&server(), async |client| assert!(client.ping().await.is_ok())).await;
+    });
+    assert_eq!(
+        said.await,
+        "in 2025-11-25: never asked for: `.sample(\"never\", ..)`; remove it, or find out why"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_a_field_that_the_form_does_not_have_fails_the_test() {
+    let said = failure(async {
+        let client = TestClient::new()
+            .form("row", Answer::accept(json!({"row": 7, "colum": 1})))
+            .form("dish", Answer::Decline)
+            .connect(&server())
+            .await;
+        client.tool("book", ()).await;
+    });
+    assert_eq!(
+        said.await,
+        "in 2026-07-28: the answer to \"Which row?\" fills in `colum`, and the form has only `row`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_fails_the_test() {
+    let said = failure(async {
+        let client = TestClient::new().connect(&server()).await;
+        client.tool("boook", ()).await;
+    });
+    let said = said.await;
+    assert!(said.starts_with("`boook` was not answered in 2026-07-28: "), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_heard_in_both_eras() {
+    let server = server();
+    TestClient::new()
+        .both_eras(&server, async |client| {
+            client.subscribe("desk://bell").await.unwrap();
+            server.resource_updated("desk://bell");
+            assert_eq!(client.next_change().await, Change::Resource("desk://bell".into()));
+            server.add_tool(tool("late", || async { "" })).unwrap();
+            assert_eq!(client.next_change().await, Change::Tools);
+            assert!(server.remove_tool("late"));
+            assert_eq!(client.next_change().await, Change::Tools);
+        })
+        .await;
+    let said = failure(async {
+        let client = TestClient::new().connect(&server).await;
+        client.next_change().await;
+    });
+    assert_eq!(said.await, "the server told of no change in 2026-07-28");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Trip {
+    /// Where to.
+    to: String,
+    /// How many days; a week, if nothing is said.
+    days: Option<u8>,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_catalogue_is_a_text_that_says_everything() {
+    let travel = |Args(trip): Args<Trip>| async move { format!("{} {:?}", trip.to, trip.days) };
+    let server = Server::new("travel", "2.0.0")
+        .title("Travel")
+        .instructions("Ask first.\n\nThen go.")
+        .tool(tool("plan", travel).description("Plans a trip.\nSlowly.").read_only())
+        .prompt(prompt("pack", |_, _| async { Ok(String::new()) }).argument("to", "Where to."))
+        .resource(resource("travel://map", "map", |_| async { Ok("") }).mime_type("text/plain"))
+        .template(template("travel://{city}", "city", |_, _| async { Ok("") }));
+    let catalogue = Catalogue::of(&server).await;
+    catalogue.assert_is(
+        r#"
+server travel 2.0.0
+  title: "Travel"
+  instructions:
+  | Ask first.
+  |
+  | Then go.
+
+tool plan
+  | Plans a trip.
+  | Slowly.
+  annotations: {"readOnlyHint": true}
+  inputSchema: {
+    "properties": {
+      "days": {
+        "description": "How many days; a week, if nothing is said.",
+        "format": "uint8",
+        "maximum": 255,
+        "minimum": 0,
+        "type": ["integer", "null"]
+      },
+      "to": {"description": "Where to.", "type": "string"}
+    },
+    "required": ["to"],
+    "title": "Trip",
+    "type": "object"
+  }
+
+prompt pack
+  arguments: [{"description": "Where to.", "name": "to", "required": true}]
+
+resource travel://map
+  mimeType: "text/plain"
+  name: "map"
+
+template travel://{city}
+  name: "city"
+"#,
+    );
+    let said = failure(async { catalogue.assert_is(&catalogue.as_str().replace("Slowly", "Fast")) });
+    let said = said.await;
+    assert!(said.contains("  tool plan\n    | Plans a trip.\n-   | Fast.\n+   | Slowly.\n"), "{said}");
+}
