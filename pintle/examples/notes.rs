@@ -9,7 +9,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, Json, RequestError, State, ToolError, prompt, resource, template},
+    server::{Cx, Declared, Json, RequestError, State, ToolError},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
     uri::{Values, expand},
 };
@@ -26,12 +26,14 @@ impl Notes {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn titles(&self, beginning: &str) -> Vec<String> {
+        self.with(|notes| notes.keys().filter(|title| title.starts_with(beginning)).cloned().collect())
+    }
+
     fn text(&self, title: &str) -> Option<String> {
         self.with(|notes| notes.get(title).cloned())
     }
 }
-
-const NOTE: &str = "note://{title}";
 
 /// A form for the user: each field is a question, its doc comment the words to it.
 #[derive(Deserialize, JsonSchema)]
@@ -66,7 +68,7 @@ async fn save(
             return Err(ToolError::new("the user wants to keep the old note: choose another title"));
         }
     }
-    let uri = expand(NOTE, &Values::new().set("title", title.as_str()))?;
+    let uri = expand("note://{title}", &Values::new().set("title", title.as_str()))?;
     let replaced = notes.with(|notes| notes.insert(title, text)).is_some();
     // Whoever watches this note is told, and no one else.
     cx.server().resource_updated(uri.as_str());
@@ -91,39 +93,45 @@ async fn digest(cx: Cx, State(notes): State<Notes>, title: String) -> Result<Str
     Ok(said.content.as_slice().iter().filter_map(ContentBlock::as_text).collect())
 }
 
+/// The titles of all notes, one on each line.
+#[pintle::resource("notes://titles", mime_type = "text/plain")]
+async fn titles(State(notes): State<Notes>) -> String {
+    notes.titles("").join("\n")
+}
+
+/// A note, by its title. `None` is "not found".
+#[pintle::resource("note://{title}", mime_type = "text/plain")]
+async fn note(State(notes): State<Notes>, title: String) -> Option<String> {
+    notes.text(&title)
+}
+
+/// Review a note.
+#[pintle::prompt]
+async fn review(
+    State(notes): State<Notes>,
+    /// Which note.
+    title: String,
+) -> Result<String, RequestError> {
+    let Some(text) = notes.text(&title) else {
+        return Err(RequestError::bad_request(format!("there is no note `{title}`")));
+    };
+    Ok(format!("Say what is unclear in the note `{title}`:\n\n{text}"))
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
     let notes = Notes::default();
-    let titles = {
-        let notes = notes.clone();
-        resource("notes://titles", "titles", move |_cx| {
-            let titles = notes.with(|notes| notes.keys().cloned().collect::<Vec<_>>().join("\n"));
-            async move { Ok(titles) }
-        })
-    };
-    let note = {
-        let (notes, known) = (notes.clone(), notes.clone());
-        template(NOTE, "note", move |_cx, vars| {
-            let text = vars.get("title").and_then(|title| notes.text(title));
-            async move { text.ok_or_else(RequestError::not_found) }
-        })
-        .complete("title", move |partial| {
-            let begins = |title: &&String| title.starts_with(&partial.value);
-            let titles: Vec<_> = known.with(|notes| notes.keys().filter(begins).cloned().collect());
-            async move { titles }
-        })
-    };
-    let review = prompt("review", |_cx, arguments| async move {
-        let title = arguments.get("title").cloned().unwrap_or_default();
-        Ok(format!("Read the note `{title}` and say what is unclear in it."))
+    // Completing needs the state, so it is said here. What needs none goes into the attribute: `#[arg(complete = ..)]`.
+    let known = notes.clone();
+    let note = note::route().complete("title", move |typed| {
+        let titles = known.titles(&typed.value);
+        async move { titles }
     });
     Server::new("notes", "1.0.0")
         .instructions("Titles are unique. Read `notes://titles` for those that are taken.")
         .with_state(notes)
-        .tools(pintle::tools![save, digest])
-        .resource(titles.mime_type("text/plain"))
-        .template(note.description("A note, by its title.").mime_type("text/plain"))
-        .prompt(review.description("Review a note.").argument("title", "Which note."))
+        .routes(pintle::routes![save, digest, titles, review])
+        .template(note)
         .serve_stdio()
         .await
 }

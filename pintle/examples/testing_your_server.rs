@@ -42,8 +42,8 @@ async fn main() -> pintle::Result<()> {
 #[cfg(test)]
 mod tests {
     use pintle::{
-        Client,
-        client::{Answer, Mode},
+        client::Answer,
+        testing::{Catalogue, TestClient},
     };
     use serde_json::json;
 
@@ -58,29 +58,58 @@ mod tests {
     /// What is wrong with a server is found before anybody connects.
     #[test]
     fn the_server_is_sound() {
-        assert!(server().check().is_ok());
+        server().check().unwrap();
         assert!(server().lint().is_empty());
     }
 
-    /// Once with a session, once without: the same words for both.
+    /// The answers are written beforehand. Once with a session, once without: the same words for both.
     #[tokio::test]
     async fn a_seat_is_asked_for_and_booked() {
-        let client =
-            Client::new("test", "0").on_elicit(|_| async { Answer::accept(json!({ "window": false })) });
-        for mode in [Mode::Legacy, Mode::Modern] {
-            let client = client.clone().mode(mode);
-            let flights = client.connect(server().in_process().unwrap()).await.unwrap();
-            let result = flights.call_tool("book", json!({ "to": "Bergen" })).await.unwrap();
-            assert_eq!(result.content[0].as_text(), Some("to Bergen, on the aisle"));
-        }
+        let client = TestClient::new().form("Where would you", Answer::accept(json!({ "window": false })));
+        client
+            .both_eras(&server(), async |flights| {
+                let call = flights.tool("book", json!({ "to": "Bergen" })).await;
+                assert_eq!(call.text(), "to Bergen, on the aisle");
+            })
+            .await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_booked_without_a_seat() {
+        let client = TestClient::new().form("Where would you", Answer::Decline);
+        client
+            .both_eras(&server(), async |flights| {
+                assert!(flights.tool("book", json!({ "to": "Bergen" })).await.is_error());
+            })
+            .await;
     }
 
     /// The model reads this and tries again, so it is worth a test.
     #[tokio::test]
     async fn a_place_that_is_none_is_explained() {
-        let flights = Client::new("test", "0").connect(server().in_process().unwrap()).await.unwrap();
-        let result = flights.call_tool("book", json!({ "to": "B" })).await.unwrap();
-        assert_eq!(result.is_error, Some(true));
-        assert!(result.content[0].as_text().unwrap().contains("`/to`"), "{result:?}");
+        let flights = TestClient::new().connect(&server()).await;
+        let call = flights.tool("book", json!({ "to": "B" })).await;
+        assert!(call.is_error() && call.text().contains("`/to`"), "{call:?}");
+        flights.finish().await;
+    }
+
+    /// What the model gets to see, for the review of a change. With more tools it is better kept in a file: `assert_file`.
+    #[tokio::test]
+    async fn the_catalogue_is_this() {
+        Catalogue::of(&server()).await.assert_is(
+            r#"
+server flights 1.0.0
+
+tool book
+  | Book a flight.
+  annotations: {"openWorldHint": false}
+  inputSchema: {
+    "properties": {"to": {"minLength": 3, "type": "string"}},
+    "required": ["to"],
+    "title": "book",
+    "type": "object"
+  }
+"#,
+        );
     }
 }

@@ -1,4 +1,81 @@
 //! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "macros", feature = "stdio"))]
+//! # mod shown {
+//! /// Add two integers.
+//! #[pintle::tool]
+//! async fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> pintle::Result<()> {
+//!     pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]).serve_stdio().await
+//! }
+//! # }
+//! ```
+//!
+//! # I want to …
+//!
+//! | write a server: | |
+//! |---|---|
+//! | make a tool of a function | [`#[tool]`](macro@tool), or [`server::tool`] without an attribute |
+//! | make tools, prompts and resources of the methods of a type | [`#[handlers]`](macro@handlers) |
+//! | give the handlers something of my own | [`server::State`] |
+//! | return structure, and its schema | [`server::Json`] |
+//! | tell the model what went wrong | [`server::ToolError`] |
+//! | say how far a call is | [`Cx::progress`](server::Cx::progress) |
+//! | ask the user | [`Cx::elicit`](server::Cx::elicit), [`Cx::elicit_url`](server::Cx::elicit_url) |
+//! | ask the client's model | [`Cx::sample`](server::Cx::sample) |
+//! | do something once, although the handler runs again | [`Cx::once`](server::Cx::once) |
+//! | offer something to read | [`#[resource]`](macro@resource), [`directory::Directory`], [`server::ResourceSource`] |
+//! | offer prompts | [`#[prompt]`](macro@prompt), or [`server::prompt`] |
+//! | change all this while it runs | [`Server::add_tool`], [`Server::remove_tool`], .. |
+//! | say who sees what | [`Server::filter`] |
+//! | put something around every call | [`server::around`], [`Server::layer`] |
+//! | send my logs to the client | [`logging::layer`](mod@logging) |
+//! | bound what clients can do | [`proto::Limits`], [`Timeouts`] |
+//! | run it | [`Server::serve_stdio`], [`Server::serve`] |
+//! | test it | [`testing`] |
+//!
+//! | write a client: | |
+//! |---|---|
+//! | start a server and talk to it | [`Client::connect`], [`transport::Child`] |
+//! | call a tool | [`Connection::call_tool`], [`Connection::call_tool_as`], [`Connection::call`] |
+//! | list, read, complete | [`Connection::tools`], [`Connection::read_resource`], [`Connection::complete`] |
+//! | answer what servers ask | [`Client::on_elicit`], [`Client::on_sample`], [`Client::roots`] |
+//! | decide what may be called | [`client::Policy`] |
+//! | hear of changes | [`Connection::changes`], [`Connection::subscribe`] |
+//! | use several servers as one | [`client::Group`] |
+//! | understand an error | [`Error`] |
+//!
+//! | anything else: | |
+//! |---|---|
+//! | bring a transport of my own | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
+//! | see what passes over a connection | [`transport::Record`] |
+//! | match and make URIs | [`uri`] |
+//! | check values against JSON Schema | [`schema`] |
+//! | the nouns of the protocol | [`types`] |
+//! | the protocol without tokio | [`proto`] |
+//!
+//! The repository has a guide, with a page for each of tools, resources, prompts, asking, running, testing, errors, clients
+//! and coming from another SDK, in `docs/`, and programs to copy from in `pintle/examples/`.
+//!
+//! # Features
+//!
+//! | feature | adds | by default |
+//! |---|---|---|
+//! | `server` | servers | yes |
+//! | `client` | clients | yes |
+//! | `macros` | the attributes | yes |
+//! | `stdio` | serving the process's own standard streams | yes |
+//! | `child` | servers that are child processes | yes |
+//! | `logging` | `tracing` events as log messages to clients | yes |
+//! | `validation` | arguments and results checked against their schemas | yes |
+//! | `net` | TCP and Unix sockets | no |
+//!
+//! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for types of its own.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

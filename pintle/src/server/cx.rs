@@ -240,7 +240,18 @@ impl Cx {
         self.0.call.wants_progress()
     }
 
-    /// Sends a log message, if the client asked for messages as grave as this one.
+    /// Sends a log message, if the client asked for messages as grave as this one, and the server said
+    /// [`logging`](Server::logging).
+    ///
+    /// ```
+    /// use pintle::{server::Cx, types::schema::LoggingLevel};
+    ///
+    /// async fn backup(cx: Cx) -> &'static str {
+    ///     cx.log(LoggingLevel::Info, Some("backup"), &serde_json::json!({"files": 3})).await;
+    ///     "done"
+    /// }
+    /// # let _ = pintle::server::tool("backup", backup);
+    /// ```
     pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
         self.say(self.log_line(level, logger, data)).await;
     }
@@ -421,6 +432,17 @@ impl Cx {
     /// Asks several things and ends the round: the explicit form, for those who would rather write the rounds out.
     ///
     /// `Ok` with all answers if they are here; otherwise the call ends and is made again.
+    ///
+    /// ```
+    /// use pintle::server::{Answer, Cx, Question, ToolError};
+    ///
+    /// async fn places(cx: Cx) -> Result<String, ToolError> {
+    ///     let answers = cx.ask_all([("roots".to_owned(), Question::Roots)]).await?;
+    ///     let Some(Answer::Roots(places)) = answers.get("roots") else { return Ok(String::new()) };
+    ///     Ok(format!("{} places", places.roots.len()))
+    /// }
+    /// # let _ = pintle::server::tool("places", places);
+    /// ```
     pub async fn ask_all(
         &self,
         questions: impl IntoIterator<Item = (String, Question)>,

@@ -82,13 +82,15 @@ impl Next {
 ///     next.run(cx).await
 /// }
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
 /// let server = Server::new("vault", "1.0.0").tool(tool("open", || async { "open" })).layer(&around(known_only));
-/// # #[cfg(feature = "client")]
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// #     let error = pintle::Client::new("c", "0").connect(server.in_process()?).await?.call_tool("open", ()).await;
-/// #     assert!(error.unwrap_err().to_string().contains("log in first"));
-/// #     pintle::Result::Ok(())
-/// # }).unwrap();
+/// # #[cfg(feature = "client")] {
+/// let vault = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+/// let error = vault.call_tool("open", ()).await.unwrap_err();
+/// assert!(error.to_string().contains("log in first"));
+/// # }
+/// # Ok(()) }
 /// ```
 pub fn around<F, Fut>(
     function: F,

@@ -23,6 +23,7 @@ struct Fields {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Count {
+    #[expect(dead_code, reason = "only its schema is looked at")]
     count: u8,
 }
 

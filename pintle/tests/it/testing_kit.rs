@@ -70,7 +70,7 @@ fn server() -> Server {
         .tool(tool("book", book))
         .tool(tool("pay", pay))
         .tool(tool("sum_up", sum_up))
-        .resource(resource("desk://bell", "bell", |_| async { Ok("silent") }))
+        .resource(resource("desk://bell", "bell", || async { "silent" }))
 }
 
 fn seat() -> Answer {
@@ -237,9 +237,9 @@ async fn a_catalogue_is_a_text_that_says_everything() {
         .title("Travel")
         .instructions("Ask first.\n\nThen go.")
         .tool(tool("plan", travel).description("Plans a trip.\nSlowly.").read_only())
-        .prompt(prompt("pack", |_, _| async { Ok(String::new()) }).argument("to", "Where to."))
-        .resource(resource("travel://map", "map", |_| async { Ok("") }).mime_type("text/plain"))
-        .template(template("travel://{city}", "city", |_, _| async { Ok("") }));
+        .prompt(prompt("pack", || async { "" }).argument("to", "Where to."))
+        .resource(resource("travel://map", "map", || async { "" }).mime_type("text/plain"))
+        .template(template("travel://{city}", "city", || async { "" }));
     let catalogue = Catalogue::of(&server).await;
     catalogue.assert_is(
         r#"

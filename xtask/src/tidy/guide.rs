@@ -13,8 +13,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
         if !tested.contains(&format!("include_str!(\"../../{path}\")")) {
             faults.push(Fault::new(path, 0, format!("its examples are not compiled; add it to {TESTED}")));
         }
+        let mut program = false;
         for (number, line) in text.lines().enumerate() {
-            let words = line.trim_start().strip_prefix("```").unwrap_or_default();
+            if program && (line == "#" || line.starts_with("# ")) {
+                let what = "only rustdoc hides this line, and people read the page elsewhere; write it out";
+                faults.push(Fault::new(path, number + 1, what));
+            }
+            let Some(words) = line.trim_start().strip_prefix("```") else { continue };
+            program = words.starts_with("rust");
             if words.split(',').any(|word| word == "ignore" || word == "compile_fail") {
                 let what = "this example is not compiled; let it compile, or say `text` if it is no program";
                 faults.push(Fault::new(path, number + 1, what));
@@ -44,11 +50,11 @@ mod tests {
                     "#[doc = include_str!(\"../../README.md\")]\n#[doc = include_str!(\"../../docs/a.md\")]",
                 ),
                 ("README.md", "```rust,no_run\n```"),
-                ("docs/a.md", "text\n```rust,ignore\n```\n"),
+                ("docs/a.md", "text\n```rust,ignore\n```\n```rust\n# hidden\n```\n```toml\n# seen\n```\n"),
                 ("docs/b.md", "```rust\n```"),
                 ("ARCHITECTURE.md", "```\n```"),
             ],
         );
-        assert_eq!(found, ["docs/a.md:2", "docs/b.md:0"]);
+        assert_eq!(found, ["docs/a.md:2", "docs/a.md:5", "docs/b.md:0"]);
     }
 }
