@@ -3,3 +3,4 @@
 pub mod pair;
 pub mod protocol;
 pub mod server;
+pub mod typed;

@@ -13,12 +13,15 @@ use crate::protocol::{Case, hello, session_call, stateless_call};
 
 /// All of them.
 pub const CASES: &[Case] = &[
-    Case { name: "call session, 1 tool", run: |n| calls(n, 1, 1, &session_call("hello")) },
-    Case { name: "call session, 1,000 tools", run: |n| calls(n, 1000, 1, &session_call("hello")) },
-    Case { name: "call stateless, 1 tool", run: |n| calls(n, 1, 1, &stateless_call("hello")) },
-    Case { name: "call stateless, 1,000 tools", run: |n| calls(n, 1000, 1, &stateless_call("hello")) },
-    Case { name: "call session, 50 at once", run: |n| calls(n, 1, 50, &session_call("hello")) },
-    Case { name: "call stateless, 50 at once", run: |n| calls(n, 1, 50, &stateless_call("hello")) },
+    Case { name: "call session, 1 tool", run: |n| calls(n, &server(1), 1, &session_call("hello")) },
+    Case { name: "call session, 1,000 tools", run: |n| calls(n, &server(1000), 1, &session_call("hello")) },
+    Case { name: "call stateless, 1 tool", run: |n| calls(n, &server(1), 1, &stateless_call("hello")) },
+    Case {
+        name: "call stateless, 1,000 tools",
+        run: |n| calls(n, &server(1000), 1, &stateless_call("hello")),
+    },
+    Case { name: "call session, 50 at once", run: |n| calls(n, &server(1), 50, &session_call("hello")) },
+    Case { name: "call stateless, 50 at once", run: |n| calls(n, &server(1), 50, &stateless_call("hello")) },
 ];
 
 fn server(tools: usize) -> Server {
@@ -31,12 +34,12 @@ fn server(tools: usize) -> Server {
 }
 
 /// One call after the other, `at_once` of them in one write. `times` is a multiple of that.
-fn calls(times: usize, tools: usize, at_once: usize, call: &[u8]) -> usize {
+pub(crate) fn calls(times: usize, server: &Server, at_once: usize, call: &[u8]) -> usize {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return 0 };
     runtime.block_on(async {
         let (mut ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        let Ok(_serving) = server(tools).serve(Stream::new(reader, writer)) else { return 0 };
+        let Ok(_serving) = server.serve(Stream::new(reader, writer)) else { return 0 };
         let mut buffer = vec![0; 1 << 16];
         let mut bytes = exchange(&mut ours, &[hello().as_bytes(), b"\n"].concat(), 1, &mut buffer).await;
         // The id is the same in each: only answered ones may be used again, so those of one write need their own.

@@ -3,17 +3,19 @@ use std::collections::HashSet;
 use pintle::types::{RawObject, RawValue};
 
 /// How many of a long list are shown.
-const ITEMS: usize = 2;
+const ITEMS: usize = 3;
 /// How much of a long text is shown.
-const TEXT: usize = 80;
-/// A single word of more letters is a token or a picture: nobody reads it.
-const WORD: usize = 32;
+const TEXT: usize = 300;
+/// An object of more letters is shown once.
+const LARGE: usize = 60;
+/// Base64 of more letters is a token or a picture: nobody reads it.
+const OPAQUE: usize = 32;
 
 /// JSON for people: in the order of the wire, on one line where it fits, and short.
 #[derive(Debug)]
 pub(crate) enum Json {
-    Object(Vec<(String, Json)>),
-    Array(Vec<Json>),
+    Object(Vec<(String, Self)>),
+    Array(Vec<Self>),
     /// As it will be printed.
     Leaf(String),
 }
@@ -37,20 +39,69 @@ impl Json {
         }
     }
 
-    /// The value of a member.
-    pub(crate) fn member_mut(&mut self, name: &str) -> Option<&mut Self> {
-        let Self::Object(members) = self else { return None };
-        members.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
-    }
-
-    /// Leaves out the members that were seen before, and learns the others.
-    pub(crate) fn fold_seen(&mut self, seen: &mut HashSet<String>) {
+    /// Leaves out members that were seen before, and learns the others. A `…` says that there were some.
+    pub(crate) fn fold_seen(&mut self, seen: &mut HashSet<String>, folds: impl Fn(&str, &Self) -> bool) {
         let Self::Object(members) = self else { return };
         let before = members.len();
-        members.retain(|(name, value)| seen.insert(format!("{name}: {}", value.flat())));
+        members
+            .retain(|(name, value)| !folds(name, value) || seen.insert(format!("{name}: {}", value.flat())));
         if members.len() < before {
-            members.insert(0, (String::new(), Self::Leaf("…".to_owned())));
+            members.push((String::new(), Self::Leaf("…".to_owned())));
         }
+    }
+
+    /// The members of one member, folded; one of which nothing is left is left out.
+    pub(crate) fn fold_member(&mut self, name: &str, seen: &mut HashSet<String>) {
+        let Self::Object(members) = self else { return };
+        members.retain_mut(|(known, value)| {
+            if known == name {
+                value.fold_seen(seen, |_, _| true);
+            }
+            known != name
+                || !matches!(value, Self::Object(left) if left.iter().all(|(name, _)| name.is_empty()))
+        });
+    }
+
+    /// Cuts every large object below this one that was seen before, wherever that was.
+    pub(crate) fn fold_large(&mut self, seen: &mut HashSet<String>) {
+        let below: &mut dyn Iterator<Item = &mut Self> = match self {
+            Self::Leaf(_) => return,
+            Self::Object(members) => &mut members.iter_mut().map(|(_, value)| value),
+            Self::Array(items) => &mut items.iter_mut(),
+        };
+        for value in below {
+            let large = matches!(value, Self::Object(_)) && value.flat().chars().count() > LARGE;
+            if large && !seen.insert(value.sorted()) {
+                *value = Self::Leaf("{…}".to_owned());
+            } else {
+                value.fold_large(seen);
+            }
+        }
+    }
+
+    /// The same text for objects that differ only in the order of their members.
+    fn sorted(&self) -> String {
+        match self {
+            Self::Leaf(text) => text.clone(),
+            Self::Array(items) => {
+                format!("[{}]", items.iter().map(Self::sorted).collect::<Vec<_>>().join(","))
+            }
+            Self::Object(members) => {
+                let mut members: Vec<_> =
+                    members.iter().map(|(name, value)| format!("{name}:{}", value.sorted())).collect();
+                members.sort();
+                format!("{{{}}}", members.join(","))
+            }
+        }
+    }
+
+    /// Whether there is nothing in it to show.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Object(members) if members.is_empty())
+    }
+
+    pub(crate) fn is_leaf(&self) -> bool {
+        matches!(self, Self::Leaf(_))
     }
 
     /// Prints it after `begun` letters of a line, with `indent` before each line that follows.
@@ -61,7 +112,7 @@ impl Json {
         }
         let inner = indent + 2;
         let (open, close, parts): (_, _, Vec<String>) = match self {
-            Self::Leaf(text) => return text.clone(),
+            Self::Leaf(text) => return wrap(text, begun, inner, width),
             Self::Object(members) => {
                 let member = |(name, value): &(String, Self)| {
                     let name = label(name);
@@ -103,14 +154,33 @@ fn label(name: &str) -> String {
 /// A text with its quotes, not too long. What it escapes stays escaped.
 fn short(quoted: &str) -> String {
     let inner = quoted.trim_matches('"');
-    let is_word = !inner.contains([' ', ':', '/']);
-    if is_word && inner.chars().count() > WORD {
+    let in_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=-_.".contains(letter);
+    if inner.len() > OPAQUE && inner.chars().all(in_base64) {
         return "\"…\"".to_owned();
     }
     match inner.char_indices().nth(TEXT) {
         Some((cut, _)) => format!("\"{}…\"", inner[..cut].trim_end_matches('\\')),
         None => quoted.to_owned(),
     }
+}
+
+/// Breaks a text between words, which JSON does not allow and people do not mind.
+fn wrap(text: &str, begun: usize, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    let mut column = begun;
+    for word in text.split(' ') {
+        let letters = word.chars().count();
+        if !out.is_empty() && column + 1 + letters > width {
+            out.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if !out.is_empty() {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += letters;
+    }
+    out
 }
 
 #[cfg(test)]
@@ -129,13 +199,28 @@ mod tests {
 
     #[test]
     fn long_things_are_cut() {
-        let sealed = format!(r#"{{"state":"{}","said":"{}"}}"#, "x".repeat(40), "a b".repeat(40));
-        let said = "a b".repeat(40).chars().take(TEXT).collect::<String>();
-        assert_eq!(Json::read(&sealed).print(0, 0, 200), format!(r#"{{"state": "…", "said": "{said}…"}}"#));
-        assert_eq!(Json::read("[1, 2, 3, 4]").print(0, 0, 5), "[\n  1,\n  2,\n  … 2 more\n]");
-        let mut json = Json::read(r#"{"_meta":{"a":1,"c":3},"b":2}"#);
-        let mut seen = HashSet::from([r#"a: 1"#.to_owned()]);
-        json.member_mut("_meta").unwrap().fold_seen(&mut seen);
-        assert_eq!(json.print(0, 0, 80), r#"{"_meta": {…, "c": 3}, "b": 2}"#);
+        let sealed = format!(r#"{{"state":"{}","said":"{}"}}"#, "x".repeat(40), "a ".repeat(200));
+        let said = "a ".repeat(TEXT / 2);
+        assert_eq!(Json::read(&sealed).print(0, 0, 400), format!(r#"{{"state": "…", "said": "{said}…"}}"#));
+        assert_eq!(Json::read("[1, 2, 3, 4, 5]").print(0, 0, 5), "[\n  1,\n  2,\n  3,\n  … 2 more\n]");
+        assert_eq!(Json::read(r#""one two three""#).print(4, 0, 12), "\"one two\n  three\"");
+    }
+
+    #[test]
+    fn what_was_seen_is_left_out() {
+        let mut seen = HashSet::from(["a: 1".to_owned(), "d: 4".to_owned()]);
+        let mut json = Json::read(r#"{"_meta":{"a":1,"c":3},"b":2,"d":4}"#);
+        json.fold_member("_meta", &mut seen);
+        json.fold_seen(&mut seen, |_, value| value.is_leaf());
+        assert_eq!(json.print(0, 0, 80), r#"{"_meta": {"c": 3, …}, "b": 2, …}"#);
+        let mut again = Json::read(r#"{"_meta":{"a":1},"e":5}"#);
+        again.fold_member("_meta", &mut seen);
+        assert_eq!(again.print(0, 0, 80), r#"{"e": 5}"#);
+
+        let long = "a ".repeat(LARGE);
+        let mut large =
+            Json::read(&format!(r#"{{"x":{{"a":1,"b":"{long}"}},"y":[{{"b":"{long}","a":1}}]}}"#));
+        large.fold_large(&mut seen);
+        assert_eq!(large.print(0, 0, 400), format!(r#"{{"x": {{"a": 1, "b": "{long}"}}, "y": [{{…}}]}}"#));
     }
 }

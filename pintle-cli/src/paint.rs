@@ -13,6 +13,7 @@ pub(crate) enum Tone {
     Out,
     In,
     Method,
+    Code,
     Faint,
 }
 
@@ -33,6 +34,7 @@ impl Paint {
             Tone::Out => "32",
             Tone::In => "35",
             Tone::Method => "1",
+            Tone::Code => "33",
             Tone::Faint => "2",
         };
         format!("\x1b[{code}m{text}\x1b[0m")

@@ -93,18 +93,23 @@ fn fault(options: &TokenStream, block: &ItemImpl, routes: &[TokenStream]) -> Opt
     routes.is_empty().then(|| Error::new_spanned(&block.self_ty, said))
 }
 
-/// The route of a method that carries `#[tool]` or its kin, which is taken away.
+/// The route of a method that carries `#[tool]` or its kin, which are taken away.
 fn take(method: &mut ImplItemFn) -> Option<(Kind, Result<TokenStream>)> {
-    let (at, kind) = method.attrs.iter().enumerate().find_map(|(at, attr)| Some((at, kind_of(attr)?)))?;
-    let attr = method.attrs.remove(at);
+    let (ours, others): (Vec<_>, _) =
+        std::mem::take(&mut method.attrs).into_iter().partition(|attr| kind_of(attr).is_some());
+    method.attrs = others;
+    let mut ours = ours.into_iter();
+    let attr = ours.next()?;
+    let kind = kind_of(&attr)?;
     let params = Params::take(kind, &mut method.sig);
+    if let Some(second) = ours.next() {
+        let said = "a method is one thing: take one of the attributes away";
+        return Some((kind, Err(Error::new_spanned(second, said))));
+    }
     Some((kind, params.and_then(|params| route(kind, method, attr, params))))
 }
 
 fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Result<TokenStream> {
-    if let Some(second) = method.attrs.iter().find(|attr| kind_of(attr).is_some()) {
-        return Err(Error::new_spanned(second, "a method is one of them: take one of the attributes away"));
-    }
     let options = match attr.meta {
         Meta::List(list) => Options::parse(kind, list.tokens)?,
         _ if kind == Kind::Resource => {

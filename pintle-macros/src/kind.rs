@@ -107,6 +107,11 @@ pub(crate) fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|segment| segment.ident == name)
 }
 
+/// Whether it also has parameters: `uri::Vars` is no `Vars<T>`.
+pub(crate) fn is_typed(ty: &Type, name: &str) -> bool {
+    is(ty, name) && last(ty).is_some_and(|segment| !segment.arguments.is_none())
+}
+
 /// What is in an `Option`.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let PathArguments::AngleBracketed(inner) = &last(ty).filter(|last| last.ident == "Option")?.arguments

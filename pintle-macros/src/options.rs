@@ -1,7 +1,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Expr, LitBool, LitStr, Result, Token,
+    Error, Expr, LitBool, LitStr, Result, Token,
     meta::ParseNestedMeta,
     parse::{ParseStream, Parser},
 };
@@ -53,7 +53,8 @@ impl Options {
     /// The URI comes first and has no name.
     fn read_uri(&mut self, input: ParseStream<'_>) -> Result<TokenStream> {
         if !input.peek(LitStr) {
-            return Err(input.error("a resource needs its URI first: `#[resource(\"notes://{id}\")]`"));
+            let said = "a resource needs its URI first: `#[resource(\"notes://{id}\")]`";
+            return Err(Error::new(input.span(), said));
         }
         self.uri = Some(Uri::parse(input.parse()?)?);
         if !input.is_empty() {

@@ -8,7 +8,7 @@ use syn::{
 use crate::{
     arg::Arg,
     docs,
-    kind::{Kind, is, optional},
+    kind::{Kind, is, is_typed, optional},
     uri::Uri,
 };
 
@@ -87,7 +87,7 @@ impl Params {
                 format!("a {word} has nothing for `{stranger}`: take plain parameters, or `{whole}<T>`");
             return Err(Error::new(ty.span(), said));
         }
-        if is(ty, whole) && self.takes_whole() {
+        if is_typed(ty, whole) && self.takes_whole() {
             let said = format!("a {word} takes `{whole}` once: put all fields into one struct");
             return Err(Error::new(ty.span(), said));
         }
@@ -95,7 +95,7 @@ impl Params {
     }
 
     fn takes_whole(&self) -> bool {
-        self.extracted.iter().any(|(_, ty)| is(ty, self.kind.whole()))
+        self.extracted.iter().any(|(_, ty)| is_typed(ty, self.kind.whole()))
     }
 
     /// That plain parameters and `Args` do not both want the arguments.
@@ -135,7 +135,7 @@ impl Params {
         }
         let taken = |name: &String| self.fields.iter().any(|field| field.wire_name() == *name);
         match uri.variables.iter().find(|name| !taken(name)) {
-            Some(name) if !self.takes_whole() => Err(Error::new(
+            Some(name) if !self.extracted.iter().any(|(_, ty)| is(ty, "Vars")) => Err(Error::new(
                 uri.text.span(),
                 format!(
                     "no parameter takes the variable `{name}`: add `{name}: String`, or `_{name}: String` if it does not matter"

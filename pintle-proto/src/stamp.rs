@@ -50,6 +50,11 @@ impl<'a> Stamp<'a> {
         self.version.is_some()
     }
 
+    /// Whether the sender says what it can do.
+    pub fn has_capabilities(&self) -> bool {
+        self.capabilities.is_some()
+    }
+
     /// The revision that it names, as it was spelled.
     pub fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
         let wrong = |error: serde_json::Error| {

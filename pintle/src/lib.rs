@@ -82,6 +82,8 @@
 pub mod __private;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod content;
 #[cfg(feature = "server")]
 pub mod directory;
 mod ended;
@@ -95,6 +97,7 @@ mod error;
     feature = "stdio"
 ))]
 mod guide;
+#[cfg(any(feature = "server", feature = "validation"))]
 mod near;
 #[cfg(feature = "validation")]
 pub mod schema;

@@ -6,6 +6,8 @@ mod cargo;
 mod features;
 mod fuzz;
 mod instructions;
+mod page;
+mod rebuild;
 mod test;
 mod tidy;
 mod workspace;
@@ -47,6 +49,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "what the hot paths cost in instructions; rewrites the table in bench/README.md",
         run: instructions::command,
+    },
+    Command {
+        name: "rebuild",
+        usage: "",
+        about: "what a change costs to build, beside rmcp; rewrites the table in bench/README.md",
+        run: rebuild::command,
     },
 ];
 

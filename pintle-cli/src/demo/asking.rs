@@ -27,24 +27,25 @@ pub(super) fn add(server: Server) -> Server {
 
 async fn berth(cx: Cx, State(harbour): State<Harbour>) -> Result<String, ToolError> {
     harbour.begin_asking();
-    // Without a session the handler runs again after each question. What is wrapped in `once` does not.
+    // Without a session all of this runs again after the question, save what is in `once`.
     let number = cx.once("reserve", async { harbour.reserve() }).await?;
-    let Some(stay) = cx.elicit::<Stay>("stay", "Who comes, and for how long?").await?.accepted() else {
-        return Ok("The berth stays free.".to_owned());
-    };
+    let asked = cx.elicit::<Stay>("stay", "Who comes, and for how long?").await?;
+    let Some(stay) = asked.accepted() else { return Ok("The berth stays free.".to_owned()) };
     Ok(format!("Berth {number} for the {}, {} nights.", stay.boat, stay.nights))
 }
 
 async fn customs(cx: Cx) -> Result<String, ToolError> {
-    let asked =
-        SamplingMessage::new(Role::User, ContentBlock::text("Describe a hold of salted cod in five words."));
     let (agreed, written, places) = tokio::join!(
         cx.elicit_url("duty", "Please pay the duty.", "https://example.com/duty/7"),
-        cx.sample("goods", CreateMessageParams::new(vec![asked], 40)),
+        cx.sample("goods", request("Describe a hold of salted cod in five words.")),
         cx.roots(),
     );
-    let goods: String = written?.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
-    let papers: Vec<_> = places?.into_iter().map(|root| root.uri).collect();
+    let written = written?.content.into_vec();
+    let goods: String = written.iter().filter_map(ContentBlock::as_text).collect();
     let duty = if agreed? { "the page is open" } else { "not paid" };
-    Ok(format!("Goods: {goods} Papers: {}. Duty: {duty}.", papers.join(", ")))
+    Ok(format!("Goods: {goods} Places: {}. Duty: {duty}.", places?.len()))
+}
+
+fn request(text: &str) -> CreateMessageParams {
+    CreateMessageParams::new(vec![SamplingMessage::new(Role::User, ContentBlock::text(text))], 40)
 }

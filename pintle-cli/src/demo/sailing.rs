@@ -25,11 +25,14 @@ pub(super) fn add(server: Server) -> Server {
 
 async fn sail(cx: Cx, Args(To { to }): Args<To>) -> String {
     cx.log(LoggingLevel::Info, Some("bridge"), &json!({ "sails": "set", "to": to })).await;
-    for (done, leg) in [(1.0, "out of the harbour"), (2.0, "on the open sea"), (3.0, "land in sight")] {
+    for (done, leg) in LEGS {
         cx.progress_with(done, 3.0, leg).await;
     }
     format!("Arrived at {to:?}.")
 }
+
+const LEGS: [(f64, &str); 3] =
+    [(1.0, "out of the harbour"), (2.0, "on the open sea"), (3.0, "land in sight")];
 
 async fn anchor(cx: Cx, State(harbour): State<Harbour>) {
     // A cancelled call is a dropped future: what has to be done then is done in `drop`.

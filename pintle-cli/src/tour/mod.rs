@@ -22,8 +22,8 @@ pub async fn tell(out: &mut dyn Write, paint: Paint) -> pintle::Result<()> {
     let mut stage = Stage::new(out, paint);
     stage.headline("Pintle: the Model Context Protocol, spoken")?;
     stage.say(
-        "A server and a client, both in this process. → is what the client says, ← what the server says; every line \
-         was really said. Long things are cut with …, and metadata is shown once.",
+        "A server and a client, both in this process. → is what the client says, ← what the server says, and all of it \
+         was really said. What is long, or was shown before, is cut with an ellipsis.",
     )?;
     opening::tell(&mut stage).await?;
     tools::tell(&mut stage).await?;

@@ -8,7 +8,6 @@ pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
     )?;
     for era in Era::BOTH {
         let connection = stage.connect(client(), era).await?;
-        connection.ping().await?;
         stage.era(&connection, era)?;
         stage.show()?;
         connection.close().await;

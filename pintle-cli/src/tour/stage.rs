@@ -20,6 +20,8 @@ use crate::{
 
 /// How wide a line may get.
 const WIDTH: usize = 100;
+/// Where that which a message says begins.
+const INDENT: usize = 6;
 
 /// Where the tour is told: the server, what was said to it, and the paper that all of it is printed on.
 pub(super) struct Stage<'a> {
@@ -29,7 +31,7 @@ pub(super) struct Stage<'a> {
     paint: Paint,
     tape: Tape,
     chapters: usize,
-    /// Metadata that was shown.
+    /// What was shown, and is cut from then on.
     seen: HashSet<String>,
 }
 
@@ -110,16 +112,31 @@ impl<'a> Stage<'a> {
         };
         let id = id.map_or(String::new(), |id| format!(" #{id}"));
         let begun = 4 + what.chars().count() + id.chars().count() + 1;
-        let body = body.map_or(String::new(), |body| {
-            let mut body = Json::read(body.as_str());
-            if let Some(meta) = body.member_mut("_meta") {
-                meta.fold_seen(&mut self.seen);
-            }
-            format!(" {}", body.print(begun, 4, WIDTH))
-        });
+        let body = body.map_or(String::new(), |body| self.body(&what, &body, begun));
         let paint = self.paint;
         let (arrow, what) = (paint.paint(tone, arrow), paint.paint(Tone::Method, what));
         writeln!(self.out, "  {arrow} {what}{}{body}", paint.paint(Tone::Faint, id))
+    }
+
+    /// What a message says beyond its name: beside it, or below.
+    fn body(&mut self, what: &str, body: &RawObject, begun: usize) -> String {
+        let mut body = Json::read(body.as_str());
+        if body.is_empty() {
+            return " {}".to_owned();
+        }
+        body.fold_member("_meta", &mut self.seen);
+        body.fold_large(&mut self.seen);
+        if what == "result" {
+            body.fold_seen(&mut self.seen, |_, value| value.is_leaf());
+        }
+        if body.is_empty() {
+            return String::new();
+        }
+        let below = body.print(INDENT, INDENT, WIDTH);
+        match body.print(begun, INDENT - 2, WIDTH) {
+            beside if beside.contains('\n') && !below.contains('\n') => format!("\n{:INDENT$}{below}", ""),
+            beside => format!(" {beside}"),
+        }
     }
 
     pub(super) fn headline(&mut self, text: &str) -> io::Result<()> {
@@ -172,10 +189,22 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Shows a value that somebody said somewhere.
-    pub(super) fn json(&mut self, what: &str, value: &serde_json::Value) -> io::Result<()> {
-        let printed = Json::read(&value.to_string()).print(4 + what.chars().count() + 2, 4, WIDTH);
-        writeln!(self.out, "    {} {printed}", self.paint.paint(Tone::Faint, format_args!("{what}:")))
+    /// Shows JSON that is not a message.
+    pub(super) fn json(&mut self, what: &str, text: &str) -> io::Result<()> {
+        let printed = Json::read(text).print(INDENT, INDENT - 2, WIDTH);
+        self.note(what)?;
+        writeln!(self.out, "    {printed}\n")
+    }
+
+    /// Shows a function of the demo server, as its file has it.
+    pub(super) fn source(&mut self, file: &str, begins: &str) -> io::Result<()> {
+        writeln!(self.out)?;
+        let from = file.lines().skip_while(|line| !line.starts_with(begins));
+        let function = from.take_while(|line| *line != "}").chain(["}"]);
+        for line in function {
+            writeln!(self.out, "{}", self.paint.paint(Tone::Code, format_args!("    {line}")))?;
+        }
+        writeln!(self.out)
     }
 
     pub(super) fn gap(&mut self) -> io::Result<()> {

@@ -9,6 +9,11 @@ pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
     stage.say(
         "A call that takes its time may tell how far it is, and what happens, to those who asked for it:",
     )?;
+    stage.source(include_str!("../demo/sailing.rs"), "async fn sail")?;
+    stage.say(
+        "Which messages a client wants to hear goes with each request, where there is no session. Where there is one it \
+         is said once, after the handshake.",
+    )?;
     for era in Era::BOTH {
         let connection = stage.connect_quietly(client().log_level(LoggingLevel::Info), era).await?;
         stage.era(&connection, era)?;
@@ -16,24 +21,22 @@ pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
         stage.show()?;
         connection.close().await;
     }
-    stage.gap()?;
-    stage.say(
-        "The handler says `cx.progress(..)` and `cx.log(..)`. The level of messages goes with the request in one era; in \
-         the other it was set once, after the handshake.",
-    )?;
 
     stage.chapter("Cancelling")?;
-    stage.say("To stop waiting is to cancel: the client drops the call, the server drops the handler, and no answer comes.")?;
-    stage.gap()?;
+    stage.say("To stop waiting is to cancel: the client drops the call, the server drops the handler, no answer is owed.")?;
+    stage.source(include_str!("../demo/sailing.rs"), "async fn anchor")?;
     let connection = stage.connect_quietly(client(), Era::Stateless).await?;
     let (holds, mut held) = mpsc::channel(1);
-    let call = connection.call("anchor").on_progress(move |_| drop(holds.try_send(())));
+    let call = connection.call("anchor").on_progress(move |_| {
+        // The first is enough.
+        let _ = holds.try_send(());
+    });
     tokio::select! {
-        _ = call.send() => {}
+        ended = call.send() => drop(ended?),
         _ = held.recv() => {}
     }
     // What was said before this has been heard when this is answered.
-    connection.call_tool("tide", json!({"port": "bergen", "hour": 4})).await?;
+    connection.call_tool("post", json!({"text": "Calm sea."})).await?;
     stage.show()?;
     stage.note(format_args!("anchors weighed, by the handler's `drop`: {}", stage.harbour.weighed()))?;
     connection.close().await;

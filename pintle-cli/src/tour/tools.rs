@@ -1,24 +1,21 @@
 use pintle::{proto::Revision, types::schema::ContentBlock};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::stage::{Era, Stage, client};
 
 pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
     stage.chapter("A tool")?;
-    stage.say(
-        "A tool is a function; its arguments and its result are types, and their schemas follow from those.",
-    )?;
-    stage.gap()?;
+    stage.say("A tool is a function. Its schemas follow from the types of its arguments and its result:")?;
+    stage.source(include_str!("../demo/tides.rs"), "async fn tide")?;
     let connection = stage.connect_quietly(client(), Era::Stateless).await?;
-    let tide = connection.tools_page(None).await?;
+    let tools = connection.tools().await?;
     stage.skip();
-    if let Some(tide) = tide.tools.iter().find(|tool| tool.name == "tide") {
-        let schema = Value::Object(tide.input_schema.clone());
-        stage.json("the input schema of `tide`", &schema)?;
+    if let Some(tide) = tools.iter().find(|tool| tool.name == "tide") {
+        let tide = serde_json::to_string(tide).unwrap_or_default();
+        stage.json(&format!("one of {} tools, as it is listed:", tools.len()), &tide)?;
     }
     connection.call_tool("tide", json!({"port": "bergen", "hour": 4})).await?;
     stage.show()?;
-
     stage.gap()?;
     stage.say(
         "Arguments are checked before the function runs. What the model gets back, it can mend by itself:",
@@ -28,12 +25,14 @@ pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
     stage.show()?;
 
     stage.chapter("Pictures and sounds")?;
-    stage.say("Results are blocks: text, pictures, sounds, links. Who does not know a kind of block gets what it does know:")?;
+    stage.say(
+        "Results are blocks: text, pictures, sounds, links. Who does not know a kind gets one that it knows.",
+    )?;
     stage.gap()?;
     connection.call_tool("signal", ()).await?;
     stage.show()?;
-    stage.gap()?;
     connection.close().await;
+    stage.gap()?;
     for revision in Revision::all() {
         let connection = client().revisions([revision]).connect(stage.server.in_process()?).await?;
         let blocks = connection.call_tool("signal", ()).await?.content;

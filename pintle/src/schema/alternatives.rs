@@ -114,7 +114,11 @@ impl<'a> Walk<'a> {
         found.add(|| {
             let mut names: Vec<String> = schemas.iter().map(|schema| asked(schema)).collect();
             names.dedup();
+            let near = value
+                .as_str()
+                .and_then(|text| nearest(text, schemas.iter().flat_map(|schema| texts(schema))));
             Fault::wrong(&place.pointer, either(names), shown(value))
+                .with_hint(near.map(|near| did_you_mean(&near.into())))
         });
     }
 
@@ -192,6 +196,12 @@ impl<'a> Walk<'a> {
 
 fn branches<'a>(schema: &'a Members, keyword: &str) -> &'a [Value] {
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The texts that a schema names as its values.
+fn texts(schema: &Value) -> impl Iterator<Item = &str> {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    listed.chain(schema.get("const")).filter_map(Value::as_str)
 }
 
 /// The member that tells branches apart, and its value in each: a constant in all of them.

@@ -17,8 +17,10 @@ pub(super) fn any(schema: &Value) -> bool {
 }
 
 /// Fills in the `default`s of missing properties, in objects that are there. What is filled in stays as it is.
-pub(super) fn fill(local: Local<'_>, value: &mut Value) {
-    Filling { local, left: MOST }.fill(local.root(), value);
+pub(super) fn fill(local: Local<'_>, value: &mut Value) -> bool {
+    let mut filling = Filling { local, left: MOST };
+    filling.fill(local.root(), value);
+    filling.left < MOST
 }
 
 struct Filling<'a> {

@@ -134,10 +134,10 @@ impl Schema {
     ///
     /// In the value itself and in the objects in it, as far as `properties` and `$ref` lead; not through lists,
     /// `anyOf` and the like, where it is not certain which default is meant. Filled in as they are, at most 1,000.
-    pub fn fill_defaults(&self, value: &mut Value) {
-        if let Some(compiled) = self.compiled.as_deref().filter(|compiled| compiled.fills) {
-            defaults::fill(compiled.local(), value);
-        }
+    /// Whether there was anything to fill in.
+    pub fn fill_defaults(&self, value: &mut Value) -> bool {
+        let compiled = self.compiled.as_deref().filter(|compiled| compiled.fills);
+        compiled.is_some_and(|compiled| defaults::fill(compiled.local(), value))
     }
 }
 

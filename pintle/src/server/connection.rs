@@ -12,7 +12,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Extensions;
 use pintle_proto::{
     Peer,
     inputs::AskError,
@@ -27,11 +26,12 @@ use tokio::{
 
 use super::{
     Caller, Cx, OnNotification, Server,
+    around::Around,
     dispatch::{self, Start},
     ears::Ear,
     hooks::Visit,
     keepalive::Keepalive,
-    port::{Port, ROOM, Reply, Said},
+    port::{Line, Port, ROOM, Reply, Said},
     questions::Questions,
     queue::Queue,
     run::Run,
@@ -54,8 +54,8 @@ pub(crate) struct Connection {
     engine: Engine,
     server: Server,
     principal: Option<Box<str>>,
-    extensions: Arc<Extensions>,
-    port: Port,
+    around: Arc<Around>,
+    line: Line,
     said: mpsc::Receiver<(Option<Ticket>, Said)>,
     tasks: JoinSet<()>,
     running: HashMap<Ticket, Running>,
@@ -113,13 +113,13 @@ const TURNS: usize = 8;
 
 impl Connection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
-        let (port, said) = Port::new();
+        let (line, said) = Line::new();
         Self {
             transport,
             engine: Engine::new(),
             principal: None,
-            extensions: Arc::default(),
-            port,
+            around: Arc::default(),
+            line,
             said,
             tasks: JoinSet::new(),
             running: HashMap::new(),
@@ -145,7 +145,7 @@ impl Connection {
     /// Whom the other side is known to be, and what is known of it.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
         self.principal = caller.principal.clone();
-        self.extensions = Arc::new(caller.extensions.clone());
+        self.around = Arc::new(Around { extensions: caller.extensions.clone(), head: None });
         self.visit = Some(Visit::begin(self.server.clone(), caller));
         self
     }
@@ -222,7 +222,7 @@ impl Connection {
             self.heed(ticket, said);
             taken += 1;
         }
-        if self.port.gave_up() {
+        if self.line.gave_up() {
             let ids = self.questions.given_up();
             self.take_back(&ids);
         }
@@ -247,6 +247,9 @@ impl Connection {
                 self.ask(ticket, &request, reply);
             }
             Said::Notice(_) | Said::Ask(..) | Said::GaveUp => {}
+            // There is nothing to come back to but this stream.
+            #[cfg(feature = "http-server")]
+            Said::HangUp(_) => {}
             Said::Done(call, outcome) => {
                 if let Some(ticket) = call.ticket() {
                     self.running.remove(&ticket);
@@ -441,9 +444,14 @@ impl Connection {
 
     /// Runs a call. Its first steps are taken here and now; only what has to wait becomes a task.
     fn begin(&mut self, state: &Arc<State>, call: Call, task: &mut Context<'_>) {
-        let port = self.port.of(&call);
-        let cx =
-            Cx::new(call.clone(), self.server.clone(), state.clone(), self.extensions.clone(), port.clone());
+        let line = self.line.of(&call);
+        let cx = Cx::new(
+            call.clone(),
+            self.server.clone(),
+            state.clone(),
+            self.around.clone(),
+            Port::Line(line.clone()),
+        );
         let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(cx.clone())));
         let handling = match started {
             Ok(Start::Run(handling)) => handling,
@@ -465,11 +473,11 @@ impl Connection {
         let running = call.clone();
         let task = self.tasks.spawn(async move {
             let outcome = (&mut run).await;
-            for line in run.last_words() {
-                port.say(Said::Notice(line)).await;
+            for notice in run.last_words() {
+                line.say(Said::Notice(notice)).await;
             }
             drop(run);
-            port.say(Said::Done(call, outcome)).await;
+            line.say(Said::Done(call, outcome)).await;
         });
         if let Some(ticket) = running.ticket() {
             self.running.insert(ticket, Running { call: running, task });

@@ -6,6 +6,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -23,8 +24,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use tokio::sync::Notify;
 
+#[cfg(feature = "http-server")]
+use super::outbox::Outbox;
 use super::{
-    Scope, Server,
+    HttpHead, Scope, Server, ToolRoute,
+    around::Around,
     port::{Port, Said},
     rate::Rate,
     state::State,
@@ -55,7 +59,7 @@ struct Inner {
     server: Server,
     /// The server as it was when the call came: what changes meanwhile is for later calls.
     state: Arc<State>,
-    extensions: Arc<Extensions>,
+    around: Arc<Around>,
     /// The texts that came with the call, where it found who takes them.
     given: OnceLock<Given>,
     port: Port,
@@ -67,6 +71,14 @@ struct Inner {
     over: Notify,
     is_over: AtomicBool,
     telling: Mutex<Telling>,
+    tool: OnceLock<Called>,
+}
+
+/// The tool that is called.
+pub(crate) struct Called {
+    pub(crate) route: Arc<ToolRoute>,
+    /// The arguments with their defaults, if they came without.
+    pub(crate) filled: Option<String>,
 }
 
 /// What was not told yet, because there was no room or too much of it.
@@ -104,14 +116,14 @@ impl Cx {
         call: Call,
         server: Server,
         state: Arc<State>,
-        extensions: Arc<Extensions>,
+        around: Arc<Around>,
         port: Port,
     ) -> Self {
         Self(Arc::new(Inner {
             call,
             server,
             state,
-            extensions,
+            around,
             given: OnceLock::new(),
             port,
             parked: AtomicBool::new(false),
@@ -119,7 +131,17 @@ impl Cx {
             over: Notify::new(),
             is_over: AtomicBool::new(false),
             telling: Mutex::default(),
+            tool: OnceLock::new(),
         }))
+    }
+
+    /// Notes which tool is called. A layer that tries again leads to the same one.
+    pub(crate) fn call_tool(&self, called: Called) {
+        let _ = self.0.tool.set(called);
+    }
+
+    pub(crate) fn tool(&self) -> Option<&Called> {
+        self.0.tool.get()
     }
 
     /// Who is calling, as far as this request says.
@@ -134,7 +156,12 @@ impl Cx {
 
     /// What layers below have left for the handler.
     pub fn extensions(&self) -> &Extensions {
-        &self.0.extensions
+        &self.0.around.extensions
+    }
+
+    /// The head of the HTTP request that brought the call, if one did.
+    pub fn http(&self) -> Option<&HttpHead> {
+        self.0.around.head.as_ref()
     }
 
     /// The server, to change its catalogue or tell of changes.
@@ -163,7 +190,7 @@ impl Cx {
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { peer: self.peer(), principal: self.principal(), extensions: &self.0.extensions }
+        Scope { peer: self.peer(), principal: self.principal(), extensions: self.extensions() }
     }
 
     pub(crate) fn state(&self) -> &Arc<State> {
@@ -520,6 +547,38 @@ impl Cx {
         let notified = self.0.over.notified();
         if !self.0.is_over.load(Ordering::Acquire) {
             notified.await;
+        }
+    }
+
+    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
+    ///
+    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
+    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::server::{Cx, tool};
+    ///
+    /// let render = tool("render", |cx: Cx| async move {
+    ///     cx.hang_up(Duration::from_secs(5)).await;
+    ///     // ... a long computation ...
+    ///     "rendered"
+    /// });
+    /// ```
+    pub async fn hang_up(&self, retry: Duration) {
+        #[cfg(feature = "http-server")]
+        if let Port::Own(outbox) = &self.0.port {
+            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
+        }
+        let _ = retry;
+    }
+
+    /// What the call says, for whoever drives it.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn outbox(&self) -> Option<&Outbox> {
+        match &self.0.port {
+            Port::Own(outbox) => Some(outbox),
+            Port::Line(_) => None,
         }
     }
 

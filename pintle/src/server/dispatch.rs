@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 
 use pintle_proto::server::Outcome;
-use pintle_types::RpcError;
+use pintle_types::{RawValue, RpcError};
 
-use super::{Cx, Entry, complete, lists, run::Handling, source, texts::Given};
+use super::{Cx, Entry, ToolRoute, complete, cx::Called, lists, run::Handling, source, texts::Given};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -76,15 +76,33 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, Entry::Tool(&route.tool))) {
         Some(route) => {
-            route.check.before(arguments(cx)).map_err(Outcome::BadArguments)?;
+            mirrored(cx, route)?;
+            let filled = route.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
+            cx.call_tool(Called { route: route.clone(), filled });
             Ok(route.next.go(cx.clone()))
         }
         None => Err(unknown("tool", &name)),
     }
 }
 
-/// The arguments of a tool call, as text. None at all, and `null`, are an empty object.
+/// Headers that repeat arguments must say the same. Only requests that stand alone have them.
+fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
+    let Some(head) = cx.http() else { return Ok(()) };
+    if route.mirrored.is_empty() || !cx.peer().revision.is_stateless() {
+        return Ok(());
+    }
+    // Text that is no JSON cannot have come this far.
+    let arguments: Option<&RawValue> = serde_json::from_str(sent(cx)).ok();
+    route.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
+}
+
+/// The arguments of a tool call, as text, with defaults for what was left out.
 pub(crate) fn arguments(cx: &Cx) -> &str {
+    cx.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| sent(cx))
+}
+
+/// The arguments as they came. None at all, and `null`, are an empty object.
+fn sent(cx: &Cx) -> &str {
     cx.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
 }
 

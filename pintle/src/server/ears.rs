@@ -8,9 +8,18 @@ use pintle_proto::server::Change;
 
 use super::Notice;
 
-/// Everybody who may want to hear of changes: one ear for each connection.
+/// Everybody who may want to hear of changes: one ear for each connection, session or subscription.
 #[derive(Debug, Default)]
-pub(crate) struct Ears(Mutex<Vec<Weak<Ear>>>);
+pub(crate) struct Ears(Mutex<Registry>);
+
+#[derive(Debug, Default)]
+struct Registry {
+    ears: Vec<Weak<Ear>>,
+    /// How many there are before those that are gone are looked for: so that joining costs little however many joined.
+    crowded: usize,
+    /// Whether nothing more will come.
+    closed: bool,
+}
 
 /// What a connection has not looked at yet. Changes are merged, so it holds little however slow the connection is.
 #[derive(Debug, Default)]
@@ -26,6 +35,8 @@ struct Heard {
     all_updated: bool,
     /// What extensions have to say.
     notices: VecDeque<Arc<Notice>>,
+    /// Whether nothing more will come.
+    closed: bool,
     waker: Option<Waker>,
 }
 
@@ -48,22 +59,42 @@ pub(crate) enum News {
 impl Ears {
     pub(crate) fn join(&self) -> Arc<Ear> {
         let ear = Arc::new(Ear::default());
-        let mut ears = lock(&self.0);
-        ears.retain(|ear| ear.strong_count() > 0);
-        ears.push(Arc::downgrade(&ear));
+        self.add(&ear);
         ear
     }
 
-    pub(crate) fn tell(&self, change: &Change) {
-        let ears: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
-        ears.iter().for_each(|ear| ear.hear(change));
+    /// Lets one hear that hears elsewhere too.
+    pub(crate) fn add(&self, ear: &Arc<Ear>) {
+        let mut registry = lock(&self.0);
+        let Registry { ears, crowded, closed } = &mut *registry;
+        if *closed {
+            ear.close();
+        }
+        if ears.len() >= *crowded {
+            ears.retain(|ear| ear.strong_count() > 0);
+            *crowded = 2 * ears.len() + 16;
+        }
+        ears.push(Arc::downgrade(ear));
     }
-}
 
-impl Ears {
+    pub(crate) fn tell(&self, change: &Change) {
+        self.each(|ear| ear.hear(change));
+    }
+
     pub(crate) fn tell_notice(&self, notice: &Arc<Notice>) {
-        let ears: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
-        ears.iter().for_each(|ear| ear.hear_notice(notice));
+        self.each(|ear| ear.hear_notice(notice));
+    }
+
+    /// Tells all that nothing more will come.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn close(&self) {
+        lock(&self.0).closed = true;
+        self.each(Ear::close);
+    }
+
+    fn each(&self, tell: impl Fn(&Ear)) {
+        let ears: Vec<_> = lock(&self.0).ears.iter().filter_map(Weak::upgrade).collect();
+        ears.iter().for_each(|ear| tell(ear));
     }
 }
 
@@ -78,9 +109,25 @@ impl Ear {
             tracing::debug!("a notice was forgotten: its listener is too slow");
         }
         heard.notices.push_back(notice.clone());
-        let waker = heard.waker.take();
-        drop(heard);
-        waker.into_iter().for_each(Waker::wake);
+        wake(heard);
+    }
+
+    /// Nothing more will come: whoever listens may go.
+    pub(crate) fn close(&self) {
+        let mut heard = lock(&self.0);
+        heard.closed = true;
+        wake(heard);
+    }
+
+    #[cfg(feature = "http-server")]
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.0).closed
+    }
+
+    /// Has whoever listens look again.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn prick(&self) {
+        wake(lock(&self.0));
     }
 
     /// The next notice of an extension.
@@ -103,9 +150,7 @@ impl Ear {
             }
             _ => {}
         }
-        let waker = heard.waker.take();
-        drop(heard);
-        waker.into_iter().for_each(Waker::wake);
+        wake(heard);
     }
 
     /// Takes what came; if nothing did, the task will be woken.
@@ -136,6 +181,12 @@ impl Ear {
         }
         news
     }
+}
+
+fn wake(mut heard: MutexGuard<'_, Heard>) {
+    let waker = heard.waker.take();
+    drop(heard);
+    waker.into_iter().for_each(Waker::wake);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, FromCall, dispatch, fields};
+use super::{Cx, FromCall, dispatch, fields, place};
 
 /// A tool, prompt or resource in the making: its handler's arguments and result say what it takes and gives.
 #[derive(Debug)]
@@ -168,18 +168,38 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
             return given.decode().map(Self);
         }
         let text = dispatch::arguments(cx);
-        serde_json::from_str(text).map(Self).map_err(|error| {
-            // The schema finds better words: the place, what was expected, and perhaps what was meant.
-            let name = cx.params().decode_member::<String>("name").ok().flatten().unwrap_or_default();
-            let route = cx.state().catalogue.tools.get(&name);
-            let said = route.and_then(|route| route.check.explain(text));
-            Outcome::BadArguments(
-                said.unwrap_or_else(|| {
-                    format!("the arguments do not fit: {error}; see the tool's input schema")
-                }),
-            )
-        })
+        let read = serde_json::from_str(text);
+        let read = read.or_else(|error| match whole_numbers(text) {
+            Some(text) => serde_json::from_str(&text).map_err(|_| error),
+            None => Err(error),
+        });
+        read.map(Self).map_err(|error| unread(cx, text, &error))
     }
+}
+
+/// What is told of arguments that could not be read.
+fn unread(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {
+    // The schema finds better words: what was expected, and perhaps what was meant.
+    let said = cx.tool().and_then(|called| called.route.check.explain(text));
+    Outcome::BadArguments(said.unwrap_or_else(|| place::told(text, error)))
+}
+
+/// The same text with `3` for `3.0`, if there is such a number: for JSON Schema both are integers, for serde only one.
+fn whole_numbers(text: &str) -> Option<String> {
+    fn mend(value: &mut Value) -> bool {
+        match value {
+            Value::Number(number) => {
+                // Beyond 53 bits it is not certain which integer was meant.
+                let whole = number.as_f64().filter(|x| number.is_f64() && x.fract() == 0.0 && x.abs() < 9e15);
+                whole.inspect(|whole| *value = Value::from(*whole as i64)).is_some()
+            }
+            Value::Array(items) => items.iter_mut().map(mend).fold(false, |one, other| one | other),
+            Value::Object(members) => members.values_mut().map(mend).fold(false, |one, other| one | other),
+            _ => false,
+        }
+    }
+    let mut value = serde_json::from_str(text).ok()?;
+    mend(&mut value).then(|| value.to_string())
 }
 
 /// Something of the server's own, given to it with [`Server::with_state`](super::Server::with_state).

@@ -135,6 +135,19 @@ impl<E: Error + 'static> From<E> for RequestError {
     }
 }
 
+/// What a handler may fail with: whatever becomes its kind of error.
+///
+/// Implemented for all of that; it is here for what the compiler says of the rest.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a handler",
+    note = "return `{E}`: `Err({E}::new(\"what went wrong\"))`",
+    note = "or any `std::error::Error`; `?` makes a `{E}` of it"
+)]
+pub trait HandlerError<E>: Into<E> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<E>, E> HandlerError<E> for T {}
+
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

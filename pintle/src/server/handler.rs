@@ -8,14 +8,15 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cx, Description, ToolError};
+use super::{Cx, Description, HandlerError, ToolError, dispatch};
 
 /// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
 ///
 /// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
-    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`; a closure needs their types: `|cx: Cx|`"
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
+    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
     /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](super::IntoPromptResult), for a
@@ -48,18 +49,19 @@ impl FromCall for Cx {
     }
 }
 
-/// The arguments of a tool or a prompt as they came: an object, not decoded.
+/// The arguments of a tool or a prompt: an object, not decoded, as it came.
+///
+/// If something was left out that has a `default` in a tool's input schema, it is there (feature `validation`).
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Arguments(pub RawObject);
 
 impl FromCall for Arguments {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let arguments = cx.params().decode_member::<Option<RawObject>>("arguments");
-        match arguments {
-            Ok(arguments) => Ok(Self(arguments.flatten().unwrap_or_default())),
-            Err(error) => Err(Outcome::BadArguments(format!("`arguments` is not an object: {error}"))),
-        }
+        dispatch::arguments(cx)
+            .parse()
+            .map(Self)
+            .map_err(|error| Outcome::BadArguments(format!("`arguments` is not an object: {error}")))
     }
 }
 
@@ -159,7 +161,7 @@ impl IntoToolResult for Vec<ContentBlock> {
     }
 }
 
-impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
+impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T, E> {
     fn describe(description: &mut Description<'_>) {
         T::describe(description);
     }

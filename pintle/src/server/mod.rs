@@ -14,6 +14,7 @@
 //!
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
+mod around;
 mod caller;
 mod catalogue;
 mod changes;
@@ -36,14 +37,20 @@ mod fault;
 mod fields;
 mod form;
 mod handler;
+mod hearing;
 mod hooks;
+#[cfg(feature = "http-server")]
+pub mod http;
 mod keepalive;
 mod layer;
 mod lint;
 mod lists;
 #[cfg(feature = "logging")]
 pub mod logging;
+#[cfg(feature = "http-server")]
+mod outbox;
 mod own;
+mod place;
 mod port;
 mod prompt;
 mod questions;
@@ -52,6 +59,7 @@ mod rate;
 mod resource;
 mod route;
 mod run;
+mod schema_part;
 mod scope;
 mod seal;
 mod serving;
@@ -73,7 +81,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Limits, Peer, Revision, server::Service};
+use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
 use pintle_types::{
     Notification,
     schema::{Icon, Implementation, Tool},
@@ -81,6 +89,7 @@ use pintle_types::{
 use serde_json::Value;
 use tower_layer::Layer;
 
+pub use around::HttpHead;
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;
@@ -88,7 +97,7 @@ pub use declared::{Declared, TextArgument, ToolArgument};
 pub use elicit::Elicited;
 pub use extension::{Installation, Notice, ProtocolExtension};
 pub use extract::{Args, Description, Extension, State};
-pub use fault::{RequestError, ToolError};
+pub use fault::{HandlerError, RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
@@ -99,6 +108,7 @@ pub use pintle_proto::server::{CacheHint, Outcome};
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use route::Route;
+pub use schema_part::SchemaPart;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
 pub use serving::Serving;
@@ -173,6 +183,7 @@ impl Server {
         let service = Service::new(Implementation::new(name, version), Default::default())
             .seal(Arc::new(StateKeys::random()));
         let state = Snapshot {
+            served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
             settings: Settings::default(),
@@ -342,14 +353,15 @@ impl Server {
         self.setting(|settings| settings.keepalive = Some(every))
     }
 
-    /// How long to wait for clients: the sign of life of a silent session, and the end of calls that still run when a
-    /// client has hung up.
+    /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
+    /// client has hung up, the next request of a session over HTTP.
     #[must_use]
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, .. } = *timeouts;
+        let Timeouts { keepalive, shutdown, idle_session, .. } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = shutdown;
+            settings.idle_session = idle_session;
         })
     }
 

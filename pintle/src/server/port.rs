@@ -11,14 +11,17 @@ use pintle_proto::{
 use pintle_types::{RawObject, schema::InputRequest};
 use tokio::sync::{mpsc, oneshot};
 
-/// A call's way to whoever owns its stream. One queue for all it says, so that it arrives in the order it was said.
-#[derive(Clone, Debug)]
-pub(crate) struct Port {
-    said: mpsc::Sender<(Option<Ticket>, Said)>,
-    /// Whose port it is. What is said for a call that is over is not passed on.
-    ticket: Option<Ticket>,
-    /// Whether somebody stopped waiting for an answer.
-    gave_up: Arc<AtomicBool>,
+#[cfg(feature = "http-server")]
+use super::outbox::Outbox;
+
+/// A call's way to whoever owns its stream. All it says goes one way, so that it arrives in the order it was said.
+#[derive(Debug)]
+pub(crate) enum Port {
+    /// Shared by the calls of a connection.
+    Line(Line),
+    /// The call's own: whoever drives the call looks into it.
+    #[cfg(feature = "http-server")]
+    Own(Outbox),
 }
 
 /// What a call says.
@@ -28,8 +31,11 @@ pub(crate) enum Said {
     Notice(Bytes),
     /// A question to be sent now. The answer comes back as the client worded it.
     Ask(InputRequest, Reply),
-    /// Somebody stopped waiting for an answer: see [`Port::gave_up`].
+    /// Somebody stopped waiting for an answer: see [`Line::gave_up`].
     GaveUp,
+    /// Its client may go, and come back in so many milliseconds.
+    #[cfg(feature = "http-server")]
+    HangUp(u64),
     /// Its end.
     Done(Call, Outcome),
 }
@@ -41,39 +47,43 @@ pub(crate) type Reply = oneshot::Sender<Result<RawObject, AskError>>;
 pub(crate) const ROOM: usize = 128;
 
 impl Port {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<(Option<Ticket>, Said)>) {
-        let (said, heard) = mpsc::channel(ROOM);
-        (Self { said, ticket: None, gave_up: Arc::default() }, heard)
-    }
-
-    /// The port of one call.
-    pub(crate) fn of(&self, call: &Call) -> Self {
-        Self { ticket: call.ticket(), ..self.clone() }
-    }
-
     /// Says something. If the stream is gone nobody is left to be told.
     pub(crate) async fn say(&self, said: Said) {
-        let _ = self.said.send((self.ticket, said)).await;
+        match self {
+            Self::Line(line) => line.say(said).await,
+            #[cfg(feature = "http-server")]
+            Self::Own(outbox) => outbox.say(said).await,
+        }
     }
 
     /// Says something if there is room for it at once.
     pub(crate) fn try_say(&self, said: Said) -> bool {
-        self.said.try_send((self.ticket, said)).is_ok()
+        match self {
+            Self::Line(line) => line.try_say(said),
+            #[cfg(feature = "http-server")]
+            Self::Own(outbox) => outbox.try_say(said),
+        }
     }
 
     /// Whether something could be said at once.
     #[cfg(feature = "logging")]
     pub(crate) fn has_room(&self) -> bool {
-        self.said.capacity() > 0
+        match self {
+            Self::Line(line) => line.said.capacity() > 0,
+            #[cfg(feature = "http-server")]
+            Self::Own(outbox) => outbox.has_room(),
+        }
     }
 
     /// Makes a notification and sends it, if there is room for it. `false` if not, and then it is not made either.
     pub(crate) fn try_notice(&self, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
-        let Ok(room) = self.said.try_reserve() else { return false };
-        if let Some(line) = make() {
-            room.send((self.ticket, Said::Notice(line.into())));
+        match self {
+            Self::Line(line) => line.try_notice(make),
+            #[cfg(feature = "http-server")]
+            Self::Own(outbox) => {
+                outbox.has_room() && make().is_none_or(|line| outbox.try_say(Said::Notice(line.into())))
+            }
         }
-        true
     }
 
     /// Sends a question; the answer is to be waited for.
@@ -82,6 +92,52 @@ impl Port {
         self.say(Said::Ask(request, tx)).await;
         // Dropped before `rx` would be, so `rx` goes in with it.
         Waiting { answer: rx, port: self, over: false }
+    }
+
+    fn give_up(&self) {
+        if let Self::Line(line) = self {
+            line.gave_up.store(true, Ordering::Release);
+        }
+        // Only to wake the owner: if there is no room it is awake, or will be.
+        self.try_say(Said::GaveUp);
+    }
+}
+
+/// The way of all calls of a connection to its task.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    said: mpsc::Sender<(Option<Ticket>, Said)>,
+    /// Whose line it is. What is said for a call that is over is not passed on.
+    ticket: Option<Ticket>,
+    /// Whether somebody stopped waiting for an answer.
+    gave_up: Arc<AtomicBool>,
+}
+
+impl Line {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<(Option<Ticket>, Said)>) {
+        let (said, heard) = mpsc::channel(ROOM);
+        (Self { said, ticket: None, gave_up: Arc::default() }, heard)
+    }
+
+    /// The line of one call.
+    pub(crate) fn of(&self, call: &Call) -> Self {
+        Self { ticket: call.ticket(), ..self.clone() }
+    }
+
+    pub(crate) async fn say(&self, said: Said) {
+        let _ = self.said.send((self.ticket, said)).await;
+    }
+
+    fn try_say(&self, said: Said) -> bool {
+        self.said.try_send((self.ticket, said)).is_ok()
+    }
+
+    fn try_notice(&self, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+        let Ok(room) = self.said.try_reserve() else { return false };
+        if let Some(line) = make() {
+            room.send((self.ticket, Said::Notice(line.into())));
+        }
+        true
     }
 
     /// Whether somebody stopped waiting for an answer since this was asked last.
@@ -110,9 +166,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.over {
             self.answer.close();
-            self.port.gave_up.store(true, Ordering::Release);
-            // Only to wake the owner: if there is no room it is awake, or will be.
-            self.port.try_say(Said::GaveUp);
+            self.port.give_up();
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Cx, Description, Form, Handler, Next, RequestError,
+    Cx, Description, Form, Handler, HandlerError, Next, RequestError,
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
     size,
@@ -275,7 +275,7 @@ impl IntoPromptResult for ContentBlock {
     }
 }
 
-impl<T: IntoPromptResult, E: Into<RequestError>> IntoPromptResult for Result<T, E> {
+impl<T: IntoPromptResult, E: HandlerError<RequestError>> IntoPromptResult for Result<T, E> {
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
         self.map_err(Into::into)?.into_prompt_result()
     }

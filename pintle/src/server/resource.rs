@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    Cx, Description, Form, Handler, Json, Next, RequestError,
+    Cx, Description, Form, Handler, HandlerError, Json, Next, RequestError,
     extract::{Kind, Need},
     size,
     texts::Given,
@@ -218,7 +218,7 @@ impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
     }
 }
 
-impl<T: IntoResourceResult, E: Into<RequestError>> IntoResourceResult for Result<T, E> {
+impl<T: IntoResourceResult, E: HandlerError<RequestError>> IntoResourceResult for Result<T, E> {
     fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         self.map_err(Into::into)?.into_resource_result(uri, mime)
     }

@@ -1,6 +1,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use pintle_proto::server::{CacheHint, Service};
+use pintle_proto::{
+    http::Served,
+    server::{CacheHint, Service},
+};
 use pintle_types::{
     JsonObject,
     schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
@@ -15,6 +18,8 @@ use crate::Timeouts;
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) service: Service,
+    /// Its revisions, as they are served over HTTP.
+    pub(crate) served: Served,
     pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) filters: Vec<Arc<Filter>>,
@@ -35,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) keepalive: Option<Duration>,
     /// For calls that still run when the other side has hung up.
     pub(crate) grace: Duration,
+    /// For the next request of a session over HTTP.
+    pub(crate) idle_session: Duration,
     /// Handlers of one connection that run at the same time; more wait.
     pub(crate) running: usize,
     /// Bytes of one result.
@@ -57,6 +64,7 @@ impl Default for Settings {
             timeout: None,
             keepalive: None,
             grace: Timeouts::default().shutdown,
+            idle_session: Timeouts::default().idle_session,
             running: 1024,
             result_bytes: 16 << 20,
             logging: false,
@@ -113,5 +121,6 @@ impl State {
             can.experimental = Some(settings.experimental.clone());
         }
         self.service.set_capabilities(can);
+        self.served = Served::new(self.service.revisions().iter().copied());
     }
 }

@@ -1,15 +1,16 @@
 use std::sync::Arc;
 
 use pintle_proto::server::Outcome;
-use pintle_types::{
-    JsonObject, RpcError,
-    schema::{PromptArgument, Tool},
-};
+use pintle_types::{JsonObject, RpcError, schema::PromptArgument};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    PromptRoute, TemplateRoute, check::Check, complete::allowed, completion::Completers, extract::Kind,
+    PromptRoute, TemplateRoute,
+    check::{Check, Subject},
+    complete::allowed,
+    completion::Completers,
+    extract::Kind,
 };
 use crate::uri::Vars;
 
@@ -42,7 +43,15 @@ impl Texts {
                 ));
             }
         }
-        match Check::of(&Tool::new(name, texts.schema.clone()), true) {
+        let subject = Subject {
+            name,
+            input: &texts.schema,
+            typed: true,
+            defaults: false,
+            output: None,
+            gives_typed: false,
+        };
+        match Check::of(&subject) {
             Ok(check) => texts.check = check,
             Err(fault) => faults.push(fault),
         }
@@ -154,7 +163,8 @@ impl Given {
         texts.fault(self.vars()).map_or(Ok(value), |said| Err(self.refuse(said)))
     }
 
-    /// Whatever the revision, `-32602`: of the two codes that a missing resource may have it is the one that can say why.
+    /// A URI that does not fit leads to no resource: with `uri` in it the error gets the code that its revision has for
+    /// that, and unlike `Outcome::NotFound` it says why.
     fn refuse(&self, said: String) -> Outcome {
         Outcome::Failed(match self {
             Self::Prompt(..) => RpcError::invalid_params(said),

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
     JsonObject, Meta, RawObject, RpcError,
     schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
@@ -12,8 +12,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Cx, Description, Form, Handler, IntoToolResult, Next,
-    check::Check,
+    Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart, ToolError,
+    check::{Check, Subject},
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
     size::{self, Unprinted},
@@ -37,10 +37,16 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
-    /// Whether the input schema is that of the type that the handler takes.
+    /// Whether the input schema is that of the type that the handler takes, and asks for no more.
     pub(crate) typed: bool,
+    /// Whether the output schema is that of the type that the handler gives, and asks for no more.
+    pub(crate) gives_typed: bool,
+    /// Whether a property has a default that the type does not know.
+    pub(crate) defaults: bool,
     /// Made when the tool is added.
     pub(crate) check: Check,
+    /// The arguments that headers repeat over HTTP. Made when the tool is added.
+    pub(crate) mirrored: HeaderParams,
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
@@ -68,6 +74,7 @@ where
         route.tool.input_schema = schema;
         route.typed = true;
     }
+    route.gives_typed = output.is_some();
     route.tool.output_schema = output;
     route.faults.extend(faults);
     route.needs = needs;
@@ -79,7 +86,16 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
         Ok(result) => result,
         Err(outcome) => return outcome,
     };
-    let printed = match size::print(cx, &result) {
+    if let Some(Err(fault)) = cx.tool().map(|called| called.route.check.after(&result)) {
+        let said = format!("the tool's result does not fit its output schema: {fault}");
+        tracing::error!(params = cx.params().get("name"), "{said}");
+        return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
+    }
+    print(cx, &result)
+}
+
+fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
+    let printed = match size::print(cx, result) {
         Err(Unprinted::Failed(said)) => Err(said),
         Err(too_large) => {
             let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
@@ -114,7 +130,10 @@ impl ToolRoute {
             faults,
             needs: Vec::new(),
             typed: false,
+            gives_typed: false,
+            defaults: false,
             check: Check::default(),
+            mirrored: HeaderParams::default(),
         }
     }
 
@@ -132,30 +151,98 @@ impl ToolRoute {
         self
     }
 
-    /// The JSON Schema of the arguments, whole. It must be an object schema.
+    /// Says more of the arguments than their type does.
+    ///
+    /// ```
+    /// use pintle::server::{Args, tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Roll {
+    ///     sides: u32,
+    /// }
+    ///
+    /// let roll = tool("roll", |Args(Roll { sides })| async move { sides / 2 })
+    ///     .input(|s| s.property("sides", |p| p.description("How many sides the die has.").minimum(2).default(6)));
+    /// ```
     #[must_use]
-    pub fn input_schema(mut self, schema: Value) -> Self {
-        match schema {
-            Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+    pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
+        let (schema, said) = edit(SchemaPart::whole(std::mem::take(&mut self.tool.input_schema))).finish();
+        self.tool.input_schema = schema;
+        self.typed &= !said.asks_more;
+        self.defaults |= said.defaults;
+        self.note("input", said.faults);
+        self
+    }
+
+    /// Says more of the structured result than its type does.
+    #[must_use]
+    pub fn output(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
+        let Some(schema) = self.tool.output_schema.take() else {
+            let name = &self.tool.name;
+            self.faults.push(format!(
+                "`{name}` has no output schema: return a `Json<T>`, or give a schema with `output_schema`"
+            ));
+            return self;
+        };
+        let (schema, said) = edit(SchemaPart::whole(schema)).finish();
+        self.tool.output_schema = Some(schema);
+        self.gives_typed &= !said.asks_more;
+        self.note("output", said.faults);
+        self
+    }
+
+    fn note(&mut self, which: &str, faults: Vec<String>) {
+        let name = &self.tool.name;
+        self.faults.extend(faults.into_iter().map(|fault| format!("the {which} schema of `{name}` {fault}")));
+    }
+
+    /// The JSON Schema of the arguments, whole: a JSON value, or its text. It must be an object schema.
+    ///
+    /// ```
+    /// use pintle::server::{Arguments, tool};
+    ///
+    /// let say = tool("say", |Arguments(arguments)| async move { arguments.as_str().to_owned() })
+    ///     .input_schema(r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#);
+    /// ```
+    #[must_use]
+    pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
+        match self.read_schema("input", schema.into()) {
+            Some(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
                 self.tool.input_schema = schema;
                 self.typed = false;
             }
-            _ => self.faults.push(format!(
+            Some(_) => self.faults.push(format!(
                 "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
                 self.tool.name
             )),
+            None => {}
         }
         self
     }
 
-    /// The JSON Schema of `structuredContent`, whole.
+    /// The JSON Schema of `structuredContent`, whole: a JSON value, or its text.
     #[must_use]
-    pub fn output_schema(mut self, schema: Value) -> Self {
-        match schema {
-            Value::Object(schema) => self.tool.output_schema = Some(schema),
-            _ => self.faults.push(format!("the output schema of `{}` is not an object", self.tool.name)),
+    pub fn output_schema(mut self, schema: impl Into<Value>) -> Self {
+        if let Some(schema) = self.read_schema("output", schema.into()) {
+            self.tool.output_schema = Some(schema);
+            self.gives_typed = false;
         }
         self
+    }
+
+    /// A schema is never a string, so a string is the text of one.
+    fn read_schema(&mut self, which: &str, schema: Value) -> Option<JsonObject> {
+        let schema = match &schema {
+            Value::String(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+            _ => Ok(schema),
+        };
+        let fault = match schema {
+            Ok(Value::Object(schema)) => return Some(schema),
+            Ok(_) => "is not a JSON object".to_owned(),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        self.note(which, vec![fault]);
+        None
     }
 
     /// It changes nothing.
@@ -264,11 +351,24 @@ impl ToolRoute {
         self
     }
 
-    /// Compiles the input schema, once.
+    /// Compiles the schemas, once.
     pub(super) fn prepare_check(&mut self) {
-        match Check::of(&self.tool, self.typed) {
+        let Self { tool, typed, gives_typed, defaults, .. } = &*self;
+        let subject = Subject {
+            name: &tool.name,
+            input: &tool.input_schema,
+            typed: *typed,
+            defaults: *defaults,
+            output: tool.output_schema.as_ref(),
+            gives_typed: *gives_typed,
+        };
+        match Check::of(&subject) {
             Ok(check) => self.check = check,
             Err(fault) => self.faults.push(fault),
+        }
+        match HeaderParams::from_schema(&Value::Object(self.tool.input_schema.clone())) {
+            Ok(mirrored) => self.mirrored = mirrored,
+            Err(bad) => self.faults.push(format!("the input schema of `{}`: {bad}", self.tool.name)),
         }
     }
 

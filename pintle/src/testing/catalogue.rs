@@ -11,8 +11,7 @@ const BLESS: &str = "PINTLE_BLESS";
 
 /// All that a server offers, as a text to compare: who it is, and its tools, prompts, resources and templates.
 ///
-/// The same server gives the same text, whatever order its code puts things in, so that a review sees what a change
-/// means for the model.
+/// The same server gives the same text, so that a review of a change sees what it means for the model.
 ///
 /// ```
 /// use pintle::{Server, server::tool, testing::Catalogue};

@@ -73,7 +73,8 @@ impl TestClient {
         Self::of(Client::new("test", env!("CARGO_PKG_VERSION")))
     }
 
-    /// A client that you have set up yourself: its own handlers answer, unless there is something scripted.
+    /// A client that you have set up yourself. Its own handlers answer, unless something is scripted; which revisions it
+    /// speaks and where log messages go is for the test to say.
     pub fn of(client: Client) -> Self {
         Self { client, lines: Vec::new(), plays: false }
     }

@@ -85,7 +85,7 @@ impl Run {
             .sample_with_tools(true)
     }
 
-    /// The first of the answers that nobody asked for, if there are any.
+    /// The answers that nobody asked for, if there are any.
     pub(super) fn unused(&self) -> Option<String> {
         let inside = self.lock();
         let unused: Vec<_> = inside.lines.iter().map(Line::shown).collect();

@@ -28,13 +28,29 @@ mod client_server;
 #[cfg(feature = "client")]
 mod client_world;
 #[cfg(feature = "server")]
+mod content;
+#[cfg(feature = "server")]
 mod eras;
 #[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
 mod examples;
 #[cfg(all(feature = "client", feature = "server"))]
 mod guide_errors;
+#[cfg(feature = "http-server")]
+mod http_kit;
+#[cfg(feature = "http-server")]
+mod http_log_kit;
+#[cfg(feature = "http-server")]
+mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_serve;
+#[cfg(feature = "http-server")]
+mod http_stateless;
 #[cfg(feature = "macros")]
 mod macros_handlers;
+#[cfg(feature = "macros")]
+mod macros_prompt;
+#[cfg(feature = "macros")]
+mod macros_resource;
 #[cfg(feature = "macros")]
 mod macros_schema;
 #[cfg(feature = "macros")]
@@ -43,6 +59,10 @@ mod macros_tool;
 mod macros_wrong;
 #[cfg(feature = "server")]
 mod raw;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_options;
+#[cfg(all(feature = "server", feature = "validation"))]
+mod schema_types;
 #[cfg(feature = "server")]
 mod server_ask;
 #[cfg(feature = "server")]
@@ -67,6 +87,10 @@ mod server_hooks;
 mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
+#[cfg(feature = "server")]
+mod server_prompts;
+#[cfg(feature = "server")]
+mod server_resources;
 #[cfg(feature = "server")]
 mod server_sources;
 #[cfg(feature = "logging")]

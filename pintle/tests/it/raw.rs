@@ -31,7 +31,12 @@ impl Raw {
     }
 
     pub(crate) async fn send(&mut self, message: Value) {
-        self.wire.send(message.to_string().into());
+        self.send_text(message.to_string()).await;
+    }
+
+    /// Sends what a value cannot hold.
+    pub(crate) async fn send_text(&mut self, message: String) {
+        self.wire.send(message.into());
         poll_fn(|cx| self.wire.poll_flush(cx)).await.unwrap();
     }
 

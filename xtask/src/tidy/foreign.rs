@@ -6,8 +6,17 @@ use super::source::{Source, group_end};
 use super::tree::Tree;
 
 /// Crates whose types users may meet in our API, besides std and our own.
-const ALLOWED: &[&str] =
-    &["serde", "serde_json", "schemars", "http", "bytes", "tokio", "tower_layer", "tower_service"];
+const ALLOWED: &[&str] = &[
+    "serde",
+    "serde_json",
+    "schemars",
+    "http",
+    "http_body",
+    "bytes",
+    "tokio",
+    "tower_layer",
+    "tower_service",
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();

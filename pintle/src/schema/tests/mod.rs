@@ -1,4 +1,5 @@
 mod bounds;
 mod defaults;
+mod official;
 mod refused;
 mod table;

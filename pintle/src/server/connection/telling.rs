@@ -1,17 +1,9 @@
-use std::{
-    collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    task::Context,
-};
+use std::{collections::HashMap, task::Context};
 
-use pintle_proto::{
-    Peer,
-    server::{Call, Engine, Listener, Ticket},
-};
-use pintle_types::RawObject;
+use pintle_proto::server::{Call, Engine, Listener, Ticket};
 
 use super::{Connection, FULL};
-use crate::server::{Entry, Notice, Scope, ears::News};
+use crate::server::{Notice, ears::News, hearing};
 
 impl Connection {
     /// Tells whoever listens what has changed.
@@ -21,13 +13,7 @@ impl Connection {
             self.untold = true;
             self.noticed |= news.iter().any(|news| matches!(news, News::Notices));
             for listener in listeners(&mut self.listens, &mut self.engine) {
-                for news in &news {
-                    match news {
-                        News::Notices => {}
-                        News::One(change) => drop(listener.note(change)),
-                        News::EveryResource => listener.note_all(),
-                    }
-                }
+                hearing::note(listener, &news);
             }
         }
         while self.noticed && self.unwritten < FULL {
@@ -57,42 +43,28 @@ impl Connection {
     /// What somebody does not see has not changed for them either.
     fn withhold(&mut self) {
         let state = self.server.state();
-        if state.filters.is_empty() {
-            return;
-        }
-        let (principal, extensions) = (self.principal.as_deref(), &*self.extensions);
-        let hides = |peer: &Peer, uri: &str| {
-            let scope = Scope { peer, principal, extensions };
-            let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
-            // A filter that panics hides: nothing of the author's may end the connection.
-            catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true)
-        };
+        let (principal, extensions) = (self.principal.as_deref(), &self.around.extensions);
         for (call, listener) in self.listens.values_mut() {
-            listener.withhold(|uri| hides(call.peer(), uri));
+            hearing::withhold(&state, listener, call.peer(), principal, extensions);
         }
         if let Some(peer) = self.engine.peer().cloned()
             && let Some(listener) = self.engine.listener()
         {
-            listener.withhold(|uri| hides(&peer, uri));
+            hearing::withhold(&state, listener, &peer, principal, extensions);
         }
     }
 
     /// Says what an extension has to say to those who want to hear it.
     fn pass_on(&mut self, notice: &Notice) {
-        let params = RawObject::from_serialize(&notice.params).ok();
-        let mut lines = Vec::new();
-        for (_, listener) in self.listens.values() {
-            if notice.is_for(listener.grants(&notice.member)) {
-                lines.push(listener.tell(&notice.method, params.as_ref()));
-            }
-        }
         let state = self.server.state();
-        let declared = self.engine.peer().is_some_and(|peer| {
-            let mut extensions = state.service.extensions().iter();
-            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
-        });
-        if declared && let Some(listener) = self.engine.listener() {
-            lines.push(listener.tell(&notice.method, params.as_ref()));
+        let listens = self.listens.values();
+        let mut lines: Vec<_> = listens
+            .filter_map(|(call, listener)| hearing::worded(&state, notice, listener, call.peer()))
+            .collect();
+        if let Some(peer) = self.engine.peer().cloned()
+            && let Some(listener) = self.engine.listener()
+        {
+            lines.extend(hearing::worded(&state, notice, listener, &peer));
         }
         lines.into_iter().for_each(|line| self.send(line.into()));
     }

@@ -1,0 +1,73 @@
+//! The demo server: over a real pipe, and what it offers.
+
+use std::{io::Write, process::Stdio};
+
+use pintle::testing::{Catalogue, TestClient};
+use pintle_cli::demo::{Harbour, server};
+use serde_json::{Value, json};
+
+use crate::command::pintle;
+
+/// Tells the server all of this, hangs up, and returns what it said.
+fn talk(lines: &[Value]) -> Vec<Value> {
+    let mut demo = pintle()
+        .arg("demo")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    // Dropped at the end of the line: that is hanging up.
+    demo.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+    let ended = demo.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let lines = String::from_utf8(ended.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn it_answers_who_it_is_without_a_session() {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let said =
+        talk(&[json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}})]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    let info = &said[0]["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!((&said[0]["id"], &info["name"]), (&json!(1), &json!("harbour")));
+}
+
+#[test]
+fn it_answers_who_it_is_with_a_session() {
+    let params = json!({
+        "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
+    });
+    let said = talk(&[
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "tide", "arguments": {"port": "esbjerg", "hour": 6}}}),
+    ]);
+    assert_eq!(said[0]["result"]["serverInfo"]["name"], "harbour", "{said:?}");
+    assert_eq!(said[1]["result"]["content"][0]["text"], r#"{"metres":1.4,"rising":false}"#, "{said:?}");
+}
+
+#[tokio::test]
+async fn what_it_offers_is_what_the_file_says() {
+    Catalogue::of(&server(&Harbour::default())).await.assert_file("tests/it/catalogue.txt");
+}
+
+#[tokio::test]
+async fn whoever_declines_gets_no_berth() {
+    use pintle::client::Answer;
+
+    let client = TestClient::new().form("how long", Answer::Decline);
+    client
+        .both_eras(&server(&Harbour::default()), async |client| {
+            assert_eq!(client.tool("berth", ()).await.text(), "The berth stays free.");
+        })
+        .await;
+}

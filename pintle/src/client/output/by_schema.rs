@@ -1,0 +1,52 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pintle_types::JsonObject;
+use serde_json::Value;
+
+use super::{OutputCheck, structure::Structure};
+use crate::schema::{Schema, SchemaError};
+
+/// Schemas that are kept compiled.
+const KEPT: usize = 256;
+
+pub(super) fn check() -> Arc<dyn OutputCheck> {
+    Arc::new(BySchema::default())
+}
+
+/// Checks by JSON Schema. Schemas are compiled once; a server that keeps inventing new ones is read anew each time.
+#[derive(Default)]
+struct BySchema(Mutex<HashMap<String, Schema>>);
+
+impl BySchema {
+    fn compiled(&self, schema: &JsonObject) -> Result<Schema, SchemaError> {
+        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = serde_json::to_string(schema).unwrap_or_default();
+        let known = kept().get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let compiled = Schema::compile(&Value::Object(schema.clone()))?;
+        let mut kept = kept();
+        if kept.len() < KEPT {
+            kept.insert(key, compiled.clone());
+        }
+        Ok(compiled)
+    }
+}
+
+impl OutputCheck for BySchema {
+    fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String> {
+        match self.compiled(schema) {
+            // Not `faults_text`: it ends with advice to whoever made the value, and that is the server.
+            Ok(compiled) => compiled
+                .check(content)
+                .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+            // A legal pattern that only a slower engine could run: what else the schema says is not lost.
+            Err(SchemaError::Pattern { .. }) => Structure.check(schema, content),
+            Err(error) => Err(format!("its output schema cannot be used: {error}")),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a listener is told of what an ear has heard.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use http::Extensions;
+use pintle_proto::{Peer, server::Listener};
+use pintle_types::RawObject;
+
+use super::{Entry, Notice, Scope, ears::News, state::State};
+
+/// Marks for a listener what has changed.
+pub(crate) fn note(listener: &mut Listener, news: &[News]) {
+    for news in news {
+        match news {
+            News::Notices => {}
+            News::One(change) => drop(listener.note(change)),
+            News::EveryResource => listener.note_all(),
+        }
+    }
+}
+
+/// What somebody does not see has not changed for them either.
+pub(crate) fn withhold(
+    state: &State,
+    listener: &mut Listener,
+    peer: &Peer,
+    principal: Option<&str>,
+    extensions: &Extensions,
+) {
+    if state.filters.is_empty() {
+        return;
+    }
+    let scope = Scope { peer, principal, extensions };
+    let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
+    // A filter that panics hides: nothing of the author's may end the connection.
+    listener
+        .withhold(|uri| catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true));
+}
+
+/// What an extension has to say, in a listener's words, if it wants to hear it.
+pub(crate) fn worded(state: &State, notice: &Notice, listener: &Listener, peer: &Peer) -> Option<Vec<u8>> {
+    let wanted = match listener.tag() {
+        Some(_) => notice.is_for(listener.grants(&notice.member)),
+        // A session hears all of the extensions that its client declared.
+        None => {
+            let mut extensions = state.service.extensions().iter();
+            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
+        }
+    };
+    let params = RawObject::from_serialize(&notice.params).ok();
+    wanted.then(|| listener.tell(&notice.method, params.as_ref()))
+}

@@ -1,0 +1,118 @@
+use std::{
+    future::Future as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use pintle_proto::server::{Call, Outcome};
+use pintle_types::RpcError;
+
+use crate::server::{
+    Cx, Server,
+    around::Around,
+    dispatch::{self, Start},
+    outbox::Outbox,
+    port::{Port, Said},
+    run::Run,
+    state::State,
+};
+
+/// A call on its way, driven by whoever waits for its answer.
+pub(super) struct Driving {
+    pub(super) call: Call,
+    cx: Cx,
+    /// `None` when it came to its end.
+    run: Option<Run>,
+    end: Option<Outcome>,
+    /// What must be said before the end.
+    last: Vec<Bytes>,
+    /// Whether more may wait of what was said: then that comes before the handler's next steps.
+    talking: bool,
+}
+
+/// How far a call came.
+pub(super) enum Step {
+    /// It says something.
+    Said(Said),
+    /// It is over.
+    Done(Outcome),
+    /// It was cancelled, and no answer is owed.
+    Cancelled,
+}
+
+impl Driving {
+    /// Begins a call. Nothing of its handler has run yet.
+    pub(super) fn begin(server: &Server, state: &Arc<State>, around: &Arc<Around>, call: Call) -> Self {
+        let port = Port::Own(Outbox::default());
+        let cx = Cx::new(call.clone(), server.clone(), state.clone(), around.clone(), port);
+        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(cx.clone())));
+        let (run, end) = match started {
+            Ok(Start::Run(handling)) => (Some(Run::new(handling, cx.clone(), state.settings.timeout)), None),
+            Ok(Start::Done(outcome)) => (None, Some(outcome)),
+            Err(_) => {
+                tracing::error!(method = call.method(), "a handler panicked before it began");
+                let error = RpcError::internal("the handler failed: see the server's log");
+                (None, Some(Outcome::Failed(error)))
+            }
+        };
+        Self { call, cx, run, end, last: Vec::new(), talking: false }
+    }
+
+    /// The way to cancel it from elsewhere.
+    pub(super) fn cx(&self) -> &Cx {
+        &self.cx
+    }
+
+    pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Step> {
+        let Some(outbox) = self.cx.outbox() else { return Poll::Ready(Step::Cancelled) };
+        if std::mem::take(&mut self.talking)
+            && let Ok(Some(said)) = outbox.take()
+        {
+            self.talking = true;
+            return Poll::Ready(Step::Said(said));
+        }
+        if let Some(run) = &mut self.run
+            && let Poll::Ready(outcome) = Pin::new(&mut *run).poll(task)
+        {
+            self.last = run.last_words();
+            self.last.reverse();
+            self.run = None;
+            self.end = Some(outcome);
+        }
+        if self.run.is_some() {
+            let polled = outbox.poll(task);
+            self.talking = polled.is_ready();
+            return polled.map(|said| said.map_or(Step::Cancelled, Step::Said));
+        }
+        // What it said comes before its end.
+        Poll::Ready(match outbox.take() {
+            Err(()) => Step::Cancelled,
+            Ok(Some(said)) => Step::Said(said),
+            Ok(None) => match (self.last.pop(), self.end.take()) {
+                (Some(line), end) => {
+                    self.end = end;
+                    Step::Said(Said::Notice(line))
+                }
+                (None, Some(outcome)) => Step::Done(outcome),
+                (None, None) => Step::Cancelled,
+            },
+        })
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        // First the handler: it may have last words of its own, that nobody will hear.
+        let run = self.run.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(run))).is_err() {
+            tracing::error!(method = self.call.method(), "a handler panicked while it was dropped");
+        }
+        self.call.close();
+        if let Some(outbox) = self.cx.outbox() {
+            outbox.close();
+        }
+    }
+}

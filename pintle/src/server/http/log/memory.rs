@@ -1,0 +1,438 @@
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{Event, EventId, EventLog, Replay, Stored};
+
+/// How much a [`MemoryLog`] holds.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
+pub struct LogBounds {
+    /// Bytes of one session. 1 MiB.
+    pub session_bytes: usize,
+    /// Bytes of all sessions. 64 MiB.
+    pub total_bytes: usize,
+    /// For how long an event is kept. 5 minutes.
+    pub age: Duration,
+}
+
+impl Default for LogBounds {
+    fn default() -> Self {
+        Self { session_bytes: 1 << 20, total_bytes: 64 << 20, age: Duration::from_secs(300) }
+    }
+}
+
+/// The log of one process: in memory, within bounds, and gone with it.
+///
+/// The oldest events go first. A session costs nothing until it has a stream here, and nothing again when its last
+/// stream is forgotten. Events that are too old go when the log is next used.
+///
+/// ```
+/// use pintle::server::http::log::{EventId, EventLog, MemoryLog, Replay};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+/// let log = MemoryLog::default();
+/// let first = log.append("session", 1, "one".into()).await?;
+/// let second = log.append("session", 1, "two".into()).await?;
+///
+/// let Replay::Events(missed) = log.after("session", first).await? else { panic!("all is there") };
+/// assert_eq!(missed.len(), 1);
+/// assert_eq!((missed[0].id, &missed[0].data[..]), (second, &b"two"[..]));
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+pub struct MemoryLog {
+    bounds: LogBounds,
+    shelves: Mutex<Shelves>,
+}
+
+impl MemoryLog {
+    /// A log within these bounds.
+    pub fn new(bounds: LogBounds) -> Self {
+        Self { bounds, shelves: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there, without what is too old.
+    fn fresh(&self, now: Instant) -> MutexGuard<'_, Shelves> {
+        let mut shelves = self.lock();
+        shelves.drop_while(|_, oldest| self.bounds.age <= now.duration_since(oldest.kept_at));
+        shelves
+    }
+}
+
+impl EventLog for MemoryLog {
+    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+        let mut shelves = self.lock();
+        shelves.session(session).1.streams.entry(stream).or_default();
+        Stored::now(EventId::start(stream))
+    }
+
+    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+        let now = Instant::now();
+        let mut shelves = self.fresh(now);
+        let id = shelves.keep(session, stream, data, now);
+        shelves.trim_session(session, self.bounds.session_bytes);
+        shelves.drop_while(|shelves, _| self.bounds.total_bytes < shelves.bytes);
+        Stored::now(id)
+    }
+
+    fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
+        Stored::now(self.fresh(Instant::now()).after(session, last))
+    }
+
+    fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        self.lock().end(session, stream);
+        Stored::now(())
+    }
+
+    fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        self.lock().forget_stream(session, stream);
+        Stored::now(())
+    }
+
+    fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()> {
+        self.lock().forget_session(session);
+        Stored::now(())
+    }
+}
+
+impl fmt::Debug for MemoryLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shelves = self.lock();
+        f.debug_struct("MemoryLog")
+            .field("bounds", &self.bounds)
+            .field("sessions", &shelves.sessions.len())
+            .field("events", &shelves.events.len())
+            .field("bytes", &shelves.bytes)
+            .finish()
+    }
+}
+
+/// What an event takes besides its data, about: its places in three orders.
+const OVERHEAD: usize = 160;
+
+/// All events in the order they came, and who they belong to.
+#[derive(Default)]
+struct Shelves {
+    next: u64,
+    bytes: usize,
+    events: BTreeMap<u64, Held>,
+    sessions: HashMap<Arc<str>, Session>,
+}
+
+struct Held {
+    session: Arc<str>,
+    id: EventId,
+    data: Bytes,
+    kept_at: Instant,
+}
+
+#[derive(Default)]
+struct Session {
+    bytes: usize,
+    /// Which of the events are its own.
+    events: BTreeSet<u64>,
+    streams: HashMap<u64, Stream>,
+}
+
+#[derive(Default)]
+struct Stream {
+    /// The place of the newest event.
+    newest: u64,
+    /// The place of the newest event that was dropped.
+    dropped: u64,
+    /// Which of the session's events are its own, oldest first.
+    events: VecDeque<u64>,
+    ended: bool,
+}
+
+impl Held {
+    fn cost(&self) -> usize {
+        self.data.len() + OVERHEAD
+    }
+}
+
+impl Shelves {
+    fn session(&mut self, name: &str) -> (Arc<str>, &mut Session) {
+        let key = match self.sessions.get_key_value(name) {
+            Some((key, _)) => key.clone(),
+            None => Arc::from(name),
+        };
+        (key.clone(), self.sessions.entry(key).or_default())
+    }
+
+    fn keep(&mut self, session: &str, stream: u64, data: Bytes, now: Instant) -> EventId {
+        let number = self.next;
+        let (name, session) = self.session(session);
+        let kept = session.streams.entry(stream).or_default();
+        kept.newest += 1;
+        kept.events.push_back(number);
+        let id = EventId { stream, place: kept.newest };
+        let held = Held { session: name, id, data, kept_at: now };
+        let cost = held.cost();
+        session.events.insert(number);
+        session.bytes += cost;
+        self.bytes += cost;
+        self.events.insert(number, held);
+        self.next += 1;
+        id
+    }
+
+    fn after(&self, session: &str, last: EventId) -> Replay {
+        let stream = self.sessions.get(session).and_then(|session| session.streams.get(&last.stream));
+        let Some(stream) = stream.filter(|stream| (stream.dropped..=stream.newest).contains(&last.place))
+        else {
+            return Replay::Gone;
+        };
+        // Places are given one by one and dropped from the front.
+        let seen = usize::try_from(last.place - stream.dropped).unwrap_or(usize::MAX);
+        let missed = stream.events.iter().skip(seen).filter_map(|number| self.events.get(number));
+        Replay::Events(missed.map(|held| Event::new(held.id, held.data.clone())).collect())
+    }
+
+    fn end(&mut self, session: &str, stream: u64) {
+        let Some(streams) = self.sessions.get_mut(session).map(|session| &mut session.streams) else {
+            return;
+        };
+        let Some(kept) = streams.get_mut(&stream) else { return };
+        kept.ended = true;
+        if kept.events.is_empty() {
+            self.forget_stream(session, stream);
+        }
+    }
+
+    fn forget_stream(&mut self, name: &str, stream: u64) {
+        let Some(session) = self.sessions.get_mut(name) else { return };
+        for number in session.streams.remove(&stream).into_iter().flat_map(|stream| stream.events) {
+            session.events.remove(&number);
+            if let Some(held) = self.events.remove(&number) {
+                session.bytes -= held.cost();
+                self.bytes -= held.cost();
+            }
+        }
+        if session.streams.is_empty() {
+            self.sessions.remove(name);
+        }
+    }
+
+    fn forget_session(&mut self, name: &str) {
+        let Some(session) = self.sessions.remove(name) else { return };
+        self.bytes -= session.bytes;
+        for number in session.events {
+            self.events.remove(&number);
+        }
+    }
+
+    /// Drops the oldest events of all for as long as this says so.
+    fn drop_while(&mut self, too_much: impl Fn(&Self, &Held) -> bool) {
+        while let Some((&number, _)) = self.events.first_key_value().filter(|(_, held)| too_much(self, held))
+        {
+            self.drop_oldest(number);
+        }
+    }
+
+    fn trim_session(&mut self, name: &str, most: usize) {
+        while let Some(session) = self.sessions.get(name).filter(|session| most < session.bytes)
+            && let Some(&number) = session.events.first()
+        {
+            self.drop_oldest(number);
+        }
+    }
+
+    /// Drops an event that is the oldest of its session, and so of its stream.
+    fn drop_oldest(&mut self, number: u64) {
+        let Some(held) = self.events.remove(&number) else { return };
+        self.bytes -= held.cost();
+        let Some(session) = self.sessions.get_mut(&held.session) else { return };
+        session.bytes -= held.cost();
+        session.events.remove(&number);
+        let Some(stream) = session.streams.get_mut(&held.id.stream) else { return };
+        stream.events.pop_front();
+        stream.dropped = held.id.place;
+        if stream.ended && stream.events.is_empty() {
+            self.forget_stream(&held.session, held.id.stream);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Runs a future that is ready at once, as all of this log are.
+    fn at_once<T>(stored: Stored<'_, T>) -> T {
+        use std::{
+            future::Future,
+            pin::pin,
+            task::{Context, Poll, Waker},
+        };
+        match pin!(stored).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(value)) => value,
+            _ => panic!("it waits"),
+        }
+    }
+
+    fn texts(replay: Replay) -> Option<Vec<String>> {
+        let Replay::Events(events) = replay else { return None };
+        Some(events.into_iter().map(|event| String::from_utf8(event.data.into()).unwrap()).collect())
+    }
+
+    /// Room for two events of ten bytes in a session, and for four in all.
+    fn small() -> MemoryLog {
+        let two = 2 * (10 + OVERHEAD);
+        let age = Duration::from_secs(60);
+        MemoryLog::new(LogBounds { session_bytes: two, total_bytes: 2 * two, age })
+    }
+
+    const TEN: &str = "0123456789";
+
+    fn append(log: &MemoryLog, session: &str, stream: u64) -> EventId {
+        at_once(log.append(session, stream, TEN.into()))
+    }
+
+    fn replayed(log: &MemoryLog, session: &str, last: EventId) -> Option<usize> {
+        texts(at_once(log.after(session, last))).map(|texts| texts.len())
+    }
+
+    #[tokio::test]
+    async fn a_session_keeps_its_newest_events() {
+        let log = small();
+        let [first, second, third] = [1, 2, 1].map(|stream| append(&log, "a", stream));
+        assert_eq!(replayed(&log, "a", EventId::start(1)), None, "its first event is gone");
+        assert_eq!(replayed(&log, "a", first), Some(1), "but that one was seen");
+        assert_eq!(replayed(&log, "a", EventId::start(2)), Some(1));
+        assert_eq!(replayed(&log, "a", second), Some(0));
+        assert_eq!(replayed(&log, "a", third), Some(0));
+    }
+
+    #[tokio::test]
+    async fn all_sessions_together_keep_the_newest_events() {
+        let log = small();
+        let ids = ["a", "b", "c", "c", "b"].map(|session| (session, append(&log, session, 1)));
+        assert_eq!(replayed(&log, "a", EventId::start(1)), None);
+        assert_eq!(replayed(&log, "b", EventId::start(1)), Some(2));
+        assert_eq!(replayed(&log, "a", ids[0].1), Some(0), "nothing followed it");
+        assert_eq!(log.lock().bytes, 4 * (10 + OVERHEAD));
+    }
+
+    #[tokio::test]
+    async fn an_event_beyond_the_bounds_is_not_kept_and_not_hidden() {
+        let log = small();
+        let first = append(&log, "a", 1);
+        let large = at_once(log.append("a", 1, vec![b'7'; 1000].into()));
+        assert_eq!(replayed(&log, "a", first), None);
+        assert_eq!(replayed(&log, "a", large), Some(0));
+        assert_eq!(log.lock().bytes, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_age() {
+        let log = small();
+        let first = append(&log, "a", 1);
+        tokio::time::advance(Duration::from_secs(30)).await;
+        let second = append(&log, "a", 1);
+        tokio::time::advance(Duration::from_secs(29)).await;
+        assert_eq!(replayed(&log, "a", EventId::start(1)), Some(2));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(replayed(&log, "a", EventId::start(1)), None);
+        assert_eq!(replayed(&log, "a", first), Some(1));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        assert_eq!(replayed(&log, "a", first), None);
+        assert_eq!(replayed(&log, "a", second), Some(0), "a quiet stream has missed nothing");
+        assert_eq!(append(&log, "a", 1).place, 3, "and no id is given twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_left_of_what_is_over() {
+        let log = small();
+        append(&log, "aged", 1);
+        at_once(log.end("aged", 1));
+        at_once(log.open("empty", 1));
+        at_once(log.end("empty", 1));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        append(&log, "delivered", 1);
+        at_once(log.forget_stream("delivered", 1));
+        let _ = [1, 2].map(|stream| append(&log, "closed", stream));
+        at_once(log.forget_session("closed"));
+        assert_eq!(format!("{log:?}").split_once("sessions").unwrap().1, ": 0, events: 0, bytes: 0 }");
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Append(u8, u64),
+        Forget(u8, u64),
+        Close(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            20 => (0..3_u8, 0..4_u64).prop_map(|(session, stream)| Step::Append(session, stream)),
+            2 => (0..3_u8, 0..4_u64).prop_map(|(session, stream)| Step::Forget(session, stream)),
+            1 => (0..3_u8).prop_map(Step::Close),
+        ]
+    }
+
+    proptest! {
+        /// Whatever the last event was that a client saw: it gets exactly the later ones, in order, once; or it is told.
+        #[test]
+        fn every_last_event_id(steps in proptest::collection::vec(step(), 0..120), room in 0..40_usize) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let _guard = runtime.enter();
+            let bytes = room * (OVERHEAD + 3);
+            let log = MemoryLog::new(LogBounds { session_bytes: bytes, ..LogBounds::default() });
+            let mut sent: BTreeMap<(u8, u64), Vec<(EventId, String)>> = BTreeMap::new();
+            let mut appended = [0_usize; 3];
+            for (n, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Append(session, stream) => {
+                        let data = format!("{n:03}");
+                        let id = at_once(log.append(&session.to_string(), stream, data.clone().into()));
+                        sent.entry((session, stream)).or_default().push((id, data));
+                        appended[usize::from(session)] += 1;
+                    }
+                    Step::Forget(session, stream) => {
+                        at_once(log.forget_stream(&session.to_string(), stream));
+                        sent.remove(&(session, stream));
+                    }
+                    Step::Close(session) => {
+                        at_once(log.forget_session(&session.to_string()));
+                        sent.retain(|(other, _), _| *other != session);
+                        appended[usize::from(session)] = 0;
+                    }
+                }
+            }
+            for session in 0..3_u8 {
+                let all_fit = appended[usize::from(session)] <= room;
+                for stream in 0..4 {
+                    let events = sent.get(&(session, stream)).map_or(&[][..], |events| events);
+                    let places = std::iter::once(EventId::start(stream)).chain(events.iter().map(|(id, _)| *id));
+                    for (seen, last) in places.enumerate() {
+                        let later: Vec<_> = events[seen..].iter().map(|(_, data)| data.clone()).collect();
+                        match texts(at_once(log.after(&session.to_string(), last))) {
+                            Some(replayed) => prop_assert_eq!(replayed, later),
+                            None => prop_assert!(events.is_empty() || !all_fit, "nothing had to be dropped"),
+                        }
+                    }
+                    let beyond = EventId { stream, place: events.len() as u64 + 1 };
+                    prop_assert_eq!(texts(at_once(log.after(&session.to_string(), beyond))), None);
+                }
+                let kept = log.lock().sessions.get(session.to_string().as_str()).map_or(0, |kept| kept.events.len());
+                prop_assert!(kept <= room);
+            }
+        }
+    }
+}

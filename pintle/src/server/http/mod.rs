@@ -1,0 +1,30 @@
+//! Serving over HTTP: the parts that any framework can use, and a server around them.
+//!
+//! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
+
+mod body;
+mod connection;
+mod cors;
+mod driving;
+mod incoming;
+mod listen;
+pub mod log;
+mod post;
+mod pulse;
+mod quiet;
+mod response;
+mod serve;
+mod service;
+mod settings;
+mod stateless;
+mod stopping;
+#[cfg(feature = "http2")]
+mod tasks;
+
+pub use body::{Patience, Unread, read_body};
+pub use cors::{Cors, CorsFuture, CorsService};
+pub use incoming::{BodyError, PeerAddress, RequestBody};
+pub use response::Body;
+pub use serve::{HttpServer, HttpServing, Plain, Shutdown};
+pub use service::Http;
+pub use stopping::Stopping;

@@ -1,0 +1,186 @@
+//! Whether anything happens on a connection, and until when nothing may.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::Instant,
+};
+
+/// How long a connection may be quiet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pauses {
+    /// Between its opening, or the first byte of a request, and the end of the request's head.
+    pub(super) head: Duration,
+    /// Between the end of an answer and the first byte of the next request.
+    pub(super) idle: Duration,
+}
+
+/// What happens on one connection.
+///
+/// One timer for its whole life looks at this when it fires: a timer for each request would cost more than the rest of
+/// what is done here.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    pauses: Pauses,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: usize,
+    /// When the last answer ended, or the first byte after it came.
+    since: Instant,
+    pause: Duration,
+}
+
+impl Quiet {
+    pub(super) fn new(pauses: Pauses) -> Arc<Self> {
+        let state = State { requests: 0, since: Instant::now(), pause: pauses.head };
+        Arc::new(Self { pauses, state: Mutex::new(state) })
+    }
+
+    /// Until when a request has to be there; `None` while there is one.
+    pub(super) fn until(&self) -> Option<Instant> {
+        let state = self.lock();
+        (state.requests == 0).then(|| state.since + state.pause)
+    }
+
+    /// When to look again.
+    pub(super) fn look_again(&self) -> Instant {
+        self.until().unwrap_or_else(|| Instant::now() + self.pauses.head.min(self.pauses.idle))
+    }
+
+    /// A request has come; it is there until this is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.lock().requests += 1;
+        Busy(self.clone())
+    }
+
+    /// Bytes have come: the beginning of a head, if there is no request.
+    fn stirred(&self) {
+        let mut state = self.lock();
+        // From its first byte on, not from the latest one: a head that drips is not waited for.
+        if state.requests == 0 && state.pause == self.pauses.idle && self.pauses.head < self.pauses.idle {
+            state.since = Instant::now();
+            state.pause = self.pauses.head;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that has not been answered to the end.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Quiet>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.requests -= 1;
+        if state.requests == 0 {
+            state.since = Instant::now();
+            state.pause = self.0.pauses.idle;
+        }
+    }
+}
+
+pin_project! {
+    /// The body of an answer: while it is there, the request is.
+    pub(super) struct Answer<B> {
+        #[pin]
+        body: B,
+        busy: Busy,
+    }
+}
+
+impl<B> Answer<B> {
+    pub(super) fn new(body: B, busy: Busy) -> Self {
+        Self { body, busy }
+    }
+}
+
+impl<B: Body> Body for Answer<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A byte stream that tells when something comes in, and gives back first what was read of it before.
+#[derive(Debug)]
+pub(super) struct Watched<IO> {
+    pub(super) io: IO,
+    pub(super) before: Bytes,
+    pub(super) quiet: Arc<Quiet>,
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Watched<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.before.has_remaining() {
+            let part = self.before.len().min(buf.remaining());
+            buf.put_slice(&self.before.split_to(part));
+            return Poll::Ready(Ok(()));
+        }
+        let filled = buf.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        if filled < buf.filled().len() {
+            self.quiet.stirred();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

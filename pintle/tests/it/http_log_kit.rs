@@ -1,0 +1,117 @@
+//! The contract of event logs: it holds for ours, for one that waits, and is seen to be broken where it is.
+
+use std::io;
+
+use bytes::Bytes;
+use pintle::server::http::log::{EventId, EventLog, MemoryLog, Replay, Stored, kit};
+
+#[tokio::test]
+async fn the_log_in_memory() {
+    kit::check(|| async { Ok(MemoryLog::default()) }).await.unwrap();
+}
+
+/// Answers like the one in memory, except where it is said to go wrong.
+#[derive(Debug)]
+struct Other {
+    inner: MemoryLog,
+    wrong: Wrong,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wrong {
+    Nothing,
+    ReplaysTheLast,
+    LosesTheNewest,
+    ForgetsTooLittle,
+    ForgetsTooMuch,
+    MixesSessions,
+    Fails,
+}
+
+impl Other {
+    fn session<'a>(&self, session: &'a str) -> &'a str {
+        if self.wrong == Wrong::MixesSessions { "all" } else { session }
+    }
+}
+
+/// Each answer comes only the second time it is asked for, as if from elsewhere.
+fn waited<'a, T: Send + 'a>(stored: Stored<'a, T>) -> Stored<'a, T> {
+    Stored::later(async {
+        tokio::task::yield_now().await;
+        stored.await
+    })
+}
+
+impl EventLog for Other {
+    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+        waited(self.inner.open(self.session(session), stream))
+    }
+
+    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+        match self.wrong {
+            Wrong::Fails => Stored::later(async { Err(io::Error::other("no space left")) }),
+            _ => waited(self.inner.append(self.session(session), stream, data)),
+        }
+    }
+
+    fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
+        let session = self.session(session);
+        match self.wrong {
+            Wrong::ReplaysTheLast if last.place > 0 => {
+                waited(self.inner.after(session, EventId { place: last.place - 1, ..last }))
+            }
+            Wrong::LosesTheNewest => Stored::later(async move {
+                let mut replay = self.inner.after(session, last).await?;
+                if let Replay::Events(events) = &mut replay {
+                    events.pop();
+                }
+                Ok(replay)
+            }),
+            _ => waited(self.inner.after(session, last)),
+        }
+    }
+
+    fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        match self.wrong {
+            Wrong::ForgetsTooMuch => waited(self.inner.forget_stream(self.session(session), stream)),
+            _ => waited(self.inner.end(self.session(session), stream)),
+        }
+    }
+
+    fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        match self.wrong {
+            Wrong::ForgetsTooLittle => Stored::now(()),
+            _ => waited(self.inner.forget_stream(self.session(session), stream)),
+        }
+    }
+
+    fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()> {
+        waited(self.inner.forget_session(self.session(session)))
+    }
+}
+
+/// The properties that the kit finds broken.
+async fn broken(wrong: Wrong) -> Vec<&'static str> {
+    let checked = kit::check(|| async { Ok(Other { inner: MemoryLog::default(), wrong }) }).await;
+    checked.err().unwrap_or_default().iter().map(|broken| broken.property).collect()
+}
+
+#[tokio::test]
+async fn a_log_that_waits_may_be_right() {
+    assert!(broken(Wrong::Nothing).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_found() {
+    for (wrong, property) in [
+        (Wrong::ReplaysTheLast, "every id is followed by exactly the later events"),
+        (Wrong::LosesTheNewest, "every id is followed by exactly the later events"),
+        (Wrong::ForgetsTooLittle, "a stream that was forgotten is gone"),
+        (Wrong::ForgetsTooMuch, "a stream that has ended can be resumed"),
+        (Wrong::MixesSessions, "sessions do not hear each other"),
+        (Wrong::Fails, "streams do not hear each other"),
+    ] {
+        let found = broken(wrong).await;
+        assert!(found.contains(&property), "{wrong:?}: {found:?}");
+    }
+}
