@@ -24,6 +24,8 @@
 //! | make tools, prompts and resources of the methods of a type | [`#[handlers]`](macro@handlers) |
 //! | give the handlers something of my own | [`server::State`] |
 //! | return structure, and its schema | [`server::Json`] |
+//! | return pictures, sounds, links | [`content`] |
+//! | say more of an argument than its type does | `#[arg(..)]` of [`#[tool]`](macro@tool), [`server::SchemaPart`] |
 //! | tell the model what went wrong | [`server::ToolError`] |
 //! | say how far a call is | [`Cx::progress`](server::Cx::progress) |
 //! | ask the user | [`Cx::elicit`](server::Cx::elicit), [`Cx::elicit_url`](server::Cx::elicit_url) |
