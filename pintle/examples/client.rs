@@ -36,11 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             // The tool ran. Whether it did what it should is for the model to read.
             Ok(result) => {
                 println!("{}", if result.is_error == Some(true) { "it failed:" } else { "it says:" });
-                result
-                    .content
-                    .iter()
-                    .filter_map(|block| block.as_text())
-                    .for_each(|text| println!("  {text}"));
+                println!("  {}", result.text());
             }
             // It did not run: the error says whose fault it was.
             Err(Error::Rpc(error)) => println!("the server refused: {error}"),

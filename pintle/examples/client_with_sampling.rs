@@ -48,11 +48,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for text in ["Buy bread.", "Buy bread and butter."] {
         // The second time the note is there already, and the server asks whether to overwrite it.
         let result = server.call_tool("save", json!({ "title": "shopping", "text": text })).await?;
-        println!("{}", result.content[0].as_text().unwrap_or_default());
+        println!("{}", result.text());
     }
     // The server has no model of its own: it asks for a few words of ours.
     let result = server.call_tool("digest", json!({ "title": "shopping" })).await?;
-    println!("{}", result.content[0].as_text().unwrap_or_default());
+    println!("{}", result.text());
     server.close().await;
     Ok(())
 }

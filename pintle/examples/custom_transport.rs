@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.serve(framed(there))?;
     let connection = Client::new("demo", "0.1.0").connect(framed(here)).await?;
     let result = connection.call_tool("hello", ()).await?;
-    println!("{}", result.content[0].as_text().unwrap_or_default());
+    println!("{}", result.text());
 
     // The kit checks what every transport has to do: order, sizes, slow readers, ends. It belongs into a test.
     let broken = kit::check(|| async {

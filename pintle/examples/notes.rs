@@ -89,8 +89,7 @@ async fn digest(cx: Cx, State(notes): State<Notes>, title: String) -> Result<Str
     let note = SamplingMessage::new(Role::User, ContentBlock::text(text));
     let mut request = CreateMessageParams::new(vec![note], 100);
     request.system_prompt = Some("Say in a few words what this is about.".into());
-    let said = cx.sample("digest", request).await?;
-    Ok(said.content.as_slice().iter().filter_map(ContentBlock::as_text).collect())
+    Ok(cx.sample("digest", request).await?.text())
 }
 
 /// The titles of all notes, one on each line.

@@ -47,7 +47,7 @@ use crate::{Ended, Error, Result};
 ///     println!("{}", tool.name);
 /// }
 /// let result = server.call_tool("echo", json!({"n": 1})).await?;
-/// assert_eq!(result.content[0].as_text(), Some(r#"{"n":1}"#));
+/// assert_eq!(result.text(), r#"{"n":1}"#);
 /// server.close().await;
 /// # Ok(()) }
 /// ```
@@ -164,7 +164,7 @@ impl Connection {
     ///     .on_progress(move |progress| drop(steps.send(progress.progress)))
     ///     .send()
     ///     .await?;
-    /// assert_eq!(result.content[0].as_text(), Some("counted"));
+    /// assert_eq!(result.text(), "counted");
     /// assert_eq!(told.recv().await, Some(1.0));
     /// # }
     /// # Ok(()) }

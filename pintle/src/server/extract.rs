@@ -260,7 +260,7 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 /// # #[cfg(feature = "client")] {
 /// let office = pintle::Client::new("demo", "0.1.0").connect(theirs).await?;
 /// let call = office.call_tool("whose", ()).await?;
-/// assert_eq!(call.content[0].as_text(), Some("that of desk 7"));
+/// assert_eq!(call.text(), "that of desk 7");
 /// # }
 /// # Ok(()) }
 /// ```

@@ -40,8 +40,7 @@ async fn both(client: Client, name: &str, talk: impl AsyncFn(Connection)) {
 }
 
 async fn said(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
-    let result = server.call_tool(tool, arguments).await.unwrap();
-    result.content[0].as_text().unwrap().to_owned()
+    server.call_tool(tool, arguments).await.unwrap().text()
 }
 
 /// What a program that is no server prints.

@@ -42,8 +42,7 @@ impl Cx {
     /// async fn shorten(cx: Cx) -> Result<String, ToolError> {
     ///     let question = SamplingMessage::new(Role::User, ContentBlock::text("Shorten this: ..."));
     ///     let written = cx.sample("short", CreateMessageParams::new(vec![question], 200)).await?;
-    ///     let texts = written.content.as_slice().iter().filter_map(ContentBlock::as_text);
-    ///     Ok(texts.collect())
+    ///     Ok(written.text())
     /// }
     /// # let _ = pintle::server::tool("shorten", shorten);
     /// ```
