@@ -100,10 +100,8 @@ impl Params {
 
     /// That plain parameters and `Args` do not both want the arguments.
     pub(crate) fn agree(&self) -> Result<()> {
-        let (whole, what) = match self.kind {
-            Kind::Tool | Kind::Prompt => ("Args", "arguments"),
-            Kind::Resource => ("Vars", "variables"),
-        };
+        let whole = self.kind.whole();
+        let what = if self.kind == Kind::Resource { "variables" } else { "arguments" };
         match self.fields.first() {
             Some(field) if self.takes_whole() => Err(Error::new_spanned(
                 &field.name,

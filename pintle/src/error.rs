@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use pintle_proto::{Violation, client::OpenError};
 use pintle_types::RpcError;
 
-use crate::Ended;
+use crate::{Ended, transport::Failed};
 
 /// What calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -43,6 +43,8 @@ pub enum Error {
     Timeout(Duration),
     /// The connection is closed: how it ended is known.
     Closed(Ended),
+    /// One request failed on the way; the connection goes on.
+    Failed(Box<Failed>),
     /// The tool ran and failed. This is what it said.
     Tool(String),
     /// Reading or writing failed.
@@ -73,6 +75,7 @@ impl fmt::Display for Error {
                 write!(f, "no answer within {after:?}: raise the timeout or ask for less")
             }
             Self::Closed(ended) => write!(f, "the connection is closed: {ended}"),
+            Self::Failed(failed) => failed.fmt(f),
             Self::Tool(said) => write!(f, "the tool failed: {said}"),
             Self::Io(error) => write!(f, "the connection failed: {error}"),
             Self::Misuse(said) | Self::Refused(said) => f.write_str(said),
@@ -88,6 +91,7 @@ impl StdError for Error {
             Self::Open { error, .. } => Some(error),
             Self::Protocol(violation) => Some(violation),
             Self::Io(error) => Some(error),
+            Self::Failed(failed) => Some(failed),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 
 mod budget;
 mod cargo;
+mod conformance;
 mod features;
 mod fuzz;
 mod instructions;
@@ -37,6 +38,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "how many crates each published crate pulls in, against its budget",
         run: budget::command,
+    },
+    Command {
+        name: "conformance",
+        usage: "[--only run] [--scenario name] [--server program] [--client program]",
+        about: "the official suite, against our server and our client; needs npm",
+        run: conformance::command,
     },
     Command {
         name: "fuzz",

@@ -38,8 +38,15 @@ pub(crate) enum Port {
     Lerwick,
 }
 
-/// The ports, as they are typed.
-pub(crate) const PORTS: [&str; 3] = ["bergen", "esbjerg", "lerwick"];
+impl Port {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bergen => "bergen",
+            Self::Esbjerg => "esbjerg",
+            Self::Lerwick => "lerwick",
+        }
+    }
+}
 
 /// The server, with everything that it offers.
 pub fn server(harbour: &Harbour) -> Server {
@@ -54,7 +61,7 @@ pub fn server(harbour: &Harbour) -> Server {
     let server = media::add(server);
     let server = sailing::add(server);
     let server = asking::add(server);
-    let server = resources::add(server, harbour);
+    let server = resources::add(server);
     let server = prompts::add(server);
     changing::add(server)
 }

@@ -1,15 +1,18 @@
-//! A prompt whose arguments are completed.
+//! A prompt whose argument is completed, because it is an enum.
 
-use pintle::{Server, server::prompt};
+use pintle::Server;
 
-use super::PORTS;
+use super::Port;
 
 pub(super) fn add(server: Server) -> Server {
-    let passage = prompt("passage", |_, arguments| async move {
-        let to = arguments.get("to").cloned().unwrap_or_default();
-        Ok(format!("Plan a passage to {to}. Mind the tide."))
-    });
-    server.prompt(
-        passage.description("Plan a passage.").argument("to", "Where to.").argument_values("to", PORTS),
-    )
+    server.routes(pintle::routes![passage])
+}
+
+/// Plan a passage.
+#[pintle::prompt]
+async fn passage(
+    /// Where to.
+    to: Port,
+) -> String {
+    format!("Plan a passage to {}. Mind the tide.", to.name())
 }

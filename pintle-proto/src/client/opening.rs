@@ -259,6 +259,15 @@ impl Opening {
         }
     }
 
+    /// The revision that was agreed on by a handshake, while `notifications/initialized` is to be sent: over HTTP that
+    /// has the header of its revision already.
+    pub fn agreed(&self) -> Option<Revision> {
+        match &self.state {
+            State::Announcing(opened) => Some(opened.revision),
+            _ => None,
+        }
+    }
+
     fn probe(&mut self, revision: Revision) -> Step {
         self.probes += 1;
         self.state = State::Probing { revision };

@@ -20,6 +20,7 @@ pub struct Head<'a> {
     pub(super) method: &'a Method,
     /// Of the request line: HTTP/2 has it in the place of `Host`.
     pub(super) authority: Option<&'a str>,
+    query: Option<&'a str>,
     pub(super) headers: &'a HeaderMap,
     pub(super) host: Field<'a>,
     pub(super) origin: Field<'a>,
@@ -39,6 +40,7 @@ impl<'a> Head<'a> {
         let mut head = Self {
             method,
             authority: uri.authority().map(http::uri::Authority::as_str),
+            query: uri.query(),
             headers,
             host: Field::Absent,
             origin: Field::Absent,
@@ -71,6 +73,21 @@ impl<'a> Head<'a> {
             };
         }
         head
+    }
+
+    /// The method.
+    pub fn method(&self) -> &'a Method {
+        self.method
+    }
+
+    /// What follows the `?` of the target.
+    pub fn query(&self) -> Option<&'a str> {
+        self.query
+    }
+
+    /// 415 unless the body is said to be JSON.
+    pub fn check_content_type(&self) -> Result<(), Refusal> {
+        super::accept::check_content_type(self)
     }
 
     /// The value of `MCP-Protocol-Version`.

@@ -161,10 +161,11 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
     }
 }
 
-/// 400 if a request names another revision than its session speaks. Without a name it speaks that of the session.
-pub fn check_session_version(head: &Head<'_>, negotiated: &str) -> Result<(), Refusal> {
+/// 400 if a request names a revision that is not `served` in sessions. Another one than the session's own is suffered:
+/// clients should name that, and some name one that they always name. The session keeps its revision.
+pub fn check_session_version(head: &Head<'_>, served: &[&str]) -> Result<(), Refusal> {
     match head.version()? {
-        Some(version) if version != negotiated => Err(session_version_refused(version, &[negotiated])),
+        Some(version) if !served.contains(&version) => Err(session_version_refused(version, served)),
         _ => Ok(()),
     }
 }
@@ -383,16 +384,20 @@ mod tests {
     }
 
     #[test]
-    fn a_session_keeps_its_revision() {
+    fn a_session_takes_requests_of_every_revision_that_is_served() {
         let uri = Uri::from_static("/mcp");
-        for (header, fine) in
-            [(None, true), (Some(OLD), true), (Some(BATCHING), false), (Some("v999.0.0"), false)]
-        {
+        for (header, fine) in [
+            (None, true),
+            (Some(OLD), true),
+            (Some(BATCHING), true),
+            (Some(NEW), false),
+            (Some("v999.0.0"), false),
+        ] {
             let headers = header
                 .map(|value| ("mcp-protocol-version".parse().unwrap(), value.parse().unwrap()))
                 .into_iter()
                 .collect();
-            let checked = check_session_version(&Head::new(&Method::POST, &uri, &headers), OLD);
+            let checked = check_session_version(&Head::new(&Method::POST, &uri, &headers), &[OLD, BATCHING]);
             assert_eq!(
                 checked.map_err(|refusal| refusal.status.as_u16()),
                 if fine { Ok(()) } else { Err(400) }

@@ -52,6 +52,8 @@ pub enum AskError {
         /// The method.
         method: String,
     },
+    /// The client holds no stream open that the question could be sent on.
+    Unreachable,
     /// The call has ended; nobody is left to be asked.
     CallOver,
 }
@@ -80,6 +82,9 @@ impl fmt::Display for AskError {
             Self::NotHere { method } => write!(
                 f,
                 "a handler of `{method}` cannot ask: only those of `tools/call`, `prompts/get` and `resources/read` can"
+            ),
+            Self::Unreachable => f.write_str(
+                "the client holds no stream open: it can be asked only on one, so take event streams",
             ),
             Self::CallOver => f.write_str("the call is over: ask before it ends"),
         }

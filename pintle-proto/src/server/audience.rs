@@ -147,6 +147,10 @@ impl Listener {
         self.watched_as(uri).is_some()
     }
 
+    pub(super) fn watched(&self) -> impl Iterator<Item = &str> {
+        self.watched.iter().map(|uri| &**uri)
+    }
+
     pub(super) fn watch(&mut self, uri: &str, most: usize) -> Result<(), RpcError> {
         if self.watched.len() >= most && !self.watched.contains(uri) {
             return Err(RpcError::internal(format!(

@@ -6,6 +6,7 @@ mod batch;
 mod call;
 mod extension;
 mod in_flight;
+mod record;
 mod service;
 mod session;
 mod stateless;
@@ -22,6 +23,7 @@ pub use audience::Listener;
 pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
+pub use record::SessionRecord;
 pub use service::{CacheHint, Service};
 
 pub use crate::Change;
@@ -139,6 +141,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is a session, of a revision that has batches.
+    pub fn takes_batches(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.revision().dialect().batches)
+    }
+
     /// Decides what to do about bytes that are no message.
     pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
         if let Some(reply) = malformed.reply() {
@@ -169,7 +176,7 @@ impl Engine {
         items: Vec<Result<Message, Box<Malformed>>>,
         arrival: &Arrival<'_>,
     ) -> Inbound {
-        if !self.session.as_ref().is_some_and(|session| session.revision().dialect().batches) {
+        if !self.takes_batches() {
             let said = "no batches in this protocol revision: send each message on its own";
             return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(said))));
         }
@@ -398,6 +405,13 @@ impl Service {
             Ok(step) => Ok(step.start(self, request, arrival, None)),
             Err(error) => Err((request.id, error)),
         }
+    }
+
+    /// The revision of a request of the stateless era, if a client that says the same of itself was met lately: then
+    /// nothing has to be read.
+    pub fn remembers(&self, request: &Request) -> Option<Revision> {
+        let meta = request.params.as_ref()?.get("_meta")?;
+        self.acquaintances().find(meta).map(|peer| peer.revision)
     }
 
     /// Ends a subscription that has a stream of its own: its result is the last thing on it.

@@ -38,6 +38,8 @@ pub struct Service {
     identity: Identity,
     discover_hint: CacheHint,
     acquaintances: Arc<Acquaintances>,
+    /// The same for those who opened a session: thousands of sessions of one kind of client share what it said.
+    handshakes: Arc<Acquaintances>,
 }
 
 /// How long a result may be kept, and by whom.
@@ -95,6 +97,7 @@ impl Service {
             identity,
             discover_hint: CacheHint::default(),
             acquaintances: Arc::default(),
+            handshakes: Arc::default(),
         }
     }
 
@@ -125,6 +128,7 @@ impl Service {
         }
         self.revisions = chosen.into();
         self.acquaintances = Arc::default();
+        self.handshakes = Arc::default();
         self
     }
 
@@ -192,6 +196,10 @@ impl Service {
 
     pub(super) fn acquaintances(&self) -> &Acquaintances {
         &self.acquaintances
+    }
+
+    pub(super) fn handshakes(&self) -> &Acquaintances {
+        &self.handshakes
     }
 
     pub(super) fn instructions_text(&self) -> Option<&String> {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Call, Outcome, Service,
+    Call, Outcome, Service, SessionRecord,
     audience::{Listener, Wants},
     raised,
 };
@@ -72,19 +72,16 @@ pub(super) struct Start {
 }
 
 fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawObject), RpcError> {
-    let offered: InitializeParams = decode("initialize", params)?;
-    let spoken = service.spoken(&offered.protocol_version, false).or_else(|| service.newest_session());
-    // A server that has no session-era revision cannot open a session; the error names those it has.
-    let revision = spoken.ok_or_else(|| service.unsupported(&offered.protocol_version))?;
-    let params = params.cloned().unwrap_or_default();
-    let raised = raised(revision, Part::Params("initialize"), &params);
-    let offered: InitializeParams = decode("initialize", Some(raised.as_ref()))?;
-    let peer = Peer {
-        revision,
-        info: Some(offered.client_info),
-        capabilities: offered.capabilities,
-        log_level: None,
+    let text = params.map_or("{}", RawObject::as_str);
+    let peer = match service.handshakes().find(text) {
+        Some(peer) => peer,
+        None => {
+            let peer = Arc::new(introduced(service, params)?);
+            service.handshakes().add(text, &peer);
+            peer
+        }
     };
+    let revision = peer.revision;
     let mut can = service.capabilities().clone();
     if let Some(extensions) = &mut can.extensions {
         extensions.retain(|name, _| service.is_for_sessions(name));
@@ -97,14 +94,24 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         &RawObject::from_serialize(&result).unwrap_or_default(),
     )
     .map_err(|unsayable| RpcError::internal(unsayable.to_string()))?;
-    let can = service.capabilities();
-    let wants = Wants {
-        tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
-        prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
-        resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
-    };
-    let listener = Listener::new(wants, BTreeSet::new(), None, say);
-    Ok((Session { peer: Arc::new(peer), listener, last_id: 0, asked: HashSet::new() }, result))
+    Ok((Session::new(service, peer, BTreeSet::new(), 0), result))
+}
+
+/// Who wants to open a session, in the words of the revision that it gets.
+fn introduced(service: &Service, params: Option<&RawObject>) -> Result<Peer, RpcError> {
+    let offered: InitializeParams = decode("initialize", params)?;
+    let spoken = service.spoken(&offered.protocol_version, false).or_else(|| service.newest_session());
+    // A server that has no session-era revision cannot open a session; the error names those it has.
+    let revision = spoken.ok_or_else(|| service.unsupported(&offered.protocol_version))?;
+    let params = params.cloned().unwrap_or_default();
+    let raised = raised(revision, Part::Params("initialize"), &params);
+    let offered: InitializeParams = decode("initialize", Some(raised.as_ref()))?;
+    Ok(Peer {
+        revision,
+        info: Some(offered.client_info),
+        capabilities: offered.capabilities,
+        log_level: None,
+    })
 }
 
 /// Works for a client of either era: it names what would be understood.
@@ -121,6 +128,48 @@ fn not_yet(service: &Service) -> RpcError {
 }
 
 impl Session {
+    fn new(service: &Service, peer: Arc<Peer>, watched: BTreeSet<Box<str>>, last_id: i64) -> Self {
+        let can = service.capabilities();
+        let wants = Wants {
+            tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
+            prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
+            resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
+        };
+        let listener = Listener::new(wants, watched, None, say);
+        Self { peer, listener, last_id, asked: HashSet::new() }
+    }
+
+    pub(super) fn restore(service: &Service, record: &SessionRecord, last_id: i64) -> Option<Self> {
+        let peer = Peer {
+            revision: service.spoken(&record.revision, false)?,
+            info: record.client.clone(),
+            capabilities: record.capabilities.clone(),
+            log_level: record.log_level,
+        };
+        let watched = record.watched.iter().map(|uri| uri.as_str().into()).collect();
+        Some(Self::new(service, Arc::new(peer), watched, last_id))
+    }
+
+    pub(super) fn adopt(&mut self, service: &Service, record: &SessionRecord) {
+        if self.record() == *record {
+            return;
+        }
+        if let Some(Self { peer, listener, .. }) = Self::restore(service, record, self.last_id) {
+            self.peer = peer;
+            self.listener = listener;
+        }
+    }
+
+    pub(super) fn record(&self) -> SessionRecord {
+        SessionRecord {
+            revision: self.peer.revision.as_str().to_owned(),
+            client: self.peer.info.clone(),
+            capabilities: self.peer.capabilities.clone(),
+            log_level: self.peer.log_level,
+            watched: self.listener.watched().map(str::to_owned).collect(),
+        }
+    }
+
     pub(super) fn peer(&self) -> &Arc<Peer> {
         &self.peer
     }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheScope, ContentBlock, Icon, InputResponses, ResultType, Role, TextContent, wire};
+use super::{CacheScope, ContentBlock, Icon, InputResponses, ResultType, Role, wire};
 use crate::{JsonObject, Meta};
 
 /// A prompt, as a server lists it.
@@ -178,12 +178,12 @@ impl PromptMessage {
     }
 
     /// Something that the user says.
-    pub fn user(text: impl Into<String>) -> Self {
-        Self::new(Role::User, ContentBlock::Text(TextContent::new(text)))
+    pub fn user(content: impl Into<ContentBlock>) -> Self {
+        Self::new(Role::User, content.into())
     }
 
     /// Something that the model says.
-    pub fn assistant(text: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, ContentBlock::Text(TextContent::new(text)))
+    pub fn assistant(content: impl Into<ContentBlock>) -> Self {
+        Self::new(Role::Assistant, content.into())
     }
 }

@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Outcome, Rounds, Ticket};
 use pintle_types::{
-    Meta, RawObject, RawValue,
+    ErrorCode, Meta, RawObject, RawValue,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -20,7 +20,7 @@ use super::{
     policy::{Proposal, decide},
     rounds,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, transport::Delivery};
 
 /// A call of a tool, being put together. From [`Connection::call`].
 ///
@@ -163,7 +163,9 @@ impl Connection {
         let mut rounds = None;
         let mut next = params.clone();
         let mut pages_shown = false;
+        let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
+            let again = (!refreshed).then(|| next.clone());
             match self.exchange(method.clone(), next, options).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
@@ -187,6 +189,13 @@ impl Connection {
                     pages_shown = true;
                     next = params.clone();
                 }
+                // The tool has other headers by now than we know of, or we never asked.
+                Outcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
+                    refreshed = true;
+                    self.shared().forget_tools();
+                    Box::pin(self.tools()).await?;
+                    next = again.unwrap_or_default();
+                }
                 Outcome::Error(error) => return Err(Error::Rpc(error)),
                 Outcome::Violation(violation) => return Err(Error::Protocol(violation)),
                 _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
@@ -209,15 +218,27 @@ impl Connection {
         params: RawObject,
         options: &mut Options,
     ) -> Result<Outcome> {
-        let (post, pending) = mailbox(self.shared());
-        let ask = options.ask(self.shared(), method, params, post);
-        let started = Instant::now();
-        match timeout_at(options.deadline(started), self.commands().send(Command::Ask(ask))).await {
-            Ok(Ok(())) => options.wait(pending, started).await.map_err(failed),
-            Ok(Err(mpsc::error::SendError(_))) => {
-                Err(failed(Failure::Closed(self.shared().how_ended()).into()))
+        let mut spare = self.shared().has_headers.then(|| params.clone());
+        let mut params = params;
+        loop {
+            let (post, pending) = mailbox(self.shared());
+            let ask = options.ask(self.shared(), method.clone(), params, post);
+            let started = Instant::now();
+            let ended =
+                match timeout_at(options.deadline(started), self.commands().send(Command::Ask(ask))).await {
+                    Ok(Ok(())) => options.wait(pending, started).await.map_err(failed),
+                    Ok(Err(mpsc::error::SendError(_))) => {
+                        Err(failed(Failure::Closed(self.shared().how_ended()).into()))
+                    }
+                    Err(_) => Err(Error::Timeout(options.timeout)),
+                };
+            // The session was lost before it took the request, and there is another by now.
+            match (ended, spare.take()) {
+                (Err(Error::Failed(lost)), Some(again)) if lost.delivery == Delivery::LostSession => {
+                    params = again;
+                }
+                (ended, _) => return ended,
             }
-            Err(_) => Err(Error::Timeout(options.timeout)),
         }
     }
 

@@ -27,7 +27,7 @@ use super::{
     mailbox::{Failure, mailbox},
     shared::Shared,
 };
-use crate::{Ended, Error, Result};
+use crate::{Ended, Error, Result, transport::Delivery};
 
 /// An open connection to a server. A clone is another handle to the same one.
 ///
@@ -421,12 +421,18 @@ impl Connection {
     }
 
     async fn watch(&self, watch: Watch) -> Result<()> {
-        let (post, pending) = mailbox(&self.shared);
-        self.command(Command::Watch(watch, post)).await.map_err(|failure| failed(failure.into()))?;
-        match Options::of(self).wait(pending, Instant::now()).await.map_err(failed)? {
-            Outcome::Error(error) => Err(Error::Rpc(error)),
-            Outcome::Violation(violation) => Err(Error::Protocol(violation)),
-            _ => Ok(()),
+        let mut again = true;
+        loop {
+            let (post, pending) = mailbox(&self.shared);
+            let command = Command::Watch(watch.clone(), post);
+            self.command(command).await.map_err(|failure| failed(failure.into()))?;
+            match Options::of(self).wait(pending, Instant::now()).await.map_err(failed) {
+                Ok(Outcome::Error(error)) => return Err(Error::Rpc(error)),
+                Ok(Outcome::Violation(violation)) => return Err(Error::Protocol(violation)),
+                Ok(_) => return Ok(()),
+                Err(Error::Failed(lost)) if again && lost.delivery == Delivery::LostSession => again = false,
+                Err(error) => return Err(error),
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use pintle_proto::client::Outcome;
 use pintle_types::{
@@ -43,6 +43,8 @@ impl From<Failure> for Missing {
 pub(super) fn failed(missing: Missing) -> Error {
     match missing {
         Missing::Failed(Failure::Unsent(error)) => Error::Misuse(error.to_string()),
+        Missing::Failed(Failure::Misused(said)) => Error::Misuse(said),
+        Missing::Failed(Failure::Failed(failed)) => Error::Failed(failed),
         Missing::Failed(Failure::Closed(ended)) => Error::Closed(ended),
         Missing::Failed(Failure::Refused(said)) => Error::Refused(said),
         Missing::Timeout(after) => Error::Timeout(after),
@@ -85,6 +87,7 @@ impl Options {
     /// Waits for the end; calls back for what happens before.
     pub(super) async fn wait(&mut self, mut pending: Pending, started: Instant) -> Result<Outcome, Missing> {
         let shared: Arc<Shared> = pending.shared().clone();
+        let mut begun = shared.holdups.ended();
         let mut deadline = self.deadline(started);
         let mut latest = after(started, self.longest.max(self.timeout));
         loop {
@@ -108,7 +111,8 @@ impl Options {
                     return end.map_err(Missing::Failed);
                 }
                 // While the server waits for an answer of ours the time is not its own.
-                Err(_) if shared.questions.load(Ordering::Relaxed) > 0 => {
+                Err(_) if shared.was_held_up(begun) => {
+                    begun = shared.holdups.ended();
                     deadline = after(Instant::now(), self.timeout);
                     latest = latest.max(deadline);
                 }

@@ -55,7 +55,7 @@ pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
     #[doc(hidden)]
     fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
     #[doc(hidden)]
-    fn learn(_connection: &Connection, _page: &Self::Result, _first: bool) {}
+    fn learn(_connection: &Connection, _page: &mut Self::Result, _first: bool) {}
 }
 
 impl List for ListTools {
@@ -63,8 +63,8 @@ impl List for ListTools {
     fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
         (page.tools, page.next_cursor)
     }
-    fn learn(connection: &Connection, page: &ListToolsResult, first: bool) {
-        connection.shared().learn(&page.tools, first);
+    fn learn(connection: &Connection, page: &mut ListToolsResult, first: bool) {
+        connection.shared().learn(&mut page.tools, first);
     }
 }
 
@@ -288,8 +288,8 @@ impl Connection {
         asked.cursor = cursor;
         let asked = if first { RawObject::empty() } else { params(&asked)? };
         let result = self.request(L::NAME.into(), asked, &mut Options::of(self)).await?;
-        let page = decode(L::NAME, &result)?;
-        L::learn(self, &page, first);
+        let mut page = decode(L::NAME, &result)?;
+        L::learn(self, &mut page, first);
         Ok(page)
     }
 }

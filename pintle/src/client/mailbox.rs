@@ -9,7 +9,7 @@ use pintle_proto::client::{Outcome, SendError};
 use pintle_types::RawObject;
 
 use super::shared::Shared;
-use crate::Ended;
+use crate::{Ended, transport::Failed};
 
 /// How much progress of one call may wait for the caller to look: what is older is dropped first.
 const MOST_PROGRESS: usize = 64;
@@ -30,6 +30,10 @@ pub(super) enum Failure {
     Unsent(SendError),
     /// The connection ended.
     Closed(Ended),
+    /// It failed by itself; the connection goes on.
+    Failed(Box<Failed>),
+    /// It cannot be sent as it is.
+    Misused(String),
     /// It is more than this side's limits, or the server's kindness, allow.
     Refused(String),
 }

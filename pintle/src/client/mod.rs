@@ -13,6 +13,8 @@ mod driver;
 mod exchange;
 mod group;
 mod handlers;
+#[cfg(feature = "http-client")]
+pub mod http;
 mod lists;
 mod mailbox;
 mod notices;
@@ -279,7 +281,7 @@ impl Client {
     async fn open(&self, transport: Box<dyn Transport>) -> Result<Connection> {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(Shared::new(settings, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);
         let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);
         driver.open(self.settings.remembered).await?;

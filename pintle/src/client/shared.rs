@@ -6,8 +6,15 @@ use std::{
     },
 };
 
-use pintle_proto::client::{Cache, Change, Opened, Verdict};
-use pintle_types::schema::{Implementation, LoggingLevel, ServerCapabilities, Tool};
+use http::HeaderMap;
+use pintle_proto::{
+    client::{Cache, Change, Opened, Verdict},
+    http::{BadAnnotation, BadArgument, HeaderParams},
+};
+use pintle_types::{
+    RawObject, RawValue,
+    schema::{Implementation, LoggingLevel, ServerCapabilities, Tool},
+};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -16,7 +23,10 @@ use super::{
     settings::Settings,
     signals::Signals,
 };
-use crate::Ended;
+use crate::{
+    Ended,
+    transport::{Holdups, Transport},
+};
 
 /// What the driver of a connection and its handles share.
 #[derive(Debug)]
@@ -34,9 +44,20 @@ pub(super) struct Shared {
     facts: Mutex<Arc<Facts>>,
     log_level: Mutex<Option<LoggingLevel>>,
     /// Tools by name, as they were listed last.
-    tools: Mutex<HashMap<String, Arc<Tool>>>,
+    tools: Mutex<HashMap<String, Known>>,
     cache: Option<Mutex<Cache>>,
     started: Instant,
+    /// Whether the transport says things in headers too.
+    pub(super) has_headers: bool,
+    pub(super) holdups: Holdups,
+}
+
+/// A tool that was listed.
+#[derive(Clone, Debug)]
+struct Known {
+    tool: Arc<Tool>,
+    /// Which arguments are repeated as headers, where there are headers.
+    headers: Arc<HeaderParams>,
 }
 
 /// What the server says of itself.
@@ -49,11 +70,14 @@ pub(super) struct Facts {
     pub(super) instructions: Option<Box<str>>,
     /// Whether several requests may be sent as one message.
     pub(super) batches: bool,
+    /// Whether some arguments are repeated as headers.
+    pub(super) mirrors: bool,
 }
 
 impl Facts {
-    pub(super) fn new(opened: Opened, batches: bool) -> Self {
+    pub(super) fn new(opened: Opened, batches: bool, has_headers: bool) -> Self {
         Self {
+            mirrors: has_headers && opened.revision.is_stateless(),
             verdict: Some(opened.verdict),
             info: opened.info.as_ref().and_then(|info| info.decode().ok()).map(Arc::new),
             capabilities: opened.capabilities.as_ref().and_then(|can| can.decode().ok()),
@@ -64,7 +88,7 @@ impl Facts {
 }
 
 impl Shared {
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, transport: &dyn Transport) -> Self {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
@@ -79,8 +103,15 @@ impl Shared {
             tools: Mutex::default(),
             cache,
             started: Instant::now(),
+            has_headers: transport.has_headers(),
+            holdups: transport.holdups(),
             settings,
         }
+    }
+
+    /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
+    pub(super) fn was_held_up(&self, since: usize) -> bool {
+        self.questions.load(Ordering::Relaxed) > 0 || self.holdups.since(since)
     }
 
     pub(super) fn ticket(&self) -> u64 {
@@ -111,19 +142,55 @@ impl Shared {
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
-        lock(&self.tools).get(name).cloned()
+        Some(lock(&self.tools).get(name)?.tool.clone())
     }
 
-    /// Remembers a page of tools; the first page begins anew.
-    pub(super) fn learn(&self, tools: &[Tool], first: bool) {
+    /// Remembers a page of tools; the first page begins anew. Where arguments are repeated as headers, tools that say
+    /// so in a way that cannot be followed are left out: they must not be called.
+    pub(super) fn learn(&self, tools: &mut Vec<Tool>, first: bool) {
         const MOST: usize = 16_384;
+        let mirrors = self.facts().mirrors;
+        let mut page = Vec::with_capacity(tools.len());
+        tools.retain(|tool| {
+            let headers = match mirrors.then(|| header_params(tool)) {
+                None => HeaderParams::default(),
+                Some(Ok(headers)) => headers,
+                Some(Err(bad)) => {
+                    tracing::warn!(tool = %tool.name, %bad, "a tool was left out");
+                    return false;
+                }
+            };
+            let known = Known { tool: Arc::new(tool.clone()), headers: Arc::new(headers) };
+            page.push((tool.name.clone(), known));
+            true
+        });
         let mut known = lock(&self.tools);
         if first {
             known.clear();
         }
-        for tool in tools.iter().take(MOST.saturating_sub(known.len())) {
-            known.insert(tool.name.clone(), Arc::new(tool.clone()));
+        let room = MOST.saturating_sub(known.len());
+        known.extend(page.into_iter().take(room));
+    }
+
+    /// The headers that repeat arguments of this request.
+    pub(super) fn mirrored(&self, method: &str, params: &RawObject) -> Result<HeaderMap, BadArgument> {
+        let mut headers = HeaderMap::new();
+        if method != "tools/call" || !self.facts().mirrors {
+            return Ok(headers);
         }
+        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
+        let known = lock(&self.tools).get(&name).map(|known| known.headers.clone());
+        if let Some(known) = known.filter(|known| !known.is_empty()) {
+            let arguments: Option<Box<RawValue>> = params.decode_member("arguments").ok().flatten();
+            known.mirror(arguments.as_deref(), &mut headers)?;
+        }
+        Ok(headers)
+    }
+
+    /// What is known of the tools is wrong.
+    pub(super) fn forget_tools(&self) {
+        lock(&self.tools).clear();
+        self.with_cache(|cache, _| cache.forget(&Change::Tools));
     }
 
     /// Something of the server's has changed: nothing old of it is served from here on.
@@ -169,6 +236,10 @@ impl Shared {
         self.hub.close();
         self.notices.iter().for_each(|notices| notices.close());
     }
+}
+
+fn header_params(tool: &Tool) -> Result<HeaderParams, BadAnnotation> {
+    HeaderParams::from_schema(&serde_json::Value::Object(tool.input_schema.clone()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

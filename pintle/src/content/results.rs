@@ -42,6 +42,7 @@ impl IntoResourceResult for Audio {
 /// Several pieces of content, in this order.
 macro_rules! impl_tuple {
     ($($part:ident)*) => {
+        #[diagnostic::do_not_recommend]
         impl<$($part: Into<ContentBlock>),*> IntoToolResult for ($($part,)*) {
             #[expect(non_snake_case, reason = "one shape for any number of parts")]
             fn into_tool_result(self) -> Result<CallToolResult, Outcome> {

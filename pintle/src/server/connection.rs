@@ -381,6 +381,11 @@ impl Connection {
                     Err(malformed) => self.engine.malformed(&malformed),
                 }
             }
+            // The handler that asked finds out when its time is up.
+            Incoming::Failed(failed) => {
+                tracing::debug!(%failed, "a question will have no answer");
+                return;
+            }
         };
         if self.is_full() {
             self.backlog += length + OVERHEAD;

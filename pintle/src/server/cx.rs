@@ -54,7 +54,7 @@ struct Inner {
     state: Arc<State>,
     around: Arc<Around>,
     /// The texts that came with the call, where it found who takes them.
-    given: OnceLock<Given>,
+    given: OnceLock<Box<Given>>,
     port: Port,
     /// Whether a question waits for the next round.
     parked: AtomicBool,
@@ -192,12 +192,12 @@ impl Cx {
 
     /// The arguments of a prompt, or the variables of a template.
     pub(crate) fn given(&self) -> Option<&Given> {
-        self.0.given.get()
+        self.0.given.get().map(|given| &**given)
     }
 
     pub(crate) fn give(&self, given: Given) {
         // A layer that sends a call through twice finds the same again.
-        let _ = self.0.given.set(given);
+        let _ = self.0.given.set(Box::new(given));
     }
 
     /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.

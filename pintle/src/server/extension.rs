@@ -4,7 +4,7 @@ use pintle_proto::{
     Peer,
     server::{Extension as Wire, Grant},
 };
-use pintle_types::{JsonObject, Meta, Notification, RpcError};
+use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -160,7 +160,9 @@ impl Server {
 
     fn install(&self, Installation { wire, settings, methods, notified }: Installation) -> Result<()> {
         let name = wire.name.clone();
-        if Meta::check_key(&name).is_err() || !name.contains('/') {
+        // A prefix that the protocol keeps for itself is right here: its own extensions have one.
+        let shaped = matches!(Meta::check_key(&name), Ok(()) | Err(MetaKeyError::Reserved { .. }));
+        if !shaped || !name.contains('/') {
             return Err(Error::misuse(format!(
                 "`{name}` is not an extension's name: use a domain of yours turned round, as in `com.example/name`"
             )));

@@ -88,7 +88,7 @@ impl FromCall for Arguments {
 /// What a tool handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return a `String`, a number, a `Json<T>`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+    note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
 )]
 pub trait IntoToolResult {
     /// Says what it means for the tool that its handler gives one.

@@ -314,7 +314,8 @@ impl Server {
     /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
     #[must_use]
     pub fn state_keys(self, keys: StateKeys) -> Self {
-        self.service(|service| service.seal(Arc::new(keys)))
+        let alone = keys.is_random();
+        self.setting(|settings| settings.seals_alone = alone).service(|service| service.seal(Arc::new(keys)))
     }
 
     /// Bounds what clients can make the server hold.

@@ -94,6 +94,10 @@ impl Outbox {
         Ok(said)
     }
 
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+
     /// Has the call ended without an answer.
     pub(crate) fn cancel(&self) {
         let mut inner = self.lock();

@@ -55,27 +55,36 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
         let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
-                Ok(result) => finish(&cx, |uri, mime| result.into_resource_result(uri, mime)),
+                Ok(result) => {
+                    let uri = uri(&cx);
+                    let read = result.into_resource_result(&uri, declared(&cx, &uri));
+                    finish(&cx, &uri, read)
+                }
                 Err(outcome) => outcome,
             }
         })
     })
 }
 
-/// Prints what was read. What a template declares holds for all of its family.
-pub(crate) fn finish(
-    cx: &Cx,
-    read: impl FnOnce(&str, Option<&str>) -> Result<ReadResourceResult, RequestError>,
-) -> Outcome {
-    let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
-    let mime = match cx.given() {
+/// What is asked for.
+pub(crate) fn uri(cx: &Cx) -> String {
+    cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default()
+}
+
+/// The type that the resource declares. What a template declares holds for all of its family.
+fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
+    match cx.given() {
         Some(Given::Template(route, ..)) => route.described.mime_type.as_deref(),
-        _ => cx.state().catalogue.resources.get(&uri).and_then(|route| route.resource.mime_type.as_deref()),
-    };
-    match read(&uri, mime).map(|result| size::print(cx, &result)) {
+        _ => cx.state().catalogue.resources.get(uri)?.resource.mime_type.as_deref(),
+    }
+}
+
+/// Prints what was read.
+pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, RequestError>) -> Outcome {
+    match read.map(|result| size::print(cx, &result)) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
-        Err(error) => error.outcome(Some(&uri)),
+        Err(error) => error.outcome(Some(uri)),
     }
 }
 

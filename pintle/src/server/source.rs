@@ -72,9 +72,9 @@ impl<S: ResourceSource> AnySource for S {
 
     fn read(self: Arc<Self>, cx: Cx) -> Handling {
         Box::pin(async move {
-            let uri = cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default();
-            let result = ResourceSource::read(&*self, cx.clone(), uri).await;
-            resource::finish(&cx, |_, _| result)
+            let uri = resource::uri(&cx);
+            let read = ResourceSource::read(&*self, cx.clone(), uri.clone()).await;
+            resource::finish(&cx, &uri, read)
         })
     }
 }

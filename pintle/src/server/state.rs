@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) idle_session: Duration,
     /// Handlers of one connection that run at the same time; more wait.
     pub(crate) running: usize,
+    /// Whether no other process has the keys that seal states.
+    pub(crate) seals_alone: bool,
     /// Bytes of one result.
     pub(crate) result_bytes: usize,
     pub(crate) logging: bool,
@@ -65,6 +67,7 @@ impl Default for Settings {
             keepalive: None,
             grace: Timeouts::default().shutdown,
             idle_session: Timeouts::default().idle_session,
+            seals_alone: true,
             running: 1024,
             result_bytes: 16 << 20,
             logging: false,

@@ -47,6 +47,7 @@ impl Texts {
             name,
             input: &texts.schema,
             typed: true,
+            asks_more: false,
             defaults: false,
             output: None,
             gives_typed: false,

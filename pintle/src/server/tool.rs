@@ -37,8 +37,10 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
-    /// Whether the input schema is that of the type that the handler takes, and asks for no more.
+    /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
+    /// Whether the author asked for more than the type does.
+    pub(crate) asks_more: bool,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
     pub(crate) gives_typed: bool,
     /// Whether a property has a default that the type does not know.
@@ -105,9 +107,11 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
         Ok(result) => result,
         Err(outcome) => return outcome,
     };
-    if let Some(Err(fault)) = cx.tool().map(|called| called.route.check.after(&result)) {
+    if let Some(called) = cx.tool()
+        && let Err(fault) = called.route.check.after(&result)
+    {
         let said = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(params = cx.params().get("name"), "{said}");
+        tracing::error!(tool = called.route.tool.name, "{said}");
         return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
     }
     print(cx, &result)
@@ -149,6 +153,7 @@ impl ToolRoute {
             faults,
             needs: Vec::new(),
             typed: false,
+            asks_more: false,
             gives_typed: false,
             defaults: false,
             check: Check::default(),
@@ -187,7 +192,7 @@ impl ToolRoute {
     pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let (schema, said) = edit(SchemaPart::whole(std::mem::take(&mut self.tool.input_schema))).finish();
         self.tool.input_schema = schema;
-        self.typed &= !said.asks_more;
+        self.asks_more |= said.asks_more;
         self.defaults |= said.defaults;
         self.note("input", said.faults);
         self
@@ -372,11 +377,12 @@ impl ToolRoute {
 
     /// Compiles the schemas, once.
     pub(super) fn prepare_check(&mut self) {
-        let Self { tool, typed, gives_typed, defaults, .. } = &*self;
+        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = &*self;
         let subject = Subject {
             name: &tool.name,
             input: &tool.input_schema,
             typed: *typed,
+            asks_more: *asks_more,
             defaults: *defaults,
             output: tool.output_schema.as_ref(),
             gives_typed: *gives_typed,

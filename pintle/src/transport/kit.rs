@@ -248,6 +248,7 @@ fn shown(received: &io::Result<Option<Incoming>>) -> String {
             format!("`{start}` ({} bytes)", message.len())
         }
         Ok(Some(Incoming::Oversized)) => "a message that was too long".into(),
+        Ok(Some(Incoming::Failed(failed))) => format!("the failure `{failed}`"),
         Ok(None) => "the end".into(),
         Err(error) => format!("the error `{error}`"),
     }

@@ -4,9 +4,12 @@
 //! ([`Stream`]); a custom one is three verbs, and [`channels`] makes one of two queues for those who would rather write
 //! `async` code. The [`kit`] checks one that you wrote; [`Record`] shows what passes through any of them.
 
+mod about;
 mod channels;
 #[cfg(feature = "child")]
 mod child;
+mod failed;
+mod holdups;
 pub mod kit;
 mod memory;
 mod record;
@@ -24,10 +27,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use pintle_types::RequestId;
 
+pub use about::About;
 pub use channels::{Channels, channels};
 #[cfg(feature = "child")]
 pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
+pub use failed::{Delivery, Failed};
+pub use holdups::{Holdup, Holdups};
 pub use memory::{Memory, memory};
 pub use record::{Direction, Record, Recorded};
 #[cfg(feature = "net")]
@@ -102,20 +109,52 @@ pub trait Transport: fmt::Debug + Send + 'static {
     /// Opens the same connection anew, as it was in the beginning.
     ///
     /// A client needs it for servers that die of a question they do not know. An error, and nothing has changed, where
-    /// the transport cannot: only a child process can be started again.
+    /// the transport cannot: most cannot.
     fn restart(&mut self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Queues a message of which more is known than its bytes. HTTP says some of that once more in its headers.
+    fn send_about(&mut self, message: Bytes, _about: About<'_>) {
+        self.send(message);
+    }
+
+    /// Whether [`About::headers`] go anywhere: then the client finds out which arguments to repeat there.
+    fn has_headers(&self) -> bool {
+        false
+    }
+
+    /// Nobody waits for the answer to this request any more. Says whether the peer learns of that by itself, as from a
+    /// stream that is closed; else a message has to tell it.
+    fn abandon(&mut self, _request: &RequestId) -> bool {
+        false
+    }
+
+    /// Looks for the two endpoints of the oldest HTTP transport, and uses them from then on.
+    ///
+    /// # Errors
+    ///
+    /// There are none, or what came instead.
+    fn poll_two_endpoints(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
+        Poll::Ready(Err(Box::new(Failed::new("only HTTP has endpoints"))))
+    }
+
+    /// When the time that passes is not the peer's, such as while a user logs in.
+    fn holdups(&self) -> Holdups {
+        Holdups::new()
     }
 }
 
 /// What came in.
-#[expect(clippy::exhaustive_enums, reason = "a message, or one that nobody wants to hold")]
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a message, one that nobody wants to hold, or none for good")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
     /// A message, not looked at.
     Message(Bytes),
     /// A message of more bytes than are taken. It was skipped; the next one is whole again.
     Oversized,
+    /// A request of ours will have no answer, and the connection goes on. Of no meaning if the answer came before.
+    Failed(Box<Failed>),
 }
 
 impl Transport for Box<dyn Transport> {
@@ -141,5 +180,25 @@ impl Transport for Box<dyn Transport> {
 
     fn restart(&mut self) -> io::Result<()> {
         (**self).restart()
+    }
+
+    fn send_about(&mut self, message: Bytes, about: About<'_>) {
+        (**self).send_about(message, about);
+    }
+
+    fn has_headers(&self) -> bool {
+        (**self).has_headers()
+    }
+
+    fn abandon(&mut self, request: &RequestId) -> bool {
+        (**self).abandon(request)
+    }
+
+    fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
+        (**self).poll_two_endpoints(cx)
+    }
+
+    fn holdups(&self) -> Holdups {
+        (**self).holdups()
     }
 }

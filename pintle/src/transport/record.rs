@@ -4,8 +4,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use pintle_types::RequestId;
 
-use super::{Incoming, Transport};
+use super::{About, Failed, Holdups, Incoming, Transport};
 
 /// A transport that shows every message that passes through it, for finding out what really was said.
 ///
@@ -85,7 +86,7 @@ impl<T: Transport> Transport for Record<T> {
         match &incoming {
             Some(Incoming::Message(message)) => self.show(Direction::In, Some(message)),
             Some(Incoming::Oversized) => self.show(Direction::In, None),
-            None => {}
+            Some(Incoming::Failed(_)) | None => {}
         }
         Poll::Ready(Ok(incoming))
     }
@@ -109,6 +110,27 @@ impl<T: Transport> Transport for Record<T> {
 
     fn restart(&mut self) -> io::Result<()> {
         self.transport.restart()
+    }
+
+    fn send_about(&mut self, message: Bytes, about: About<'_>) {
+        self.show(Direction::Out, Some(&message));
+        self.transport.send_about(message, about);
+    }
+
+    fn has_headers(&self) -> bool {
+        self.transport.has_headers()
+    }
+
+    fn abandon(&mut self, request: &RequestId) -> bool {
+        self.transport.abandon(request)
+    }
+
+    fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
+        self.transport.poll_two_endpoints(cx)
+    }
+
+    fn holdups(&self) -> Holdups {
+        self.transport.holdups()
     }
 }
 

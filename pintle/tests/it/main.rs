@@ -35,16 +35,48 @@ mod eras;
 mod examples;
 #[cfg(all(feature = "client", feature = "server"))]
 mod guide_errors;
+#[cfg(feature = "http-client")]
+mod http_client_auth;
+#[cfg(feature = "http-client")]
+mod http_client_headers;
+#[cfg(feature = "http-client")]
+mod http_client_listen;
+#[cfg(feature = "http-client")]
+mod http_client_oldest;
+#[cfg(feature = "http-client")]
+mod http_client_opening;
+#[cfg(feature = "http-client")]
+mod http_client_proxy;
+#[cfg(feature = "http-client")]
+mod http_client_redirect;
+#[cfg(feature = "http-client")]
+mod http_client_resume;
+#[cfg(feature = "http-client")]
+mod http_client_script;
+#[cfg(feature = "http-client")]
+mod http_client_session;
+#[cfg(feature = "http-client")]
+mod http_client_socket;
+#[cfg(feature = "http-client")]
+mod http_client_stateless;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
+mod http_modes;
+#[cfg(feature = "http-server")]
 mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_resume;
 #[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "http-server")]
+mod http_session;
+#[cfg(feature = "http-server")]
 mod http_stateless;
+#[cfg(feature = "http-server")]
+mod http_two_endpoints;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]

@@ -133,6 +133,7 @@ async fn what_was_said_is_asked_for() {
     );
     for (name, value, said) in [
         ("count", json!(0), "`/count` should be at least 1, but is `0`"),
+        ("count", json!(4294967296_u64), "`/count` should be at most 4294967295, but is `4294967296`"),
         (
             "tags",
             json!(["odl"]),

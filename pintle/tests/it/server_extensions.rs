@@ -191,6 +191,8 @@ fn what_is_wrong_with_an_extension_is_said() {
             installation.method("x/y", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) })
         }
     }
+    // The protocol's own extensions have a prefix that it keeps for itself.
+    Server::new("s", "0").with(Named("io.modelcontextprotocol/tasks")).check().unwrap();
     for (server, said) in [
         (Server::new("s", "0").with(Named("clock")), "`clock` is not an extension's name"),
         (

@@ -237,7 +237,7 @@ async fn a_catalogue_is_a_text_that_says_everything() {
         .title("Travel")
         .instructions("Ask first.\n\nThen go.")
         .tool(tool("plan", travel).description("Plans a trip.\nSlowly.").read_only())
-        .prompt(prompt("pack", || async { "" }).argument("to", "Where to."))
+        .prompt(prompt("pack", || async { String::new() }).argument("to", "Where to."))
         .resource(resource("travel://map", "map", || async { "" }).mime_type("text/plain"))
         .template(template("travel://{city}", "city", || async { "" }));
     let catalogue = Catalogue::of(&server).await;

@@ -1,11 +1,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use pintle_proto::client::{Extras, SendError};
 use pintle_types::{Message, RawObject, schema::LoggingLevel};
 
 use super::{Driver, Failure, Waiting};
-use crate::client::mailbox::Post;
+use crate::{client::mailbox::Post, transport::About};
 
 /// What a handle wants of the driver.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(in crate::client) struct Ask {
 }
 
 /// What to be told of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::client) enum Watch {
     /// The lists.
     Lists,
@@ -45,8 +46,8 @@ impl Driver {
     pub(super) fn obey(&mut self, command: Command) {
         match command {
             Command::Ask(ask) => {
-                if let Some(message) = self.admit(ask) {
-                    self.send(&message);
+                if let Some((message, headers)) = self.admit(ask) {
+                    self.send_as(&message, self.engine.revision(), headers);
                 }
             }
             Command::Batch(asks) => self.send_batch(asks),
@@ -60,11 +61,18 @@ impl Driver {
     }
 
     /// Notes who waits, and returns what to send.
-    fn admit(&mut self, ask: Ask) -> Option<Message> {
+    fn admit(&mut self, ask: Ask) -> Option<(Message, HeaderMap)> {
         let Ask { method, params, progress, log_level, post } = ask;
         if post.is_abandoned() {
             return None;
         }
+        let headers = match self.shared.mirrored(&method, &params) {
+            Ok(headers) => headers,
+            Err(bad) => {
+                post.end(Err(Failure::Misused(bad.to_string())), 0);
+                return None;
+            }
+        };
         let mut extras = Extras::default();
         extras.progress = progress;
         extras.log_level = log_level.map(LoggingLevel::as_str);
@@ -72,7 +80,7 @@ impl Driver {
             Ok(request) => {
                 self.sent.insert(post.ticket, request.id.clone());
                 self.waiting.insert(request.id.clone(), Waiting::Call(post));
-                Some(Message::Request(request))
+                Some((Message::Request(request), headers))
             }
             Err(error) => {
                 post.end(Err(Failure::Unsent(error)), 0);
@@ -83,7 +91,7 @@ impl Driver {
 
     fn send_batch(&mut self, asks: Vec<Ask>) {
         let most = if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
-        let messages: Vec<Message> = asks.into_iter().filter_map(|ask| self.admit(ask)).collect();
+        let messages: Vec<Message> = asks.into_iter().filter_map(|ask| Some(self.admit(ask)?.0)).collect();
         for messages in messages.chunks(most) {
             let [message] = messages else {
                 let mut array = Vec::with_capacity(256 * messages.len());
@@ -92,10 +100,11 @@ impl Driver {
                     message.write(&mut array);
                 }
                 array.push(b']');
-                self.transport.send(Bytes::from(array));
+                let about = About::new(messages, self.engine.revision());
+                self.transport.send_about(Bytes::from(array), about);
                 continue;
             };
-            self.transport.send(Bytes::from(message.to_vec()));
+            self.send(message);
         }
     }
 }

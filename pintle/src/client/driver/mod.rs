@@ -16,7 +16,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle_proto::client::{Engine, Extras, Profile, SendError};
+use http::HeaderMap;
+use pintle_proto::{
+    Revision,
+    client::{Engine, Extras, Profile, SendError},
+};
 use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
@@ -28,7 +32,11 @@ use super::{
     mailbox::{Failure, Post},
     shared::Shared,
 };
-use crate::{Ended, timeouts::after, transport::Transport};
+use crate::{
+    Ended,
+    timeouts::after,
+    transport::{About, Failed, Transport},
+};
 
 pub(super) use command::{Ask, Command, Watch};
 use watching::Watching;
@@ -78,6 +86,8 @@ pub(super) struct Driver {
     /// How often in a row the connection was lost, and since when it holds.
     losses: u32,
     since: Instant,
+    /// Calls that a lost session did not take. They are told when it is open again, and may try once more.
+    stranded: Vec<(Post, Box<Failed>)>,
     /// Noise of the opening, for its error.
     first_noise: Option<Box<str>>,
 }
@@ -130,6 +140,7 @@ impl Driver {
             timer: None,
             losses: 0,
             since: Instant::now(),
+            stranded: Vec::new(),
             first_noise: None,
             shared,
         }
@@ -146,23 +157,37 @@ impl Driver {
                 Turn::Lost(ended) => {
                     tracing::debug!(%ended, "the connection is lost");
                     self.lose(&ended);
-                    let shared = self.shared.clone();
-                    let mut closing = pin!(shared.signals.closing());
-                    let mut again = pin!(self.open_again());
-                    let again = poll_fn(|cx| match closing.as_mut().poll(cx) {
-                        Poll::Ready(()) => Poll::Ready(None),
-                        Poll::Pending => again.as_mut().poll(cx).map(Some),
-                    });
-                    match again.await {
+                    match self.open_again_unless_closing().await {
                         Some(true) => {}
                         Some(false) => break ended,
                         None => break Ended::Stopped,
                     }
+                    self.free_stranded();
                 }
             }
         };
         self.shared.end(ended.clone());
         self.lose(&ended);
+        self.free_stranded();
+    }
+
+    /// Says whether it could; `None` if nobody wants it any more.
+    async fn open_again_unless_closing(&mut self) -> Option<bool> {
+        let shared = self.shared.clone();
+        let mut closing = pin!(shared.signals.closing());
+        let mut again = pin!(self.open_again());
+        poll_fn(|cx| match closing.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => again.as_mut().poll(cx).map(Some),
+        })
+        .await
+    }
+
+    fn free_stranded(&mut self) {
+        let notices = self.shared.noticed();
+        for (post, failed) in self.stranded.drain(..) {
+            post.end(Err(Failure::Failed(failed)), notices);
+        }
     }
 
     /// One round after the other, until there is nothing to do.
@@ -317,8 +342,14 @@ impl Driver {
     fn give_up(&mut self, ticket: u64, reason: &str) {
         let Some(id) = self.sent.remove(&ticket) else { return };
         self.waiting.remove(&id);
-        if let Some(notification) = self.engine.cancel(&id, Some(reason)) {
-            self.send(&Message::Notification(notification));
+        self.cancel(&id, reason);
+    }
+
+    /// Nobody waits for this any more: the server is told, if it does not find out by itself.
+    fn cancel(&mut self, id: &RequestId, reason: &str) {
+        let learns = self.transport.abandon(id);
+        if let (Some(notification), false) = (self.engine.cancel(id, Some(reason)), learns) {
+            self.send_notification(notification);
         }
     }
 
@@ -359,7 +390,13 @@ impl Driver {
     }
 
     fn send(&mut self, message: &Message) {
-        self.transport.send(Bytes::from(message.to_vec()));
+        self.send_as(message, self.engine.revision(), HeaderMap::new());
+    }
+
+    fn send_as(&mut self, message: &Message, revision: Option<Revision>, headers: HeaderMap) {
+        let mut about = About::new(std::slice::from_ref(message), revision);
+        about.headers = headers;
+        self.transport.send_about(Bytes::from(message.to_vec()), about);
     }
 
     /// Nothing that is open will be answered.
@@ -389,9 +426,7 @@ impl Driver {
     async fn leave(&mut self) {
         let open: Vec<RequestId> = self.waiting.keys().cloned().collect();
         for id in open {
-            if let Some(notification) = self.engine.cancel(&id, Some("the client is closing")) {
-                self.send_notification(notification);
-            }
+            self.cancel(&id, "the client is closing");
         }
         let wait = self.shared.settings.timeouts.shutdown;
         let written = poll_fn(|cx| {

@@ -6,16 +6,26 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict};
+use http::HeaderMap;
+use pintle_proto::{
+    client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict},
+    http::Probed,
+};
 use pintle_types::{Message, RawObject, RequestId, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{BUDGET, Driver, MOST_REPLIES, STEADY};
-use crate::{Error, Result, client::shared::Facts, timeouts::after};
+use crate::{
+    Error, Result,
+    client::shared::Facts,
+    timeouts::after,
+    transport::{Failed, Incoming},
+};
 
 /// What came of a request of the opening.
 enum Came {
     Answer(Outcome),
+    Failed(Box<Failed>),
     Silence,
     Gone,
 }
@@ -27,15 +37,20 @@ impl Driver {
         let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
         loop {
             step = match step {
-                Step::Send { method, params, .. } => {
+                Step::Send { method, params, revision } => {
                     let timeouts = &self.shared.settings.timeouts;
                     let wait = if method == "initialize" { timeouts.initialize } else { timeouts.probe };
                     let request = self.engine.opening_request(method, params);
                     let id = request.id.clone();
-                    self.send(&Message::Request(request));
+                    self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
                     match self.answer_to(&id, wait).await {
                         Came::Answer(outcome) => opening.step(Event::from(&outcome)),
+                        Came::Failed(failed) => {
+                            self.engine.abandon(&id);
+                            opening.step(said_of_the_era(&failed).ok_or(Error::Failed(failed.clone()))?)
+                        }
                         Came::Silence => {
+                            self.transport.abandon(&id);
                             self.engine.abandon(&id);
                             opening.step(Event::Silence)
                         }
@@ -46,18 +61,34 @@ impl Driver {
                     }
                 }
                 Step::Notify(notification) => {
-                    self.send_notification(notification);
+                    let message = Message::Notification(notification);
+                    self.send_as(&message, opening.agreed(), HeaderMap::new());
                     opening.step(Event::Done)
                 }
                 Step::Reopen => match self.restart() {
                     Ok(()) => opening.step(Event::Done),
                     Err(_) => opening.step(Event::Closed),
                 },
-                // Only HTTP has endpoints.
-                Step::TwoEndpoints => opening.step(Event::Status { status: 405, error: None }),
+                Step::TwoEndpoints => {
+                    let wait = self.shared.settings.timeouts.initialize;
+                    match timeout(wait, poll_fn(|cx| self.transport.poll_two_endpoints(cx))).await {
+                        Ok(Ok(())) => opening.step(Event::Done),
+                        Ok(Err(failed)) => match failed.status {
+                            Some(status) if failed.probed == Probed::Rejected => {
+                                opening.step(Event::Status { status, error: None })
+                            }
+                            _ => return Err(Error::Failed(failed)),
+                        },
+                        Err(_) => return Err(self.refused(OpenError::Silent { method: "initialize" })),
+                    }
+                }
                 Step::Ready(opened) => {
                     self.engine.settle(&opened);
-                    self.shared.set_facts(Facts::new(*opened, self.engine.takes_batches()));
+                    self.shared.set_facts(Facts::new(
+                        *opened,
+                        self.engine.takes_batches(),
+                        self.shared.has_headers,
+                    ));
                     self.resume();
                     return Ok(());
                 }
@@ -134,7 +165,15 @@ impl Driver {
     }
 
     async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
-        timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await.unwrap_or(Came::Silence)
+        loop {
+            let begun = self.shared.holdups.ended();
+            match timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await {
+                Ok(came) => return came,
+                // As while a user logs in.
+                Err(_) if self.shared.was_held_up(begun) => {}
+                Err(_) => return Came::Silence,
+            }
+        }
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<Came> {
@@ -149,6 +188,12 @@ impl Driver {
                 Poll::Ready(Ok(Some(incoming))) => incoming,
                 Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
                 Poll::Pending => return Poll::Pending,
+            };
+            let incoming = match incoming {
+                Incoming::Failed(failed) if failed.request.as_ref() == Some(id) => {
+                    return Poll::Ready(Came::Failed(failed));
+                }
+                incoming => incoming,
             };
             for inbound in self.read(incoming) {
                 match inbound {
@@ -173,5 +218,14 @@ impl Driver {
         }
         seen.extend(self.transport.why_ended());
         Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
+    }
+}
+
+/// What the failure of a request says about the server, if it says anything.
+fn said_of_the_era(failed: &Failed) -> Option<Event<'_>> {
+    match (failed.probed, failed.status) {
+        (Probed::Rejected, Some(status)) => Some(Event::Status { status, error: failed.error.as_ref() }),
+        (Probed::Answered, _) => Some(Event::Garbled),
+        (Probed::Rejected | Probed::Challenged | Probed::Nothing, _) => None,
     }
 }

@@ -1,19 +1,59 @@
 use std::sync::atomic::Ordering;
 
 use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
-use pintle_types::{Frame, schema::LoggingMessageParams};
+use pintle_types::{Frame, Message, Response, schema::LoggingMessageParams};
 
-use super::{Driver, Waiting};
+use super::{Driver, Failure, Waiting};
 use crate::{
     client::{changes::Event, notices::Notice},
-    transport::Incoming,
+    transport::{Delivery, Failed, Incoming},
 };
 
 impl Driver {
     /// Takes one message in.
     pub(super) fn receive(&mut self, incoming: Incoming) {
-        for inbound in self.read(incoming) {
-            self.take(inbound);
+        match incoming {
+            Incoming::Failed(failed) => self.request_failed(failed),
+            incoming => self.read(incoming).into_iter().for_each(|inbound| self.take(inbound)),
+        }
+    }
+
+    /// A request will have no answer. Of no meaning if it had one.
+    pub(super) fn request_failed(&mut self, failed: Box<Failed>) {
+        let Some(id) = failed.request.clone() else {
+            tracing::debug!(%failed, "a message was not delivered");
+            return;
+        };
+        if let Some(error) = failed.error.clone().filter(|_| failed.delivery != Delivery::LostSession) {
+            let answer = Message::Response(Response::new(Some(id), Err(error)));
+            let inbound = self.engine.receive(Ok(answer));
+            return self.take(inbound);
+        }
+        if self.engine.abandon(&id).is_some() {
+            tracing::debug!(%failed, "a subscription broke");
+            return self.listening_broke(&id, &failed);
+        }
+        match self.waiting.remove(&id) {
+            Some(Waiting::Call(post)) => {
+                self.sent.remove(&post.ticket);
+                if failed.delivery == Delivery::LostSession {
+                    self.stranded.push((post, failed));
+                } else {
+                    post.end(Err(Failure::Failed(failed)), self.shared.noticed());
+                }
+            }
+            Some(Waiting::Subscriber(post, uri)) => {
+                self.sent.remove(&post.ticket);
+                if failed.delivery == Delivery::LostSession {
+                    // It stays wished for, and is asked for again with the next session.
+                    self.stranded.push((post, failed));
+                } else {
+                    self.forget(&uri);
+                    post.end(Err(Failure::Failed(failed)), self.shared.noticed());
+                }
+            }
+            Some(Waiting::Life | Waiting::Nobody) => tracing::debug!(%failed, "a request has no answer"),
+            None => {}
         }
     }
 

@@ -8,7 +8,7 @@ use pintle_types::{
 use tokio::time::Instant;
 
 use super::{Driver, Failure, Waiting, command::Watch};
-use crate::{Ended, client::mailbox::Post};
+use crate::{Ended, client::mailbox::Post, transport::Failed};
 
 /// What this side wants to be told of, and how far it has got with that.
 ///
@@ -25,6 +25,8 @@ pub(super) struct Watching {
     /// Who waits for that, and the resource that they wish for.
     waiters: Vec<(Option<String>, Post)>,
     failures: u32,
+    /// The last one broke, so that something may have been missed.
+    broke: bool,
     /// When to try again.
     pub(super) retry: Option<Instant>,
 }
@@ -38,6 +40,7 @@ impl Watching {
             opening: None,
             waiters: Vec::new(),
             failures: 0,
+            broke: false,
             retry: None,
         }
     }
@@ -172,9 +175,7 @@ impl Driver {
     }
 
     fn stop(&mut self, id: &RequestId) {
-        if let Some(notification) = self.engine.cancel(id, Some("no longer wanted")) {
-            self.send_notification(notification);
-        }
+        self.cancel(id, "no longer wanted");
     }
 
     pub(super) fn acknowledged(&mut self, subscription: &RequestId, granted: &RawObject) {
@@ -183,6 +184,9 @@ impl Driver {
         }
         self.watching.failures = 0;
         self.watching.opening = None;
+        if std::mem::take(&mut self.watching.broke) {
+            self.shared.reopened();
+        }
         if let Some(last) = self.watching.live.replace(subscription.clone()) {
             self.stop(&last);
         }
@@ -201,7 +205,6 @@ impl Driver {
     }
 
     pub(super) fn listening_ended(&mut self, subscription: &RequestId, end: End) {
-        const MOST: Duration = Duration::from_secs(60);
         let opening = self.watching.opening.as_ref() == Some(subscription);
         if !opening && self.watching.live.as_ref() != Some(subscription) {
             return;
@@ -233,7 +236,36 @@ impl Driver {
         let hopeless = refused.is_some_and(|error| {
             [ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_PARAMS].contains(&error.code)
         });
-        if hopeless || self.watching.opening.is_some() || (self.watching.live.is_some() && opening) {
+        if !hopeless && (self.watching.live.is_none() || !opening) {
+            self.listen_later();
+        }
+    }
+
+    /// The stream of a subscription broke, or never came to be.
+    pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
+        if self.watching.opening.as_ref() == Some(subscription) {
+            self.watching.opening = None;
+            for (uri, post) in std::mem::take(&mut self.watching.waiters) {
+                if let Some(uri) = &uri {
+                    self.watching.uris.remove(uri);
+                }
+                post.end(Err(Failure::Failed(Box::new(failed.clone()))), 0);
+            }
+            if self.watching.live.is_some() {
+                return;
+            }
+        } else if self.watching.live.as_ref() == Some(subscription) {
+            self.watching.live = None;
+            self.watching.broke = true;
+        } else {
+            return;
+        }
+        self.listen_later();
+    }
+
+    fn listen_later(&mut self) {
+        const MOST: Duration = Duration::from_secs(60);
+        if self.watching.opening.is_some() {
             return;
         }
         let wait = Duration::from_secs(1) * 2u32.saturating_pow(self.watching.failures.min(6));

@@ -12,10 +12,10 @@ use crate::{
 };
 
 pub(super) fn judge(subject: &Subject<'_>) -> Result<Arc<dyn Judge>, String> {
-    let Subject { name, typed, gives_typed, defaults, .. } = *subject;
+    let Subject { name, typed, asks_more, gives_typed, defaults, .. } = *subject;
     let unusable = |which: &str, error| format!("the {which} schema of `{name}` cannot be used: {error}");
     let mut input = Value::Object(subject.input.clone());
-    let looks = Looks::at(&input, typed && !defaults);
+    let looks = Looks::at(&input, typed && !asks_more && !defaults);
     if typed {
         integers::bound(&mut input);
     }

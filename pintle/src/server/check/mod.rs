@@ -15,8 +15,10 @@ use pintle_types::{JsonObject, schema::CallToolResult};
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
     pub(crate) input: &'a JsonObject,
-    /// Whether the input schema is that of the type that the handler takes, and asks for no more.
+    /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
+    /// Whether the author asked for more than that.
+    pub(crate) asks_more: bool,
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
     pub(crate) output: Option<&'a JsonObject>,

@@ -187,6 +187,13 @@ impl Field {
     }
 }
 
+/// A field in the protocol's own words, for what the constructors do not say.
+impl From<PrimitiveSchema> for Field {
+    fn from(schema: PrimitiveSchema) -> Self {
+        Self::new(schema)
+    }
+}
+
 fn put<T: serde::de::DeserializeOwned>(place: &mut Option<T>, value: Value) -> bool {
     *place = serde_json::from_value(value).ok();
     place.is_some()

@@ -74,12 +74,12 @@ where
         // Frames between requests, such as pings, are no beginning of a head.
         watch.quiet = Quiet::new(Pauses { head: pauses.idle, ..pauses });
     }
-    let io = TokioIo::new(Watched { io, before, quiet: watch.quiet.clone() });
+    let io = TokioIo::new(Watched::new(io, before, watch.quiet.clone()));
     let requests = watch.quiet.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let busy = requests.begin();
         let mut service = service.clone();
-        let mut request = request.map(RequestBody::new);
+        let mut request = request.map(|body| RequestBody::new(body, requests.clone()));
         request.extensions_mut().insert(PeerAddress(address));
         async move {
             poll_fn(|cx| service.poll_ready(cx)).await?;
@@ -363,6 +363,26 @@ mod tests {
         drop(test.client);
         test.task.await.unwrap();
         assert_eq!(test.began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_still_sends_what_nobody_reads_gets_the_answer_too() {
+        let head = "POST /0 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
+        let mut test = connect();
+        test.send(head).await;
+        test.send(&"7".repeat(100_000)).await;
+        test.answer().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_lingers_for_long() {
+        let mut test = connect();
+        test.send("POST /0 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n").await;
+        test.answer().await;
+        assert_eq!(test.client.read(&mut [0]).await.unwrap(), 0);
+        assert_eq!(test.began.elapsed().as_secs(), 0, "our side is closed at once");
+        test.task.await.unwrap();
+        assert_eq!(test.began.elapsed().as_secs(), 2);
     }
 
     #[tokio::test(start_paused = true)]

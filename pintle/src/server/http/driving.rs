@@ -66,6 +66,17 @@ impl Driving {
         &self.cx
     }
 
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cx.outbox().is_none_or(Outbox::is_cancelled)
+    }
+
+    /// The same for a call whose turn has not come: it can only be cancelled.
+    pub(super) fn poll_waiting(&mut self, task: &mut Context<'_>) -> Poll<Step> {
+        let Some(outbox) = self.cx.outbox() else { return Poll::Ready(Step::Cancelled) };
+        outbox.poll(task).map(|said| said.map_or(Step::Cancelled, Step::Said))
+    }
+
+    /// Goes on with it.
     pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Step> {
         let Some(outbox) = self.cx.outbox() else { return Poll::Ready(Step::Cancelled) };
         if std::mem::take(&mut self.talking)

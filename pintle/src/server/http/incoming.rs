@@ -3,21 +3,35 @@ use std::{
     fmt,
     net::SocketAddr,
     pin::Pin,
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::quiet::Quiet;
+
 /// The body of a request that an [`HttpServer`](super::HttpServer) took.
 #[derive(Debug)]
 pub struct RequestBody {
     body: hyper::body::Incoming,
+    /// Whom to tell if it is not read to its end; nobody if it was.
+    unread: Option<Arc<Quiet>>,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: hyper::body::Incoming) -> Self {
-        Self { body }
+    pub(super) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>) -> Self {
+        let unread = Some(quiet).filter(|_| !body.is_end_stream());
+        Self { body, unread }
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let Some(quiet) = self.unread.take().filter(|_| !self.body.is_end_stream()) {
+            quiet.left_unread();
+        }
     }
 }
 
@@ -29,7 +43,11 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        Pin::new(&mut self.body).poll_frame(cx).map_err(|error| BodyError { error })
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() {
+            self.unread = None;
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError { error })))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -3,9 +3,12 @@
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
 mod body;
+mod channel;
 mod connection;
+mod conversation;
 mod cors;
 mod driving;
+mod exchange;
 mod incoming;
 mod listen;
 pub mod log;
@@ -15,11 +18,17 @@ mod quiet;
 mod response;
 mod serve;
 mod service;
+mod session;
 mod settings;
+mod standing;
+mod start;
 mod stateless;
 mod stopping;
+pub mod store;
+mod table;
 #[cfg(feature = "http2")]
 mod tasks;
+mod two_endpoints;
 
 pub use body::{Patience, Unread, read_body};
 pub use cors::{Cors, CorsFuture, CorsService};

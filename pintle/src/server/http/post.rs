@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode, request::Parts};
+use http::{Response, request::Parts};
 use pintle_proto::{
-    Stamp,
+    Revision, Stamp,
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
 };
 use pintle_types::{Frame, Malformed, Message, Request, RequestId};
 
 use super::{
-    Body,
-    response::{accepted, json, refused},
+    Body, conversation,
+    response::{accepted, refused},
     service::Asked,
+    session::{Session, SessionId},
     stateless,
 };
 use crate::server::around::{Around, HttpHead};
@@ -23,67 +24,101 @@ pub(super) async fn answer(asked: Asked, parts: Parts, bytes: &Bytes, accepts: A
         Ok(frame) => frame,
         Err(malformed) => return unreadable(&malformed),
     };
-    let way = match way(&asked, &parts, &frame) {
+    let head = Head::new(&parts.method, &parts.uri, &parts.headers);
+    let way = match way(&asked, &head, &frame) {
         Ok(way) => way,
         Err(refusal) => return refused(&refusal, id_of(&frame)),
     };
-    match (way, frame) {
-        (Way::Stateless, Frame::One(Message::Request(request))) => {
+    let session = match way {
+        Way::Stateless | Way::Ignored | Way::Initialize => None,
+        Way::Sessionless(revision) => asked.alone(revision),
+        Way::Session(id) => {
+            let batch = matches!(frame, Frame::Batch(_));
+            let found = asked.session(&head, id).await;
+            match found.and_then(|session| takes(batch, &session).map(|()| session)) {
+                Ok(session) => Some(session),
+                Err(refusal) => return refused(&refusal, id_of(&frame)),
+            }
+        }
+    };
+    match (way, session, frame) {
+        (Way::Stateless, _, Frame::One(Message::Request(request))) => {
             let around = Arc::new(around(parts));
             stateless::answer(asked, around, request, accepts).await
         }
-        (Way::Ignored, _) => accepted(),
-        (_, frame) => refused(&Refusal::unknown_session(), id_of(&frame)),
+        (_, Some(session), frame) => {
+            let around = Arc::new(around(parts));
+            conversation::answer(&asked, &session, &around, frame, accepts).await
+        }
+        (Way::Initialize, None, frame) => conversation::open(&asked, &parts.extensions, frame).await,
+        (_, None, _) => accepted(),
     }
 }
 
 /// Where a message goes, and nothing borrowed from its head.
+#[derive(Clone, Copy)]
 enum Way {
     Stateless,
     Ignored,
-    Session,
+    Initialize,
+    Session(SessionId),
+    Sessionless(Revision),
 }
 
-fn way(asked: &Asked, parts: &Parts, frame: &Frame) -> Result<Way, Refusal> {
-    let head = Head::new(&parts.method, &parts.uri, &parts.headers);
+fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
     let names = asked.state.service.name_sources();
     let mut endpoint = asked.endpoint();
     endpoint.names = &names;
     let post = match frame {
-        Frame::Batch(_) => route(&head, &Shape::Batch, &endpoint),
-        Frame::One(Message::Notification(_)) => route(&head, &Shape::Notification, &endpoint),
-        Frame::One(Message::Response(_)) => route(&head, &Shape::Response, &endpoint),
+        Frame::Batch(_) => route(head, &Shape::Batch, &endpoint)?,
+        Frame::One(Message::Notification(_)) => route(head, &Shape::Notification, &endpoint)?,
+        Frame::One(Message::Response(_)) => route(head, &Shape::Response, &endpoint)?,
         Frame::One(Message::Request(request)) => {
             let params = request.params.as_ref();
-            let stamp = Stamp::read(params).map_err(Refusal::bad_request)?;
-            let version = stamp.version().map_err(Refusal::bad_request)?;
             let member = name_member(&request.method, &names);
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
+            // What these borrow lives only here.
+            if let Some(known) = asked.state.service.remembers(request) {
+                let shape = RequestHead::new(&request.method, Some(known.as_str()), true, name.as_deref());
+                return Way::of(asked, &route(head, &Shape::Request(shape), &endpoint)?);
+            }
+            let stamp = Stamp::read(params).map_err(Refusal::bad_request)?;
+            let version = stamp.version().map_err(Refusal::bad_request)?;
             let shape = RequestHead::new(
                 &request.method,
                 version.as_deref(),
                 stamp.has_capabilities(),
                 name.as_deref(),
             );
-            // What it borrows lives only here.
-            return route(&head, &Shape::Request(shape), &endpoint).map(|post| Way::of(&post));
+            return Way::of(asked, &route(head, &Shape::Request(shape), &endpoint)?);
         }
     };
-    post.map(|post| Way::of(&post))
+    Way::of(asked, &post)
 }
 
 impl Way {
-    fn of(post: &Post<'_>) -> Self {
-        match post {
+    fn of(asked: &Asked, post: &Post<'_>) -> Result<Self, Refusal> {
+        Ok(match post {
             Post::Stateless { .. } => Self::Stateless,
             Post::Ignored => Self::Ignored,
-            _ => Self::Session,
-        }
+            Post::Initialize => Self::Initialize,
+            Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),
+            Post::Sessionless { version } => {
+                let spoken =
+                    asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == *version);
+                Self::Sessionless(*spoken.ok_or_else(Refusal::unknown_session)?)
+            }
+            _ => return Err(Refusal::unknown_session()),
+        })
     }
 }
 
+fn takes(batch: bool, session: &Session) -> Result<(), Refusal> {
+    if batch && !session.takes_batches() { Err(Refusal::batch()) } else { Ok(()) }
+}
+
 /// What handlers may know of the request.
-fn around(parts: Parts) -> Around {
+pub(super) fn around(parts: Parts) -> Around {
     let Parts { method, uri, headers, extensions, .. } = parts;
     Around { extensions, head: Some(HttpHead::new(method, uri, headers)) }
 }

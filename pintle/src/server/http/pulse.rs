@@ -55,7 +55,7 @@ mod tests {
     async fn silence_is_counted_from_the_last_word() {
         let mut pulse = Pulse::new(Duration::from_secs(10));
         let start = Instant::now();
-        let mut beat = async |pulse: &mut Pulse| {
+        let beat = async |pulse: &mut Pulse| {
             poll_fn(|task| pulse.poll(task)).await;
             (Instant::now() - start).as_secs()
         };

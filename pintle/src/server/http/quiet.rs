@@ -1,6 +1,7 @@
 //! Whether anything happens on a connection, and until when nothing may.
 
 use std::{
+    future::Future,
     io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,7 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
+    time::{Instant, Sleep, sleep},
 };
 
 /// How long a connection may be quiet.
@@ -41,11 +42,13 @@ struct State {
     /// When the last answer ended, or the first byte after it came.
     since: Instant,
     pause: Duration,
+    /// A request was answered before all of it had come.
+    unread: bool,
 }
 
 impl Quiet {
     pub(super) fn new(pauses: Pauses) -> Arc<Self> {
-        let state = State { requests: 0, since: Instant::now(), pause: pauses.head };
+        let state = State { requests: 0, since: Instant::now(), pause: pauses.head, unread: false };
         Arc::new(Self { pauses, state: Mutex::new(state) })
     }
 
@@ -64,6 +67,11 @@ impl Quiet {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.lock().requests += 1;
         Busy(self.clone())
+    }
+
+    /// A request's body was dropped before its end: the client may still be sending it.
+    pub(super) fn left_unread(&self) {
+        self.lock().unread = true;
     }
 
     /// Bytes have come: the beginning of a head, if there is no request.
@@ -134,9 +142,27 @@ impl<B: Body> Body for Answer<B> {
 /// A byte stream that tells when something comes in, and gives back first what was read of it before.
 #[derive(Debug)]
 pub(super) struct Watched<IO> {
-    pub(super) io: IO,
-    pub(super) before: Bytes,
-    pub(super) quiet: Arc<Quiet>,
+    io: IO,
+    before: Bytes,
+    quiet: Arc<Quiet>,
+    closing: Closing,
+}
+
+#[derive(Debug)]
+enum Closing {
+    No,
+    /// Our side is closed; what the other still sends is thrown away until then.
+    Lingering(Pin<Box<Sleep>>),
+    Done,
+}
+
+/// How long a client has to stop sending what nobody wants.
+const LINGER: Duration = Duration::from_secs(2);
+
+impl<IO> Watched<IO> {
+    pub(super) fn new(io: IO, before: Bytes, quiet: Arc<Quiet>) -> Self {
+        Self { io, before, quiet, closing: Closing::No }
+    }
 }
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Watched<IO> {
@@ -159,7 +185,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Watched<IO> {
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
@@ -181,6 +207,27 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        if let Closing::No = self.closing {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            let unread = self.quiet.lock().unread;
+            self.closing = if unread { Closing::Lingering(Box::pin(sleep(LINGER))) } else { Closing::Done };
+        }
+        // To close a socket with something unread in it is to reset it, and the client would never see the answer
+        // that says what was wrong.
+        let Self { io, closing, .. } = &mut *self;
+        let Closing::Lingering(until) = closing else { return Poll::Ready(Ok(())) };
+        let mut waste = [0; 4096];
+        loop {
+            if until.as_mut().poll(cx).is_ready() {
+                break;
+            }
+            let mut waste = ReadBuf::new(&mut waste);
+            match ready!(Pin::new(&mut *io).poll_read(cx, &mut waste)) {
+                Ok(()) if !waste.filled().is_empty() => {}
+                _ => break,
+            }
+        }
+        *closing = Closing::Done;
+        Poll::Ready(Ok(()))
     }
 }

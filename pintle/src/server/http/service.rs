@@ -9,17 +9,27 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
-use pintle_proto::http::{Endpoint, Head, Opening, Refusal, open};
+use pintle_proto::{
+    Revision,
+    http::{Endpoint, Head, Opening, Refusal, check_session_version, open},
+    server::{Engine, SessionRecord},
+};
+use pintle_types::RpcError;
 
 use super::{
     Body, Patience, Unread,
     listen::Listens,
     post, read_body,
     response::{bare, refused},
+    session::{self, Session, SessionId},
     settings::Settings,
+    standing,
+    store::StoredSession,
+    table::Table,
+    two_endpoints::{self, Entered},
 };
 use crate::{
-    Result,
+    Ended, Result,
     server::{Server, ears::Ears, state::State},
 };
 
@@ -61,11 +71,24 @@ pub(super) struct Shared {
     pub(super) listens: Listens,
     /// Whoever holds a stream open to hear of changes.
     pub(super) listening: Ears,
+    pub(super) sessions: Table,
 }
 
 impl Shared {
     fn new(settings: Settings) -> Self {
-        Self { settings, listens: Listens::default(), listening: Ears::default() }
+        Self { settings, listens: Listens::default(), listening: Ears::default(), sessions: Table::new() }
+    }
+
+    /// Ends a session. Whoever names it from here on is told that there is none.
+    async fn end(&self, session: &Session, why: Ended) {
+        self.sessions.remove(session.id);
+        session.end(why);
+        if let Some(store) = &self.settings.store
+            && let Err(error) = store.remove(&session.id.to_string()).await
+        {
+            tracing::error!(%error, "the session store failed: a session that has ended may be gone on with");
+        }
+        let _ = self.settings.log.forget_session(&session.id.to_string()).await;
     }
 }
 
@@ -96,6 +119,10 @@ impl Http {
         Self(Arc::new(Shared::new(settings)))
     }
 
+    pub(super) fn seals_alone(&self) -> bool {
+        self.0.settings.seals_alone
+    }
+
     pub(super) fn settings(&self) -> &Settings {
         &self.0.settings
     }
@@ -104,6 +131,23 @@ impl Http {
     /// go on. For a server that is about to go.
     pub fn hush(&self) {
         self.0.listening.close();
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
+    /// Ends a session: its calls are cancelled, its streams end. `false` if there is none of that id.
+    pub async fn end_session(&self, id: &str) -> bool {
+        let session = SessionId::parse(id).and_then(|id| self.0.sessions.find(id));
+        match session {
+            Some(session) => {
+                self.0.end(&session, Ended::Stopped).await;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Answers a request whose body was read already: the whole of this service, for endpoints of your own.
@@ -134,25 +178,122 @@ impl Asked {
         body: impl AsyncFnOnce(&Patience) -> Result<Bytes, Unread>,
     ) -> Response<Body> {
         let settings = self.http.settings();
-        let opening = {
-            let head = Head::new(&parts.method, &parts.uri, &parts.headers);
-            match open(&head, &settings.guard, &self.endpoint()) {
-                Ok(Opening::Post(accepts)) => Ok(accepts),
-                Ok(Opening::Options { allow }) => Err(options(allow)),
-                Ok(_) => Err(refused(&Refusal::unknown_session(), None)),
-                Err(refusal) => Err(refused(&refusal, None)),
+        let head = Head::new(&parts.method, &parts.uri, &parts.headers);
+        if let Some(part) = settings.two_endpoints.as_ref().and_then(|two| two.part(parts.uri.path())) {
+            return match two_endpoints::open(&self, &head, part).await {
+                Ok(Entered::Answered(response)) => response,
+                Ok(Entered::Message(session)) => match body(&settings.patience).await {
+                    Ok(bytes) => two_endpoints::receive(&session, parts, &bytes).await,
+                    Err(unread) => not_read(unread),
+                },
+                Err(refusal) => refused(&refusal, None),
+            };
+        }
+        if let Some(path) = settings.path.as_deref().filter(|path| *path != parts.uri.path()) {
+            return refused(&elsewhere(parts.uri.path(), path), None);
+        }
+        let accepts = match open(&head, &settings.guard, &self.endpoint()) {
+            Ok(Opening::Post(accepts)) => accepts,
+            Ok(opening) => {
+                return self
+                    .go(&head, opening, &parts)
+                    .await
+                    .unwrap_or_else(|refusal| refused(&refusal, None));
             }
-        };
-        let accepts = match opening {
-            Ok(accepts) => accepts,
-            Err(response) => return response,
+            Err(refusal) => return refused(&refusal, None),
         };
         match body(&settings.patience).await {
             Ok(bytes) => post::answer(self, parts, &bytes, accepts).await,
-            Err(Unread::Refused(refusal)) => refused(&refusal, None),
-            // Nobody reads this.
-            Err(Unread::Broken) => bare(StatusCode::BAD_REQUEST),
+            Err(unread) => not_read(unread),
         }
+    }
+
+    /// Answers a request without a body.
+    async fn go(
+        &self,
+        head: &Head<'_>,
+        opening: Opening<'_>,
+        parts: &Parts,
+    ) -> Result<Response<Body>, Refusal> {
+        let shared = &self.http.0;
+        let find = async |id| {
+            let id = SessionId::parse(id).ok_or_else(Refusal::unknown_session)?;
+            self.session(head, id).await
+        };
+        Ok(match opening {
+            Opening::Listen { session } => {
+                standing::open(shared, &find(session).await?, parts.extensions.clone()).await
+            }
+            Opening::Resume { session, last_event_id } => {
+                let session = find(session).await?;
+                standing::resume(shared, &session, last_event_id, parts.extensions.clone()).await?
+            }
+            Opening::End { session } => {
+                let session = find(session).await?;
+                shared.end(&session, Ended::ByPeer { known: None }).await;
+                bare(StatusCode::NO_CONTENT)
+            }
+            Opening::Options { allow } => options(allow),
+            _ => return Err(Refusal::unknown_session()),
+        })
+    }
+
+    /// The session of that id, if it is this principal's and the request names a revision that sessions have.
+    pub(super) async fn session(&self, head: &Head<'_>, id: SessionId) -> Result<Arc<Session>, Refusal> {
+        let session = self.find(id).await?;
+        session.peer().ok_or_else(Refusal::unknown_session)?;
+        check_session_version(head, self.endpoint().session)?;
+        Ok(session)
+    }
+
+    /// The session of that id: one of this process, or one that another has written down.
+    pub(super) async fn find(&self, id: SessionId) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let found = shared.sessions.find(id);
+        let found = match &shared.settings.store {
+            None => found,
+            Some(store) => {
+                let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
+                match stored.map_err(|error| store_failed(&error))? {
+                    Some(stored) => self.adopt(id, found, &stored),
+                    None => {
+                        if let Some(session) = found {
+                            shared.end(&session, Ended::Stopped).await;
+                        }
+                        None
+                    }
+                }
+            }
+        };
+        // Who has only found the id somewhere learns nothing from the answer.
+        found.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
+    }
+
+    /// Goes on with a session that was written down.
+    fn adopt(
+        &self,
+        id: SessionId,
+        found: Option<Arc<Session>>,
+        stored: &StoredSession,
+    ) -> Option<Arc<Session>> {
+        let shared = &self.http.0;
+        if let Some(session) = found {
+            session.adopt(&stored.record);
+            return Some(session);
+        }
+        let engine = Engine::restore(&self.state.service, &stored.record, session::fresh_number())?;
+        let principal = stored.principal.as_deref().map(Into::into);
+        let session = Arc::new(Session::new(id, principal, self.server.clone(), engine));
+        session.number_from(session::fresh_number().unsigned_abs());
+        shared.listening.add(&session.ear);
+        let most = shared.settings.most_sessions;
+        shared.sessions.add(session, most).inspect(|_| shared.keep_tidy())
+    }
+
+    /// A session for one request only: its client keeps none.
+    pub(super) fn alone(&self, revision: Revision) -> Option<Arc<Session>> {
+        let engine = Engine::restore(&self.state.service, &SessionRecord::new(revision), 0)?;
+        Some(Arc::new(Session::alone(self.principal.clone(), self.server.clone(), engine)))
     }
 
     /// What is served here.
@@ -164,6 +305,28 @@ impl Asked {
         endpoint.body_limit = settings.patience.limit;
         endpoint
     }
+}
+
+fn not_read(unread: Unread) -> Response<Body> {
+    match unread {
+        Unread::Refused(refusal) => refused(&refusal, None),
+        // Nobody reads this.
+        Unread::Broken => bare(StatusCode::BAD_REQUEST),
+    }
+}
+
+/// 503: where sessions are written down cannot be reached.
+pub(super) fn store_failed(error: &std::io::Error) -> Refusal {
+    tracing::error!(%error, "the session store failed");
+    let said = "the session cannot be looked up at the moment: try again later";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
+}
+
+/// 404: clients that look for something else here, such as metadata, have to be able to tell.
+fn elsewhere(asked: &str, served: &str) -> Refusal {
+    let asked: String = asked.chars().take(128).collect();
+    let said = format!("nothing is served at `{asked}`; send MCP requests to `{served}`");
+    Refusal::new(StatusCode::NOT_FOUND, RpcError::invalid_request(said))
 }
 
 fn options(allow: &'static str) -> Response<Body> {

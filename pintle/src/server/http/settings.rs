@@ -3,13 +3,22 @@ use std::{sync::Arc, time::Duration};
 use http::request::Parts;
 use pintle_proto::http::Guard;
 
-use super::{Http, Patience};
+use super::{
+    Http, Patience,
+    log::{EventLog, MemoryLog},
+    store::Sessions,
+    two_endpoints::TwoEndpoints,
+};
 use crate::server::Server;
 
 /// What the author chose.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) choose: Arc<Choose>,
+    /// The only path that is served, if it matters.
+    pub(super) path: Option<Box<str>>,
+    /// Whether no other process has the keys that seal states.
+    pub(super) seals_alone: bool,
     pub(super) guard: Guard,
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) patience: Patience,
@@ -18,6 +27,14 @@ pub(super) struct Settings {
     pub(super) sessionless: bool,
     /// After so long a silence a stream is opened, and kept alive.
     pub(super) keep_alive: Duration,
+    /// When a client that was sent away, or lost its stream, is to come back.
+    pub(super) retry: Duration,
+    /// For the next request of a session.
+    pub(super) idle_session: Duration,
+    pub(super) most_sessions: usize,
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) store: Option<Arc<dyn Sessions>>,
+    pub(super) two_endpoints: Option<TwoEndpoints>,
 }
 
 type Choose = dyn Fn(&Parts) -> Server + Send + Sync;
@@ -31,6 +48,8 @@ impl Settings {
         let server = server.clone();
         Self {
             choose: Arc::new(move |_| server.clone()),
+            path: None,
+            seals_alone: state.settings.seals_alone,
             guard: Guard::loopback(),
             principal: None,
             patience,
@@ -38,6 +57,12 @@ impl Settings {
             sessions: true,
             sessionless: false,
             keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+            idle_session: state.settings.idle_session,
+            most_sessions: 100_000,
+            log: Arc::new(MemoryLog::default()),
+            store: None,
+            two_endpoints: None,
         }
     }
 }
@@ -48,6 +73,14 @@ impl Http {
     #[must_use]
     pub fn guard(self, guard: Guard) -> Self {
         self.set(|settings| settings.guard = guard)
+    }
+
+    /// Serves this path only; every other one is 404. Whatever the path is, it is served if nothing is said: a framework
+    /// has chosen by it already.
+    #[must_use]
+    pub fn at(self, path: impl Into<String>) -> Self {
+        let path = path.into();
+        self.set(|settings| settings.path = Some(path.into()))
     }
 
     /// On whose behalf a request comes: what an authentication layer has found out, taken from the request's extensions.
@@ -103,5 +136,44 @@ impl Http {
     #[must_use]
     pub fn keep_alive(self, every: Duration) -> Self {
         self.set(|settings| settings.keep_alive = every)
+    }
+
+    /// Keeps at most so many sessions; who wants to open one more is told to come back later. 100,000 if nothing is
+    /// said. How long an idle one is kept is one of the server's [timeouts](Server::timeouts).
+    #[must_use]
+    pub fn max_sessions(self, most: usize) -> Self {
+        self.set(|settings| settings.most_sessions = most)
+    }
+
+    /// When a client that lost its stream is to come back, if it asks. After a second if nothing is said.
+    #[must_use]
+    pub fn retry(self, after: Duration) -> Self {
+        self.set(|settings| settings.retry = after)
+    }
+
+    /// Where events are kept for clients that lost their stream: in this process if nothing is said.
+    #[must_use]
+    pub fn event_log(self, log: impl EventLog) -> Self {
+        self.set(|settings| settings.log = Arc::new(log))
+    }
+
+    /// Writes sessions down, so that another process can go on with them. They live in this process only if nothing is
+    /// said.
+    #[must_use]
+    pub fn session_store(self, store: impl Sessions) -> Self {
+        self.set(|settings| settings.store = Some(Arc::new(store)))
+    }
+
+    /// Serves clients of the oldest revision too, which has two endpoints: one that streams events, and one that takes
+    /// messages. Give both as the client sees them.
+    ///
+    /// ```
+    /// let http = pintle::Server::new("notes", "1.0.0").http()?.two_endpoints("/sse", "/messages");
+    /// # Ok::<(), pintle::Error>(())
+    /// ```
+    #[must_use]
+    pub fn two_endpoints(self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
+        let (stream, messages) = (stream.into(), messages.into());
+        self.set(|settings| settings.two_endpoints = Some(TwoEndpoints { stream, messages }))
     }
 }

@@ -1,4 +1,7 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::sync::watch;
 
@@ -24,28 +27,50 @@ use tokio::sync::watch;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Stopping(Arc<watch::Sender<bool>>);
+pub struct Stopping(Arc<Wish>);
+
+struct Wish {
+    asked: watch::Sender<bool>,
+    /// What is to be done then.
+    then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
 
 impl Stopping {
     /// Nobody has asked yet.
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self(Arc::new(Wish { asked: watch::Sender::new(false), then: Mutex::default() }))
     }
 
     /// Asks all who wait to come to their end. It cannot be taken back.
     pub fn ask(&self) {
-        self.0.send_replace(true);
+        let then = {
+            let mut then = self.0.then.lock().unwrap_or_else(PoisonError::into_inner);
+            self.0.asked.send_replace(true);
+            std::mem::take(&mut *then)
+        };
+        then.into_iter().for_each(|then| then());
+    }
+
+    /// Does this when somebody asks; at once if somebody has.
+    pub fn then(&self, act: impl FnOnce() + Send + 'static) {
+        {
+            let mut then = self.0.then.lock().unwrap_or_else(PoisonError::into_inner);
+            if !self.asked() {
+                return then.push(Box::new(act));
+            }
+        }
+        act();
     }
 
     /// Whether somebody asked.
     pub fn asked(&self) -> bool {
-        *self.0.borrow()
+        *self.0.asked.borrow()
     }
 
     /// Waits until somebody asks.
     pub async fn wait(&self) {
         // It only fails when nobody is left who could ask, and we are.
-        let _ = self.0.subscribe().wait_for(|asked| *asked).await;
+        let _ = self.0.asked.subscribe().wait_for(|asked| *asked).await;
     }
 }
 

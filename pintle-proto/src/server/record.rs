@@ -1,0 +1,115 @@
+use pintle_types::schema::{ClientCapabilities, Implementation, LoggingLevel};
+use serde::{Deserialize, Serialize};
+
+use super::{Engine, Service, session::Session};
+use crate::Revision;
+
+/// What a session is when nothing goes on in it: enough to go on with it in another process.
+///
+/// ```
+/// use pintle_proto::{Revision, server::{Engine, Service, SessionRecord}};
+/// use pintle_types::schema::{Implementation, ServerCapabilities};
+///
+/// let service = Service::new(Implementation::new("adder", "1.0.0"), ServerCapabilities::default());
+/// let oldest = Revision::all().next_back().expect("there are some");
+/// let engine = Engine::restore(&service, &SessionRecord::new(oldest), 0).expect("it is spoken");
+/// assert_eq!(engine.record(), Some(SessionRecord::new(oldest)));
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRecord {
+    /// The name of the revision that was agreed on.
+    pub revision: String,
+    /// What the client calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Implementation>,
+    /// What it can be asked for.
+    #[serde(default)]
+    pub capabilities: ClientCapabilities,
+    /// The least severe log message that it wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LoggingLevel>,
+    /// The resources that it watches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<String>,
+}
+
+impl SessionRecord {
+    /// The session of a client of which nothing is known but its revision.
+    pub fn new(revision: Revision) -> Self {
+        Self {
+            revision: revision.as_str().to_owned(),
+            client: None,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            watched: Vec::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// The session as it is now; what is in flight is not part of it. `None` before the handshake.
+    pub fn record(&self) -> Option<SessionRecord> {
+        self.session.as_ref().map(Session::record)
+    }
+
+    /// Takes over what another process has written down of the session since.
+    pub fn adopt(&mut self, service: &Service, record: &SessionRecord) {
+        if let Some(session) = &mut self.session {
+            session.adopt(service, record);
+        }
+    }
+
+    /// Goes on with a session. Requests of ours are numbered from `asked` on: none may have been used before.
+    ///
+    /// `None` if the service does not speak that revision.
+    pub fn restore(service: &Service, record: &SessionRecord, asked: i64) -> Option<Self> {
+        Some(Self { session: Some(Session::restore(service, record, asked)?), ..Self::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_types::{
+        Frame,
+        schema::{ResourcesCapability, ServerCapabilities},
+    };
+
+    use super::*;
+    use crate::server::{Arrival, Change, Inbound};
+
+    #[test]
+    fn a_session_goes_on_where_it_was_written_down() {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.logging = Some(Default::default());
+        capabilities.resources.insert(ResourcesCapability::default()).subscribe = Some(true);
+        let service = Service::new(Implementation::new("s", "0"), capabilities);
+        let mut engine = Engine::new();
+        assert_eq!(engine.record(), None);
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
+                "capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"note://1"}}"#,
+        ] {
+            let frame = Frame::parse(line.as_bytes(), 1).unwrap();
+            let Inbound::Reply(reply) = engine.receive(&service, frame, &Arrival::at(0)) else {
+                panic!("a reply")
+            };
+            assert!(reply.result.is_ok(), "{reply:?}");
+        }
+        let text = serde_json::to_string(&engine.record()).unwrap();
+        assert_eq!(
+            text,
+            r#"{"revision":"2025-06-18","client":{"name":"c","version":"1"},"capabilities":{"sampling":{}},"logLevel":"error","watched":["note://1"]}"#
+        );
+        let record: SessionRecord = serde_json::from_str(&text).unwrap();
+        let mut again = Engine::restore(&service, &record, 1000).unwrap();
+        assert_eq!(again.record(), Some(record.clone()));
+        assert!(again.listener().unwrap().note(&Change::Resource("note://1".into())));
+        assert_eq!(again.ping().unwrap().0, 1001.into());
+        let newest = service.speaks(Revision::all().take(1));
+        assert!(Engine::restore(&newest, &record, 0).is_none());
+    }
+}

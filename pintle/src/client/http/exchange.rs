@@ -1,0 +1,187 @@
+//! One message of ours, and all that comes back for it.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+use pintle_proto::http::{MCP_SESSION_ID, Probed, Streams};
+use pintle_types::RequestId;
+use tokio::time::timeout;
+
+use super::{
+    body::{Answer, Uncollected},
+    line::{Event, Line},
+    stream::Reader,
+    wire::{Ask, cause, drain},
+};
+use crate::transport::{Delivery, Failed};
+
+/// What a POST is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Purpose {
+    /// A request whose stream is all there is of it.
+    Stateless,
+    /// A request of a session.
+    Session,
+    /// The request that opens a session.
+    Initialize,
+    /// The notification after that.
+    Initialized,
+    /// A notification, or an answer of ours.
+    Tell,
+}
+
+/// A message to be sent.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) ask: Ask,
+    pub(super) purpose: Purpose,
+    /// The requests in it: more than one in an array.
+    pub(super) requests: Vec<RequestId>,
+}
+
+/// Sends it, and reads until there is nothing more to come.
+pub(super) async fn run(line: Arc<Line>, post: Post) {
+    let Post { ask, purpose, requests } = post;
+    if requests.is_empty() {
+        let wait = line.wire.limits.head_wait;
+        let told = timeout(wait, tell(&line, &ask)).await;
+        let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
+            Ok(()) => true,
+            Err(failed) => {
+                tracing::debug!(what = %ask.what, %failed, "a message was not taken");
+                false
+            }
+        };
+        if purpose == Purpose::Initialized {
+            line.tell(Event::Initialized { taken }).await;
+        }
+        return;
+    }
+    let over = match exchange(&line, &ask, purpose, &requests).await {
+        // The answer comes on the other stream.
+        Ok(Came::Elsewhere) => return,
+        Ok(Came::All) => unanswered(),
+        Err(failed) => failed,
+    };
+    line.tell(Event::Over(requests, Box::new(over))).await;
+}
+
+/// What came of a request.
+enum Came {
+    /// All that will; if the answer was not among it, there is none.
+    All,
+    /// Nothing, and that is as it should be.
+    Elsewhere,
+}
+
+async fn exchange(
+    line: &Arc<Line>,
+    ask: &Ask,
+    purpose: Purpose,
+    requests: &[RequestId],
+) -> Result<Came, Failed> {
+    let headless = line.headless();
+    let answer = line.wire.fetch(ask).await?;
+    drop(headless);
+    let (head, body) = answer.into_parts();
+    if !head.status.is_success() {
+        return Err(refused(line, ask, head, body).await);
+    }
+    if purpose == Purpose::Initialize {
+        line.open_session(&head.headers)?;
+    }
+    match Kind::of(&head.headers) {
+        _ if line.has_two_endpoints() => {
+            drain(body).await;
+            Ok(Came::Elsewhere)
+        }
+        Kind::Json => {
+            let bytes = body.collect(line.wire.limits.answer).await;
+            let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.limits.answer))?;
+            line.tell(Event::Message(bytes)).await;
+            Ok(Came::All)
+        }
+        Kind::Events => {
+            let mut reader = Reader::new(line.clone());
+            let revision = line.revision().filter(|_| purpose == Purpose::Session);
+            let resumable = revision.is_some_and(|revision| Streams::of(revision).resumable);
+            reader.read_to_answer(ask, body, requests, resumable).await.map(|()| Came::All)
+        }
+        Kind::Other(kind) => {
+            drain(body).await;
+            let (address, what, status) = (&ask.address, &ask.what, head.status.as_u16());
+            let came = kind.map_or("nothing".into(), |kind| format!("content of type `{kind}`"));
+            let mut failed = Failed::new(format!(
+                "`{address}` answered `{what}` with {came}: check that the URL is that of an MCP endpoint"
+            ));
+            failed.status = Some(status);
+            failed.probed = Probed::Answered;
+            Err(failed)
+        }
+    }
+}
+
+async fn tell(line: &Arc<Line>, ask: &Ask) -> Result<(), Failed> {
+    let answer = line.wire.fetch(ask).await?;
+    let (head, body) = answer.into_parts();
+    if head.status.is_success() {
+        // Whatever it is: some say `{}`.
+        drain(body).await;
+        return Ok(());
+    }
+    Err(refused(line, ask, head, body).await)
+}
+
+async fn refused(line: &Line, ask: &Ask, head: http::response::Parts, body: Answer) -> Failed {
+    let mut failed = line.wire.refusal(ask, &head, body).await;
+    // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
+    // session" (Transports, Session Management).
+    if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
+        failed.delivery = Delivery::LostSession;
+        line.tell(Event::Lost).await;
+    }
+    failed
+}
+
+fn unanswered() -> Failed {
+    let mut failed = Failed::new(
+        "the server's answer to the request ended without an answer in it: the server may have carried it out",
+    );
+    failed.status = Some(200);
+    failed.probed = Probed::Answered;
+    failed
+}
+
+fn uncollected(ask: &Ask, error: Uncollected, most: usize) -> Failed {
+    let Ask { address, what, .. } = ask;
+    Failed::new(match error {
+        Uncollected::TooLong => format!(
+            "the answer of `{address}` to `{what}` is longer than {most} bytes: ask for less, or raise the limit \
+             `answer`"
+        ),
+        Uncollected::Broken(error) => format!(
+            "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",
+            cause(&*error)
+        ),
+    })
+}
+
+/// What an answer is made of.
+pub(super) enum Kind {
+    Json,
+    Events,
+    Other(Option<String>),
+}
+
+impl Kind {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let Some(kind) = headers.get(CONTENT_TYPE) else { return Self::Other(None) };
+        let text = kind.to_str().unwrap_or_default();
+        let name = text.split(';').next().unwrap_or_default().trim();
+        match name {
+            _ if name.eq_ignore_ascii_case("application/json") => Self::Json,
+            _ if name.eq_ignore_ascii_case("text/event-stream") => Self::Events,
+            _ => Self::Other(Some(name.chars().take(80).collect())),
+        }
+    }
+}

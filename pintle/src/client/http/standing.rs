@@ -1,0 +1,29 @@
+//! The stream of a session that belongs to no request.
+
+use std::sync::Arc;
+
+use super::{line::Line, stream::Reader};
+
+/// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
+/// is asked again: never is it a reason to end the session.
+pub(super) async fn run(line: Arc<Line>) {
+    let mut reader = Reader::new(line.clone());
+    let mut failures = 0;
+    let mut first = true;
+    loop {
+        let opened = if first { reader.open().await } else { reader.resume(failures).await };
+        first = false;
+        match opened {
+            Ok(body) => {
+                let rest = reader.read(body, &mut Vec::new()).await;
+                tracing::debug!(%rest, "the stream of the session ended");
+                failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
+            }
+            Err(Some(failed)) => {
+                tracing::debug!(%failed, "the server has no stream for what belongs to no request");
+                return;
+            }
+            Err(None) => failures = failures.saturating_add(1),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! One request to the head of its answer: redirects, challenges and tries included.
+
+use std::{error::Error as StdError, fmt, io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+    response::Parts,
+};
+use hyper_util::client::legacy;
+use pintle_proto::http::{Probed, redirect};
+use pintle_types::{Message, RpcError};
+use tokio::time::sleep;
+
+use super::{
+    address::Address,
+    auth::{AnyAuth, Challenge, Outgoing},
+    body::Answer,
+    limits::Limits,
+    proxy::Proxies,
+    retry::Retry,
+    service::Fetch,
+};
+use crate::transport::{Delivery, Failed, Holdups};
+
+/// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
+const REFUSAL: usize = 64 << 10;
+/// How much of it is shown.
+const SHOWN: usize = 200;
+
+/// What requests go through.
+pub(super) struct Wire {
+    pub(super) address: Address,
+    pub(super) fetch: Box<dyn Fetch>,
+    /// Sent with every request.
+    pub(super) headers: HeaderMap,
+    pub(super) auth: Option<Arc<dyn AnyAuth>>,
+    pub(super) limits: Limits,
+    pub(super) retry: Retry,
+    /// Of the client that is our own.
+    pub(super) proxies: Option<Arc<Proxies>>,
+    pub(super) holdups: Holdups,
+    /// What is wrong with the settings.
+    pub(super) fault: Option<String>,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) method: Method,
+    pub(super) address: Address,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// What it is for, in errors: the method of the message.
+    pub(super) what: Box<str>,
+}
+
+impl Wire {
+    /// Sends a request and returns the head of its answer, which may be a refusal.
+    pub(super) async fn fetch(&self, ask: &Ask) -> Result<Response<Answer>, Failed> {
+        if let Some(fault) = &self.fault {
+            return Err(Failed::new(fault.clone()).undelivered());
+        }
+        let mut address = ask.address.clone();
+        let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
+        loop {
+            let request = self.request(ask, &address.uri).await?;
+            let answer = match self.fetch.fetch(request).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let never = never_arrived(&*error);
+                    if never && tries < self.retry.requests && !is_hopeless(&*error) {
+                        sleep(self.retry.wait(tries)).await;
+                        tries += 1;
+                        continue;
+                    }
+                    return Err(unreached(&address, &ask.what, &*error, never));
+                }
+            };
+            let (head, body) = answer.into_parts();
+            let most = self.limits.head;
+            if head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+                > most
+            {
+                return Err(Failed::new(format!(
+                    "the head of the answer of `{address}` to `{}` is longer than {most} bytes: raise the limit `head`",
+                    ask.what
+                )));
+            }
+            if head.status.is_redirection()
+                && let Some(location) = head.headers.get(LOCATION)
+            {
+                let location = location.to_str().unwrap_or_default();
+                let to = redirect(head.status, &address.uri, location).map_err(|bad| {
+                    let status = head.status.as_u16();
+                    let mut failed = Failed::new(format!("`{address}` answered with status {status}: {bad}"));
+                    failed.status = Some(status);
+                    failed.undelivered()
+                })?;
+                redirects += 1;
+                if redirects > self.limits.redirects {
+                    let most = self.limits.redirects;
+                    let said = format!(
+                        "`{address}` was reached by more than {most} redirects: connect to where they lead"
+                    );
+                    return Err(Failed::new(said).undelivered());
+                }
+                drain(body).await;
+                address = Address::of(to);
+                continue;
+            }
+            if Probed::of(head.status, &head.headers) == Probed::Challenged
+                && challenges < self.limits.challenges
+                && let Some(auth) = &self.auth
+            {
+                challenges += 1;
+                let challenge = Challenge {
+                    method: &ask.method,
+                    url: &address.uri,
+                    status: head.status.as_u16(),
+                    headers: &head.headers,
+                    tries: challenges,
+                };
+                let _holdup = self.holdups.hold();
+                match auth.challenged(challenge).await {
+                    Ok(true) => {
+                        drain(body).await;
+                        continue;
+                    }
+                    Ok(false) => {}
+                    Err(error) => return Err(unauthorized(&address, &error, Some(head.status))),
+                }
+            }
+            if tries < self.retry.requests
+                && let Some(wait) = come_back(&head, self.retry.longest)
+            {
+                tries += 1;
+                drain(body).await;
+                sleep(wait).await;
+                continue;
+            }
+            return Ok(Response::from_parts(head, body));
+        }
+    }
+
+    async fn request(&self, ask: &Ask, uri: &Uri) -> Result<Request<super::Body>, Failed> {
+        let mut headers = ask.headers.clone();
+        for name in self.headers.keys().filter(|name| !ask.headers.contains_key(*name)) {
+            for value in self.headers.get_all(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        if !headers.contains_key(USER_AGENT) {
+            headers
+                .insert(USER_AGENT, HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
+        }
+        if let Some(auth) = &self.auth {
+            let _holdup = self.holdups.hold();
+            let request = Outgoing { method: &ask.method, url: uri };
+            let authorized = auth.authorize(request).await;
+            let authorized = authorized.map_err(|error| unauthorized(&ask.address, &error, None))?;
+            for (name, value) in &authorized {
+                headers.insert(name, value.clone());
+            }
+        }
+        if let Some(value) = self.proxies.as_ref().and_then(|proxies| proxies.authorization(uri)) {
+            headers.insert(PROXY_AUTHORIZATION, value);
+        }
+        let mut request = Request::new(super::Body::from(ask.body.clone()));
+        *request.method_mut() = ask.method.clone();
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// What a refusal says.
+    pub(super) async fn refusal(&self, ask: &Ask, head: &Parts, body: Answer) -> Failed {
+        let status = head.status;
+        let text = body.collect(REFUSAL).await.unwrap_or_else(|_| Bytes::new());
+        let error = protocol_error(&text);
+        let said = match &error {
+            Some(error) => format!(": {error}"),
+            None if is_text(head) => shown(&text),
+            None => String::new(),
+        };
+        let advice = advice(status, &head.headers, self.auth.is_some());
+        let Ask { address, what, .. } = ask;
+        let said = format!("`{address}` answered `{what}` with status {}{said}{advice}", status.as_u16());
+        Failed {
+            request: None,
+            status: Some(status.as_u16()),
+            error,
+            probed: Probed::of(status, &head.headers),
+            delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
+            said: said.into(),
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Reads what nobody wants to know, so that the connection can be used again.
+pub(super) async fn drain(body: Answer) {
+    let _ = body.collect(REFUSAL).await;
+}
+
+/// The text of what went wrong first: the outer ones only say that something did.
+pub(super) fn cause(error: &(dyn StdError + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// Whether nothing can have arrived, because there was no connection.
+fn never_arrived(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|error| {
+        let connect = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
+        let refused = error.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Unsupported)
+        });
+        connect || refused
+    })
+}
+
+fn is_hopeless(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|error| {
+        error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::Unsupported)
+    })
+}
+
+fn unreached(address: &Address, what: &str, error: &(dyn StdError + 'static), never: bool) -> Failed {
+    let cause = cause(error);
+    if never {
+        let said = format!(
+            "`{address}` could not be reached: {cause}: check the address, and that the server is running"
+        );
+        return Failed::new(said).undelivered();
+    }
+    Failed::new(format!(
+        "`{address}` broke off before it answered `{what}`: {cause}: the server may have carried it out all the same"
+    ))
+}
+
+fn unauthorized(address: &Address, error: &crate::Error, status: Option<StatusCode>) -> Failed {
+    let mut failed = Failed::new(format!("`{address}` could not be authorized for: {error}")).undelivered();
+    failed.status = status.map(|status| status.as_u16());
+    failed.probed = Probed::Challenged;
+    failed
+}
+
+/// When to come back, if the server says so and it is not too long.
+fn come_back(head: &Parts, longest: Duration) -> Option<Duration> {
+    if !matches!(head.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let seconds = head.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= longest)
+}
+
+fn protocol_error(body: &[u8]) -> Option<RpcError> {
+    match Message::parse(body) {
+        Ok(Message::Response(response)) => response.result.err(),
+        _ => None,
+    }
+}
+
+fn is_text(head: &Parts) -> bool {
+    let kind = head.headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_none_or(|kind| kind.starts_with("text/plain") || kind.starts_with("application/json"))
+}
+
+/// The start of what the server says, on one line.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let line: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!(": {line}")
+}
+
+fn advice(status: StatusCode, headers: &HeaderMap, has_auth: bool) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED if has_auth => "; what it was authorized with was not accepted",
+        StatusCode::UNAUTHORIZED => "; authorize with `Http::bearer` or `Http::auth`",
+        StatusCode::FORBIDDEN if headers.contains_key(WWW_AUTHENTICATE) => {
+            "; what it was authorized with does not allow this"
+        }
+        StatusCode::FORBIDDEN => "; it does not allow this client to do that",
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            "; check that the URL is that of an MCP endpoint"
+        }
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "; send less at once",
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => "; try again later",
+        status if status.is_server_error() => "; look at the server's log",
+        _ => "",
+    }
+}

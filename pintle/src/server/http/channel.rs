@@ -1,0 +1,323 @@
+//! Event streams of sessions, that a client may leave and come back to.
+
+use std::{
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use pintle_proto::{http::Streams, sse::Frame};
+use tokio::{runtime::Handle, sync::Notify};
+
+use super::{
+    log::{Event, EventId, Replay},
+    response::{PIECE, Source},
+    service::Shared,
+    session::Session,
+};
+
+/// One stream of a session, whatever connection it is on at the moment.
+///
+/// Its work, the calls that speak on it, lies in here: whoever reads the stream drives it. If the reader goes, what is
+/// left of the work becomes a task, and what is said goes to the log.
+pub(super) struct Channel {
+    pub(super) session: Arc<Session>,
+    pub(super) number: u64,
+    shared: Arc<Shared>,
+    /// Whether somebody who lost it may come back.
+    resumable: bool,
+    /// Whether somebody may be sent away, to come back.
+    polled: bool,
+    work: Mutex<Option<Work>>,
+    /// Whether the work goes on when nobody reads.
+    outlives: bool,
+    lane: Mutex<Lane>,
+    room: Notify,
+}
+
+pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[derive(Default)]
+struct Lane {
+    said: VecDeque<(Option<EventId>, Bytes)>,
+    bytes: usize,
+    /// How many readers there were: the last one is the reader.
+    readers: u64,
+    /// Whether the last one is still there.
+    read: bool,
+    ended: bool,
+    /// After how many milliseconds the reader is to come back.
+    hang_up: Option<u64>,
+    waker: Option<Waker>,
+}
+
+impl Channel {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        session: &Arc<Session>,
+        number: u64,
+        outlives: bool,
+    ) -> Arc<Self> {
+        let streams = session.peer().filter(|_| !session.alone).map(|peer| Streams::of(peer.revision));
+        Arc::new(Self {
+            session: session.clone(),
+            number,
+            shared: shared.clone(),
+            resumable: streams.is_some_and(|streams| streams.resumable),
+            polled: streams.is_some_and(|streams| streams.polled),
+            work: Mutex::default(),
+            outlives,
+            lane: Mutex::default(),
+            room: Notify::new(),
+        })
+    }
+
+    /// Makes the stream known to the log, and a reader for it from its beginning.
+    pub(super) async fn begin(self: &Arc<Self>) -> Reader {
+        let mut reader = self.attach();
+        if self.resumable {
+            let id = self.shared.settings.log.open(&self.session.id.to_string(), self.number).await;
+            match id {
+                Ok(id) if self.polled => {
+                    let retry = u64::try_from(self.shared.settings.retry.as_millis()).unwrap_or(u64::MAX);
+                    let _ = Frame::priming(&id.to_string()).with_retry(retry).write(&mut reader.first);
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "the event log failed: a stream cannot be resumed"),
+            }
+        }
+        reader
+    }
+
+    /// A reader that goes on after an event. `None` if the log does not have all that followed.
+    pub(super) async fn resume(self: &Arc<Self>, last: EventId) -> Option<Reader> {
+        let log = &self.shared.settings.log;
+        let session = self.session.id.to_string();
+        // Looked for before anybody is disturbed, and again when nothing can slip between the log and the reader.
+        missed(log.after(&session, last).await)?;
+        let mut reader = self.attach();
+        reader.replay = missed(log.after(&session, last).await)?.into();
+        reader.last = last.place;
+        Some(reader)
+    }
+
+    /// A reader; whoever read before reads no more.
+    fn attach(self: &Arc<Self>) -> Reader {
+        let mut lane = self.lane();
+        lane.readers += 1;
+        lane.read = true;
+        // The log has what the last one was not given.
+        lane.said.clear();
+        lane.bytes = 0;
+        lane.hang_up = None;
+        let number = lane.readers;
+        let waker = lane.waker.take();
+        drop(lane);
+        waker.into_iter().for_each(Waker::wake);
+        self.room.notify_waiters();
+        Reader { channel: self.clone(), number, replay: VecDeque::new(), last: 0, first: Vec::new() }
+    }
+
+    /// What is to be done for this stream.
+    pub(super) fn set_work(&self, work: Work) {
+        *self.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+    }
+
+    /// Says something, when the reader has room for it. If there is no reader it is only kept.
+    pub(super) async fn say(&self, line: Bytes) {
+        loop {
+            // Made before looking, or room made in between would go unnoticed.
+            let room = self.room.notified();
+            {
+                let lane = self.lane();
+                if !lane.read || lane.bytes < PIECE {
+                    break;
+                }
+            }
+            room.await;
+        }
+        let mut id = None;
+        if self.resumable {
+            let session = self.session.id.to_string();
+            match self.shared.settings.log.append(&session, self.number, line.clone()).await {
+                Ok(kept) => id = Some(kept),
+                Err(error) => tracing::warn!(%error, "the event log failed: an event cannot be resumed"),
+            }
+        }
+        let mut lane = self.lane();
+        if lane.read {
+            lane.bytes += line.len();
+            lane.said.push_back((id, line));
+        }
+        wake(lane);
+    }
+
+    /// Has the reader go and come back.
+    pub(super) fn hang_up(&self, milliseconds: u64) {
+        if self.polled {
+            let mut lane = self.lane();
+            lane.hang_up = Some(milliseconds);
+            wake(lane);
+        }
+    }
+
+    /// Nothing more will be said.
+    pub(super) async fn end(&self) {
+        if self.resumable {
+            let _ = self.shared.settings.log.end(&self.session.id.to_string(), self.number).await;
+        }
+        self.over();
+        self.session.release(self.number);
+    }
+
+    /// The same, where nobody has to be told but the reader.
+    pub(super) fn over(&self) {
+        let mut lane = self.lane();
+        lane.ended = true;
+        wake(lane);
+    }
+
+    /// Has the reader look again.
+    pub(super) fn wake(&self) {
+        wake(self.lane());
+    }
+
+    /// Drives the work as far as it comes.
+    fn drive(&self, task: &mut Context<'_>) {
+        match self.work.try_lock() {
+            Ok(mut work) => {
+                if work.as_mut().is_some_and(|work| work.as_mut().poll(task).is_ready()) {
+                    *work = None;
+                }
+            }
+            // The reader before is just being shown out.
+            Err(TryLockError::WouldBlock) => task.waker().wake_by_ref(),
+            Err(TryLockError::Poisoned(_)) => {}
+        }
+    }
+
+    fn lane(&self) -> MutexGuard<'_, Lane> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(mut lane: MutexGuard<'_, Lane>) {
+    let waker = lane.waker.take();
+    drop(lane);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+fn missed(replay: std::io::Result<Replay>) -> Option<Vec<Event>> {
+    match replay {
+        Ok(Replay::Events(events)) => Some(events),
+        Ok(Replay::Gone) => None,
+        Err(error) => {
+            tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
+            None
+        }
+    }
+}
+
+/// One connection's view of a stream.
+pub(super) struct Reader {
+    channel: Arc<Channel>,
+    number: u64,
+    /// What was said while nobody read.
+    replay: VecDeque<Event>,
+    /// The place of the last event that was given out.
+    last: u64,
+    first: Vec<u8>,
+}
+
+impl Source for Reader {
+    fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        out.append(&mut self.first);
+        while out.len() < PIECE
+            && let Some(event) = self.replay.pop_front()
+        {
+            self.last = event.id.place;
+            write(out, Some(event.id), &event.data);
+        }
+        if !self.replay.is_empty() {
+            return Poll::Pending;
+        }
+        self.channel.drive(task);
+        let mut lane = self.channel.lane();
+        if lane.readers != self.number {
+            return Poll::Ready(());
+        }
+        while out.len() < PIECE
+            && let Some((id, line)) = lane.said.pop_front()
+        {
+            lane.bytes -= line.len();
+            if id.is_none_or(|id| id.place > self.last) {
+                self.last = id.map_or(self.last, |id| id.place);
+                write(out, id, &line);
+            }
+        }
+        let rest = !lane.said.is_empty();
+        let over = !rest && (lane.ended || self.channel.session.is_over());
+        if !rest
+            && !over
+            && let Some(milliseconds) = lane.hang_up.take()
+        {
+            let _ = Frame::retry(milliseconds).write(out);
+            drop(lane);
+            self.leave();
+            return Poll::Ready(());
+        }
+        lane.waker = Some(task.waker().clone());
+        drop(lane);
+        self.channel.room.notify_waiters();
+        if over { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+fn write(out: &mut Vec<u8>, id: Option<EventId>, line: &[u8]) {
+    // What we print is UTF-8.
+    let Ok(text) = std::str::from_utf8(line) else { return };
+    let id = id.map(|id| id.to_string());
+    let frame = Frame::data(text);
+    let _ = id.as_deref().map_or(frame, |id| frame.id(id)).write(out);
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Reader {
+    /// Has an event come first.
+    pub(super) fn begin_with(&mut self, event: &Frame<'_>) {
+        let _ = event.write(&mut self.first);
+    }
+
+    /// Reads no more. What is still to be done becomes a task, unless somebody else reads.
+    fn leave(&self) {
+        let channel = &self.channel;
+        {
+            let mut lane = channel.lane();
+            if lane.readers != self.number || !lane.read {
+                return;
+            }
+            lane.read = false;
+            lane.said.clear();
+            lane.bytes = 0;
+        }
+        channel.room.notify_waiters();
+        channel.session.touch(channel.shared.sessions.now());
+        let work = channel.work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if channel.outlives
+            && let Some(mut work) = work
+            // Without a runtime nothing runs any more.
+            && let Ok(runtime) = Handle::try_current()
+        {
+            // The client has hung up; that must not cancel anything in a session.
+            drop(runtime.spawn(poll_fn(move |task| work.as_mut().poll(task))));
+        }
+    }
+}

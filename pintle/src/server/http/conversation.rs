@@ -1,0 +1,154 @@
+//! The session era: the handshake, and what comes in a session.
+
+use std::{collections::HashSet, sync::Arc};
+
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode};
+use pintle_proto::{
+    Peer,
+    http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
+    server::{Engine, Inbound, Ticket},
+};
+use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
+
+use super::{
+    Body,
+    exchange::Exchange,
+    response::{accepted, json, refused},
+    service::{Asked, store_failed},
+    session::{Session, SessionId},
+};
+use crate::server::around::Around;
+
+/// Answers `initialize`, with a session if it was welcome and sessions are kept.
+pub(super) async fn open(asked: &Asked, extensions: &Extensions, frame: Frame) -> Response<Body> {
+    let shared = &asked.http.0;
+    let opened = match asked.open(Engine::new()) {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, None),
+    };
+    let Inbound::Reply(answer) = opened.receive(&asked.state.service, frame) else { return accepted() };
+    if opened.peer().is_none() || !asked.endpoint().sessions {
+        return reply(answer);
+    }
+    let session = match asked.keep(opened).await {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, answer.id.as_ref()),
+    };
+    shared.keep_tidy();
+    session.opened(extensions);
+    let mut response = reply(answer);
+    if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
+        response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
+    }
+    response
+}
+
+impl Asked {
+    /// A session that nobody knows yet.
+    pub(super) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
+        let id = SessionId::random().map_err(|_| {
+            let error = RpcError::internal("no session can be opened: the system has no random numbers");
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+        })?;
+        Ok(Session::new(id, self.principal.clone(), self.server.clone(), engine))
+    }
+
+    /// Puts it where it is found again.
+    pub(super) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let session = Arc::new(session);
+        if let Some((store, stored)) = shared.settings.store.as_ref().zip(session.stored()) {
+            let put = store.put(&session.id.to_string(), stored, shared.settings.idle_session).await;
+            put.map_err(|error| store_failed(&error))?;
+        }
+        shared.listening.add(&session.ear);
+        shared.sessions.add(session, shared.settings.most_sessions).ok_or_else(|| {
+            let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
+        })
+    }
+}
+
+/// Answers what came in a session.
+pub(super) async fn answer(
+    asked: &Asked,
+    session: &Arc<Session>,
+    around: &Arc<Around>,
+    frame: Frame,
+    accepts: Accepts,
+) -> Response<Body> {
+    let shared = &asked.http.0;
+    let state = session.server.state();
+    let before = shared.settings.store.as_ref().map(|_| session.stored());
+    let inbound = session.receive(&state.service, frame);
+    if let Some(before) = before
+        && let Some(now) = session.stored()
+        && before.as_ref() != Some(&now)
+        && let Some(store) = &shared.settings.store
+        && let Err(error) = store.put(&session.id.to_string(), now, shared.settings.idle_session).await
+    {
+        return refused(&store_failed(&error), None);
+    }
+    if let Inbound::Reply(answer) = inbound {
+        return reply(answer);
+    }
+    let mut exchange = Exchange::new(session, &state, accepts.events && !shared.settings.json_only);
+    decide(&mut exchange, session, around, inbound).await;
+    exchange.run(shared, accepts).await
+}
+
+/// Does at once what can be done at once; the rest is for the exchange.
+pub(super) async fn decide(
+    exchange: &mut Exchange,
+    session: &Session,
+    around: &Arc<Around>,
+    inbound: Inbound,
+) {
+    let inbound = match inbound {
+        Inbound::Many(several) => several,
+        one => vec![one],
+    };
+    let cancelled = |inbound: &Inbound| match inbound {
+        Inbound::Cancel(ticket) => Some(*ticket),
+        _ => None,
+    };
+    let cancelled: HashSet<Ticket> = inbound.iter().filter_map(cancelled).collect();
+    for inbound in inbound {
+        match inbound {
+            // A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
+            Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
+                exchange.skip(&call);
+            }
+            Inbound::Call(call) => exchange.add(around, call),
+            Inbound::Reply(answer) => exchange.reply(Message::Response(answer).to_vec()),
+            Inbound::BatchReply(bytes) => exchange.reply(bytes),
+            Inbound::Answer(answer) => session.answer(answer),
+            Inbound::Cancel(ticket) => session.cancel(ticket),
+            Inbound::Notify(notification, peer) => notify(session, notification, peer).await,
+            Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
+            Inbound::Listen(listen) => {
+                let said = "subscriptions are not served here: open them where requests stand alone";
+                let answer =
+                    Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
+                session.forget(&listen.call);
+                exchange.reply(Message::Response(answer).to_vec());
+            }
+            // Batches do not nest.
+            Inbound::Many(_) => {}
+        }
+    }
+}
+
+/// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
+/// two if it waits for the answer to the first.
+async fn notify(session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
+    if let Some(handler) = session.server.hears(&notification.method) {
+        // One that panics is told of by the runtime.
+        let _ = tokio::spawn(async move { handler(notification, peer).await }).await;
+    }
+}
+
+fn reply(answer: Answer) -> Response<Body> {
+    let status = answer.result.as_ref().err().map_or(StatusCode::OK, |error| session_status(error.code));
+    json(status, Message::Response(answer).to_vec())
+}

@@ -1,0 +1,257 @@
+//! The session era: what one POST asked for, and its way to the client.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use pintle_proto::{
+    http::{Accepts, Streams},
+    inputs::AskError,
+    server::Call,
+};
+use tokio::runtime::Handle;
+
+use super::{
+    Body,
+    channel::Channel,
+    driving::{Driving, Step},
+    pulse::Pulse,
+    response::{accepted, events, json},
+    service::Shared,
+    session::Session,
+};
+use crate::server::{around::Around, port::Said, state::State};
+
+/// The calls of one POST, most often one.
+pub(super) struct Exchange {
+    session: Arc<Session>,
+    state: Arc<State>,
+    calls: Vec<Turn>,
+    lines: VecDeque<Word>,
+    /// Whether what is said has a stream of its own to go to.
+    streams: bool,
+    /// Whether the client can be sent away to come back.
+    polled: bool,
+}
+
+/// A call, and whether it may run: a session runs so many at the same time.
+struct Turn {
+    driving: Driving,
+    granted: bool,
+}
+
+/// What comes of an exchange.
+enum Word {
+    /// Something on the way.
+    Line(Bytes),
+    /// The answer.
+    Answer(Bytes),
+    /// The client may go, and come back after so many milliseconds.
+    HangUp(u64),
+    /// Nothing more.
+    Over,
+}
+
+impl Exchange {
+    pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
+        let (session, state) = (session.clone(), state.clone());
+        let polled = !session.alone && session.peer().is_some_and(|peer| Streams::of(peer.revision).polled);
+        Self { session, state, calls: Vec::new(), lines: VecDeque::new(), streams, polled }
+    }
+
+    /// Begins a call.
+    pub(super) fn add(&mut self, around: &Arc<Around>, call: Call) {
+        let driving = Driving::begin(&self.session.server, &self.state, around, call);
+        if self.session.begin(&driving.call, driving.cx()) {
+            self.calls.push(Turn { driving, granted: false });
+        }
+    }
+
+    /// Ends a call before it has begun: the same batch cancels it.
+    pub(super) fn skip(&mut self, call: &Call) {
+        let (lines, answer) = self.session.cancelled(call);
+        self.send(lines, answer);
+    }
+
+    /// Answers with this.
+    pub(super) fn reply(&mut self, bytes: Vec<u8>) {
+        self.lines.push_back(Word::Answer(bytes.into()));
+    }
+
+    /// Runs the calls as far as they come without a word. What they then say, or a long silence, makes a stream of the
+    /// answer; if the client goes before that, they go on by themselves.
+    pub(super) async fn run(self, shared: &Arc<Shared>, accepts: Accepts) -> Response<Body> {
+        let settings = &shared.settings;
+        let streams = self.streams;
+        let session = self.session.clone();
+        let mut inline = Inline(Some(self));
+        let mut pulse = Pulse::new(settings.keep_alive);
+        let first = poll_fn(|task| match inline.poll(task) {
+            Poll::Ready(word) => Poll::Ready(Some(word)),
+            Poll::Pending if streams => pulse.poll(task).map(|()| None),
+            Poll::Pending => Poll::Pending,
+        });
+        let first = match first.await {
+            Some(Word::Over) => return accepted(),
+            Some(Word::Answer(bytes)) if accepts.json || !streams => return json(StatusCode::OK, bytes),
+            first => first,
+        };
+        let channel = Channel::new(shared, &session, session.stream_number(false), true);
+        let reader = channel.begin().await;
+        session.keep(&channel);
+        if let Some(mut exchange) = inline.0.take() {
+            first.into_iter().for_each(|word| exchange.lines.push_front(word));
+            let work = exchange.speak(channel.clone());
+            channel.set_work(Box::pin(work));
+        }
+        events(reader, settings.keep_alive)
+    }
+
+    /// Says on a stream all there is to say.
+    async fn speak(self, channel: Arc<Channel>) {
+        self.speak_on(&channel).await;
+        channel.end().await;
+    }
+
+    /// The same, on a stream that others speak on too.
+    pub(super) async fn speak_on(mut self, channel: &Channel) {
+        loop {
+            match poll_fn(|task| self.poll(task)).await {
+                Word::Line(line) | Word::Answer(line) => channel.say(line).await,
+                Word::HangUp(milliseconds) => channel.hang_up(milliseconds),
+                Word::Over => break,
+            }
+        }
+    }
+
+    /// Whether there is anything to do, or to say.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.lines.is_empty()
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
+        loop {
+            if let Some(word) = self.lines.pop_front() {
+                return Poll::Ready(word);
+            }
+            if self.calls.is_empty() {
+                return Poll::Ready(Word::Over);
+            }
+            let mut idle = true;
+            let mut at = 0;
+            while let Some(Turn { driving, granted }) = self.calls.get_mut(at) {
+                if !*granted && !driving.is_cancelled() {
+                    *granted = self.session.turn(self.state.settings.running, task);
+                }
+                let polled = if *granted { driving.poll(task) } else { driving.poll_waiting(task) };
+                match polled {
+                    Poll::Pending => at += 1,
+                    Poll::Ready(step) => {
+                        idle = false;
+                        self.step(at, step);
+                        break;
+                    }
+                }
+            }
+            if idle {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn step(&mut self, at: usize, step: Step) {
+        match step {
+            Step::Said(Said::Notice(line)) if self.streams => self.lines.push_back(Word::Line(line)),
+            Step::Said(Said::HangUp(milliseconds)) if self.streams && self.polled => {
+                self.lines.push_back(Word::HangUp(milliseconds));
+            }
+            Step::Said(Said::Ask(request, reply)) => {
+                let Some(Turn { driving, .. }) = self.calls.get(at) else { return };
+                if self.session.alone || (!self.streams && !self.session.has_standing()) {
+                    // The one who asked may be gone.
+                    let _ = reply.send(Err(AskError::Unreachable));
+                } else if let Some(line) = self.session.ask(&driving.call, &request, reply) {
+                    self.pass_on(line);
+                }
+            }
+            Step::Said(Said::GaveUp) => {
+                for line in self.session.give_up() {
+                    self.pass_on(line.into());
+                }
+            }
+            Step::Said(_) => {}
+            Step::Done(outcome) => {
+                let driving = self.take(at);
+                let (lines, answer) = self.session.finish(&self.state.service, &driving.call, outcome);
+                self.send(lines, answer);
+            }
+            Step::Cancelled => {
+                let driving = self.take(at);
+                let (lines, answer) = self.session.cancelled(&driving.call);
+                self.send(lines, answer);
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize) -> Driving {
+        let Turn { driving, granted } = self.calls.swap_remove(at);
+        if granted {
+            self.session.pass_turn();
+        }
+        driving
+    }
+
+    fn send(&mut self, lines: Vec<Vec<u8>>, answer: Option<Vec<u8>>) {
+        lines.into_iter().for_each(|line| self.pass_on(line.into()));
+        self.lines.extend(answer.map(|answer| Word::Answer(answer.into())));
+    }
+
+    /// What is neither progress nor an answer finds a stream, if need be another one.
+    fn pass_on(&mut self, line: Bytes) {
+        if self.streams {
+            self.lines.push_back(Word::Line(line));
+        } else {
+            self.session.say(line);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        while !self.calls.is_empty() {
+            let driving = self.take(0);
+            self.session.forget(&driving.call);
+        }
+    }
+}
+
+/// An exchange inside the future of its request. If that is dropped, the rest becomes a task: a closed connection
+/// cancels nothing in a session.
+struct Inline(Option<Exchange>);
+
+impl Inline {
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
+        self.0.as_mut().map_or(Poll::Ready(Word::Over), |exchange| exchange.poll(task))
+    }
+}
+
+impl Drop for Inline {
+    fn drop(&mut self) {
+        let Some(mut exchange) = self.0.take() else { return };
+        if exchange.calls.is_empty() {
+            return;
+        }
+        // There was no stream to come back to: what is said from here on is for nobody.
+        exchange.streams = false;
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.spawn(async move {
+                while !matches!(poll_fn(|task| exchange.poll(task)).await, Word::Over) {}
+            }));
+        }
+    }
+}

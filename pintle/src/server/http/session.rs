@@ -1,0 +1,500 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::Extensions;
+use pintle_proto::{
+    Peer,
+    inputs::AskError,
+    server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
+};
+use pintle_types::{Frame, RequestId, Response, schema::InputRequest};
+
+use super::{channel::Channel, store::StoredSession};
+use crate::{
+    Ended,
+    server::{
+        Caller, Cx, Server, connection::now, ears::Ear, hearing, hooks::Visit, port::Reply,
+        questions::Questions,
+    },
+};
+
+/// A session over HTTP: what its requests, from however many connections, have in common.
+///
+/// There is no task and no timer behind it, and nothing is held for what is not going on.
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) principal: Option<Box<str>>,
+    pub(super) server: Server,
+    /// Changes that its GET stream has not told yet.
+    pub(super) ear: Arc<Ear>,
+    core: Mutex<Core>,
+    /// Whether it is there for one request only.
+    pub(super) alone: bool,
+    /// When somebody last used it, in milliseconds of its table's clock.
+    pub(super) seen: AtomicU64,
+}
+
+struct Core {
+    engine: Engine,
+    last_stream: u64,
+    ended: bool,
+    /// Only while there is something in it.
+    busy: Option<Box<Busy>>,
+    visit: Option<Box<Visit>>,
+}
+
+/// What goes on in a session.
+#[derive(Default)]
+struct Busy {
+    questions: Questions,
+    running: HashMap<Ticket, Cx>,
+    /// How many of these have had their turn.
+    turns: usize,
+    /// Who waits for a turn.
+    queue: VecDeque<Waker>,
+    /// Streams that somebody may come back to, by number.
+    channels: HashMap<u64, Arc<Channel>>,
+    /// The open GET streams, the newest last: that one is told everything.
+    standing: Vec<(u64, Option<Waker>)>,
+    /// What the GET stream is to say.
+    waiting: VecDeque<Bytes>,
+}
+
+impl Busy {
+    fn is_idle(&self) -> bool {
+        self.running.is_empty()
+            && self.turns == 0
+            && self.channels.is_empty()
+            && self.standing.is_empty()
+            && self.waiting.is_empty()
+    }
+}
+
+/// As many messages may wait for a GET stream.
+const WAITING: usize = 256;
+
+impl Session {
+    pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
+        let ear = server.ears().join();
+        Self::made(id, principal, server, engine, ear, false)
+    }
+
+    /// One that is there for one request only.
+    pub(super) fn alone(principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
+        Self::made(SessionId(0), principal, server, engine, Arc::default(), true)
+    }
+
+    fn made(
+        id: SessionId,
+        principal: Option<Box<str>>,
+        server: Server,
+        engine: Engine,
+        ear: Arc<Ear>,
+        alone: bool,
+    ) -> Self {
+        let core = Core { engine, last_stream: 0, ended: false, busy: None, visit: None };
+        Self { id, principal, server, ear, core: Mutex::new(core), alone, seen: AtomicU64::new(0) }
+    }
+
+    /// What another process would have to know to go on with it.
+    pub(super) fn stored(&self) -> Option<StoredSession> {
+        let record = self.lock().engine.record()?;
+        Some(StoredSession::new(self.principal.as_deref(), record))
+    }
+
+    /// Takes over what another process has written down since.
+    pub(super) fn adopt(&self, record: &SessionRecord) {
+        let state = self.server.state();
+        self.lock().engine.adopt(&state.service, record);
+    }
+
+    /// Streams are numbered from here on: another process may have used smaller ones.
+    pub(super) fn number_from(&self, number: u64) {
+        self.lock().last_stream = number;
+    }
+
+    /// Decides what to do about a message.
+    pub(super) fn receive(&self, service: &Service, frame: Frame) -> Inbound {
+        let mut arrival = Arrival::at(now());
+        if let Some(principal) = &self.principal {
+            arrival = arrival.by(principal);
+        }
+        self.lock().engine.receive(service, frame, &arrival)
+    }
+
+    /// Who opened it. `None` before the handshake.
+    pub(super) fn peer(&self) -> Option<Arc<Peer>> {
+        self.lock().engine.peer().cloned()
+    }
+
+    /// Whether its revision has batches.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.lock().engine.takes_batches()
+    }
+
+    /// Tells the hooks that there is a session, if there are any.
+    pub(super) fn opened(&self, extensions: &Extensions) {
+        let hooks = &self.server.state().hooks;
+        if hooks.open.is_empty() && hooks.session.is_empty() && hooks.close.is_empty() {
+            return;
+        }
+        let caller = Caller { principal: self.principal.clone(), extensions: extensions.clone() };
+        let mut visit = Visit::begin(self.server.clone(), caller);
+        visit.note_session(self.peer().as_ref());
+        self.lock().visit = Some(Box::new(visit));
+    }
+
+    /// A call runs from here on; `cx` is the way to cancel it. `false` if the session is over.
+    pub(super) fn begin(&self, call: &Call, cx: &Cx) -> bool {
+        let mut core = self.lock();
+        if core.ended {
+            return false;
+        }
+        if let Some(ticket) = call.ticket() {
+            core.busy().running.insert(ticket, cx.clone());
+        }
+        true
+    }
+
+    /// Whether one more call may run; if not, the task hears when one has come to its end.
+    pub(super) fn turn(&self, most: usize, task: &Context<'_>) -> bool {
+        let mut core = self.lock();
+        let ended = core.ended;
+        let busy = core.busy();
+        let fits = ended || busy.turns < most;
+        if fits {
+            busy.turns += 1;
+        } else {
+            busy.queue.retain(|waker| !waker.will_wake(task.waker()));
+            busy.queue.push_back(task.waker().clone());
+        }
+        fits
+    }
+
+    /// A call that had its turn is over: it is another one's.
+    pub(super) fn pass_turn(&self) {
+        let waker = {
+            let mut core = self.lock();
+            let waker = core.busy.as_mut().and_then(|busy| {
+                busy.turns = busy.turns.saturating_sub(1);
+                busy.queue.pop_front()
+            });
+            core.rest();
+            waker
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// The client wants no answer any more.
+    pub(super) fn cancel(&self, ticket: Ticket) {
+        let cx = self.lock().busy.as_mut().and_then(|busy| busy.running.remove(&ticket));
+        if let Some(outbox) = cx.as_ref().and_then(Cx::outbox) {
+            outbox.cancel();
+        }
+    }
+
+    /// Ends a call: what is to be sent, the answer last. None is owed if it was cancelled or comes with a batch.
+    pub(super) fn finish(
+        &self,
+        service: &Service,
+        call: &Call,
+        outcome: Outcome,
+    ) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+        self.close(call, |engine| engine.finish(service, call, outcome, now()))
+    }
+
+    /// Ends a call that was cancelled. There is something to send if a batch waited for it.
+    pub(super) fn cancelled(&self, call: &Call) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+        self.close(call, |engine| engine.cancelled(call))
+    }
+
+    /// Ends a call that nobody drives any more.
+    pub(super) fn forget(&self, call: &Call) {
+        self.close(call, |engine| {
+            engine.forget(call);
+            None
+        });
+    }
+
+    fn close(
+        &self,
+        call: &Call,
+        end: impl FnOnce(&mut Engine) -> Option<Vec<u8>>,
+    ) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+        let (cx, taken_back, bytes);
+        {
+            let mut core = self.lock();
+            bytes = end(&mut core.engine);
+            let ended = call.ticket().zip(core.busy.as_mut());
+            let ended = ended.map(|(ticket, busy)| (busy.running.remove(&ticket), busy.questions.of(ticket)));
+            let (removed, ids) = ended.unwrap_or_default();
+            cx = removed;
+            taken_back = core.take_back(&ids);
+            core.rest();
+        }
+        // Dropped here: a handler's values may do anything when they go.
+        drop(cx);
+        (taken_back, bytes)
+    }
+
+    /// Words a question of a call; the answer will go to `reply`.
+    pub(super) fn ask(&self, call: &Call, request: &InputRequest, reply: Reply) -> Option<Bytes> {
+        let mut core = self.lock();
+        let error = match core.engine.ask(request) {
+            _ if core.ended || reply.is_closed() => return None,
+            Some(Ok((id, line))) => {
+                core.busy().questions.add(id, call.ticket(), reply);
+                return Some(line.into());
+            }
+            Some(Err(unsayable)) => AskError::Unsayable(unsayable),
+            None => AskError::CallOver,
+        };
+        drop(core);
+        // The one who asked may be gone already.
+        let _ = reply.send(Err(error));
+        None
+    }
+
+    /// The client answers.
+    pub(super) fn answer(&self, Response { id, result, .. }: Response) {
+        let reply = {
+            let mut core = self.lock();
+            let reply = id.zip(core.busy.as_mut()).and_then(|(id, busy)| busy.questions.take(&id));
+            core.rest();
+            reply
+        };
+        if let Some(reply) = reply {
+            let _ = reply.send(result.map_err(AskError::Refused));
+        }
+    }
+
+    /// Takes back questions whose answer nobody waits for.
+    pub(super) fn give_up(&self) -> Vec<Vec<u8>> {
+        let mut core = self.lock();
+        let ids = core.busy.as_mut().map(|busy| busy.questions.given_up()).unwrap_or_default();
+        let lines = core.take_back(&ids);
+        core.rest();
+        lines
+    }
+
+    /// A number for a stream; even ones are GET streams.
+    pub(super) fn stream_number(&self, standing: bool) -> u64 {
+        let mut core = self.lock();
+        core.last_stream += 1;
+        2 * core.last_stream + u64::from(!standing)
+    }
+
+    /// Lets somebody come back to a stream, until it is over.
+    pub(super) fn keep(&self, channel: &Arc<Channel>) {
+        self.lock().busy().channels.insert(channel.number, channel.clone());
+    }
+
+    pub(super) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
+        self.lock().busy.as_ref()?.channels.get(&number).cloned()
+    }
+
+    pub(super) fn release(&self, number: u64) {
+        let mut core = self.lock();
+        let channel = core.busy.as_mut().and_then(|busy| busy.channels.remove(&number));
+        core.rest();
+        drop(core);
+        drop(channel);
+    }
+
+    /// A GET stream is there. It is the newest, so it is the one that is told. `false` if the session is over.
+    pub(super) fn stand(&self, number: u64) -> bool {
+        let mut core = self.lock();
+        if !core.ended {
+            core.busy().standing.push((number, None));
+        }
+        !core.ended
+    }
+
+    pub(super) fn unstand(&self, number: u64) {
+        let waker = {
+            let mut core = self.lock();
+            let waker = core.busy.as_mut().and_then(|busy| {
+                busy.standing.retain(|(other, _)| *other != number);
+                busy.standing.last_mut().and_then(|(_, waker)| waker.take())
+            });
+            core.rest();
+            waker
+        };
+        // Now it is another one's turn.
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn has_standing(&self) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| !busy.standing.is_empty())
+    }
+
+    /// Has the GET stream say something.
+    pub(super) fn say(&self, line: Bytes) {
+        let mut core = self.lock();
+        if core.ended {
+            return;
+        }
+        let waiting = &mut core.busy().waiting;
+        if waiting.len() >= WAITING {
+            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+            waiting.pop_front();
+        }
+        waiting.push_back(line);
+        drop(core);
+        self.ear.prick();
+    }
+
+    /// What a GET stream is to say next; `None` if it is over.
+    pub(super) fn poll_standing(
+        &self,
+        number: u64,
+        extensions: &Extensions,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Bytes>> {
+        let state = self.server.state();
+        let mut guard = self.lock();
+        let core = &mut *guard;
+        if core.ended || self.ear.is_closed() {
+            return Poll::Ready(None);
+        }
+        let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
+        match busy.standing.last() {
+            Some((newest, _)) if *newest == number => {}
+            _ => {
+                let Some((_, waker)) = busy.standing.iter_mut().find(|(other, _)| *other == number) else {
+                    return Poll::Ready(None);
+                };
+                *waker = Some(task.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        if let Some(line) = busy.waiting.pop_front() {
+            return Poll::Ready(Some(line));
+        }
+        let news = self.ear.take(task);
+        let Some(peer) = core.engine.peer().cloned() else { return Poll::Pending };
+        let Some(listener) = core.engine.listener() else { return Poll::Pending };
+        if !news.is_empty() {
+            hearing::note(listener, &news);
+            hearing::withhold(&state, listener, &peer, self.principal.as_deref(), extensions);
+        }
+        while let Some(notice) = self.ear.take_notice() {
+            if let Some(line) = hearing::worded(&state, &notice, listener, &peer) {
+                return Poll::Ready(Some(line.into()));
+            }
+        }
+        listener.next_notice().map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
+    }
+
+    /// Ends the session: calls are cancelled, streams end, and nobody is asked any more.
+    pub(super) fn end(&self, why: Ended) {
+        let (busy, visit) = {
+            let mut core = self.lock();
+            core.ended = true;
+            (core.busy.take(), core.visit.take())
+        };
+        if let Some(mut visit) = visit {
+            visit.ended = Some(why);
+        }
+        self.ear.close();
+        let Some(busy) = busy else { return };
+        for outbox in busy.running.values().filter_map(Cx::outbox) {
+            outbox.cancel();
+        }
+        busy.channels.values().for_each(|channel| channel.wake());
+        busy.standing.into_iter().filter_map(|(_, waker)| waker).for_each(Waker::wake);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().ended
+    }
+
+    pub(super) fn touch(&self, now: u64) {
+        self.seen.store(now, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    fn busy(&mut self) -> &mut Busy {
+        self.busy.get_or_insert_default()
+    }
+
+    /// Lets go of what an idle session does not need.
+    fn rest(&mut self) {
+        self.busy.take_if(|busy| busy.is_idle());
+    }
+
+    fn take_back(&mut self, questions: &[RequestId]) -> Vec<Vec<u8>> {
+        questions.iter().filter_map(|id| self.engine.abandon(id)).collect()
+    }
+}
+
+/// A number that is most likely larger than any that was counted up to in another process.
+pub(super) fn fresh_number() -> i64 {
+    let mut bytes = [0; 4];
+    // Without random numbers there would be no session.
+    let _ = getrandom::fill(&mut bytes);
+    i64::from(u32::from_ne_bytes(bytes)) << 16
+}
+
+/// What a session is called: 128 random bits.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub(super) struct SessionId(u128);
+
+impl SessionId {
+    /// One that nobody can guess.
+    pub(super) fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(u128::from_ne_bytes(bytes)))
+    }
+
+    /// Reads what was given out; anything else is nobody's.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(Self)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_session_is_small() {
+        // Most of the rest of the promised kilobyte is the client's description, which sessions of one kind share.
+        assert!(size_of::<Session>() + size_of::<Ear>() <= 640);
+    }
+
+    #[test]
+    fn an_id_is_read_as_it_was_written_and_in_no_other_way() {
+        let id = SessionId::random().unwrap();
+        let text = id.to_string();
+        assert!(SessionId::parse(&text) == Some(id));
+        assert!(
+            SessionId::parse(&text.to_uppercase()) != Some(id)
+                || !text.bytes().any(|byte| byte.is_ascii_alphabetic())
+        );
+        for other in ["", "0", "+0000000000000000000000000000000", &text[1..], &format!("{text}0")] {
+            assert!(SessionId::parse(other).is_none(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The GET stream of a session: what the server says on its own.
+
+use std::{future::poll_fn, sync::Arc};
+
+use http::{Extensions, Response};
+use pintle_proto::http::Refusal;
+use pintle_types::RpcError;
+
+use super::{Body, channel::Channel, log::EventId, response::events, service::Shared, session::Session};
+
+/// Opens one.
+pub(super) async fn open(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    extensions: Extensions,
+) -> Response<Body> {
+    let channel = Channel::new(shared, session, session.stream_number(true), false);
+    let reader = channel.begin().await;
+    stand(&channel, extensions, ());
+    events(reader, shared.settings.keep_alive)
+}
+
+/// Goes on with a stream that was cut: one like these, or that of a POST.
+pub(super) async fn resume(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    last: &str,
+    extensions: Extensions,
+) -> Result<Response<Body>, Refusal> {
+    let gone = || {
+        Refusal::bad_request(RpcError::invalid_request(
+            "what followed this `Last-Event-ID` is not kept any more; open a stream without it, and ask again for what you miss",
+        ))
+    };
+    let last = EventId::parse(last).ok_or_else(gone)?;
+    let standing = last.stream % 2 == 0;
+    let channel = session.channel(last.stream);
+    let runs = channel.is_some();
+    let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
+    let reader = channel.resume(last).await.ok_or_else(gone)?;
+    if standing {
+        stand(&channel, extensions, ());
+    } else if !runs {
+        // All has been said; the log has it.
+        channel.over();
+    }
+    Ok(events(reader, shared.settings.keep_alive))
+}
+
+/// Lets a stream be the one that is told. `held` goes when it does.
+pub(super) fn stand(channel: &Arc<Channel>, extensions: Extensions, held: impl Send + 'static) {
+    let standing = Standing(channel.clone());
+    channel.session.stand(channel.number);
+    channel.set_work(Box::pin(async move {
+        let _held = held;
+        let channel = &standing.0;
+        while let Some(line) =
+            poll_fn(|task| channel.session.poll_standing(channel.number, &extensions, task)).await
+        {
+            channel.say(line).await;
+        }
+        channel.over();
+    }));
+}
+
+/// One of the GET streams of a session, as long as it is open.
+struct Standing(Arc<Channel>);
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.0.session.unstand(self.0.number);
+    }
+}

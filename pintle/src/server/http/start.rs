@@ -1,0 +1,78 @@
+//! From a server to a socket, in one word.
+
+use std::{io, net::SocketAddr};
+
+use tokio::net::{TcpListener, ToSocketAddrs};
+
+use super::{Http, HttpServer, HttpServing, Stopping};
+use crate::{Result, server::Server};
+
+/// Where [`Server::serve_http`] serves.
+const PATH: &str = "/mcp";
+
+impl Server {
+    /// Serves HTTP at the path `/mcp` of this address, in the background, for clients of every revision.
+    ///
+    /// On an address of this machine only requests to it by a name of this machine are answered, and pages of other sites
+    /// are refused. To be reached by other names say which, with [`Http::guard`]: that is [`http`](Self::http) and
+    /// [`Http::serve`], which also have everything else that can be chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::{Server, server::tool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let server = Server::new("greeter", "1.0.0").tool(tool("greet", || async { "Hello!" }));
+    /// let serving = server.serve_http("127.0.0.1:0").await?;
+    /// println!("http://{}/mcp", serving.address());
+    ///
+    /// // Until somebody presses Ctrl-C, say; then what runs gets its time to come to an end.
+    /// let shutdown = serving.shutdown(Duration::from_secs(10)).await;
+    /// assert_eq!(shutdown.aborted, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What was registered is not as it should be, or the address cannot be listened on.
+    pub async fn serve_http(&self, address: impl ToSocketAddrs) -> Result<HttpServing> {
+        let http = self.http()?.at(PATH);
+        let listener = TcpListener::bind(address).await?;
+        Ok(http.serve(listener)?)
+    }
+}
+
+impl Http {
+    /// Serves what comes in here, in the background. When it is shut down, streams that only wait for changes are ended.
+    ///
+    /// For TLS, and for limits of connections, put this service into an [`HttpServer`] yourself.
+    ///
+    /// # Errors
+    ///
+    /// The listener has no address.
+    pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
+        warn_of_lonely_keys(&self, listener.local_addr()?);
+        let stopping = Stopping::new();
+        self.stops_with(&stopping);
+        HttpServer::new(self).stopping(stopping).serve(listener)
+    }
+
+    /// Ends the streams that only wait for changes when somebody asks for the end: subscriptions with their result, the
+    /// others without a word. For servers around it that are not ours, or have TLS.
+    pub fn stops_with(&self, stopping: &Stopping) {
+        let http = self.clone();
+        stopping.then(move || http.hush());
+    }
+}
+
+/// Whoever listens to others may well have other processes beside it, and to them the states that this one seals are
+/// noise.
+fn warn_of_lonely_keys(http: &Http, address: SocketAddr) {
+    if !address.ip().is_loopback() && http.seals_alone() {
+        tracing::warn!(
+            %address,
+            "states are sealed with a key that only this process has: give all processes the same `Server::state_keys`"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! The oldest revision: a stream of events for what the server says, and another endpoint for what it is told.
+
+use std::sync::Arc;
+
+use http::{Method, Response, request::Parts};
+use pintle_proto::{
+    http::{Accepts, Head, Refusal},
+    server::Engine,
+    sse::Frame as Event,
+};
+use pintle_types::{Frame, Message, RpcError};
+
+use super::{
+    Body,
+    channel::Channel,
+    conversation::decide,
+    exchange::Exchange,
+    post::around,
+    response::{accepted, events, refused},
+    service::{Asked, Shared},
+    session::{Session, SessionId},
+    standing,
+};
+use crate::Ended;
+
+/// Where the two are.
+#[derive(Clone, Debug)]
+pub(super) struct TwoEndpoints {
+    pub(super) stream: String,
+    pub(super) messages: String,
+}
+
+/// One of the two.
+pub(super) enum Part {
+    Stream,
+    Messages,
+}
+
+/// What came in by one of them.
+pub(super) enum Entered {
+    /// All that there is to answer.
+    Answered(Response<Body>),
+    /// A message: its body is to be read.
+    Message(Arc<Session>),
+}
+
+impl TwoEndpoints {
+    /// Which one is meant. A service that is mounted below a path sees only the end of it.
+    pub(super) fn part(&self, path: &str) -> Option<Part> {
+        let is = |whole: &str| path.len() > 1 && whole.ends_with(path);
+        if is(&self.stream) { Some(Part::Stream) } else { is(&self.messages).then_some(Part::Messages) }
+    }
+}
+
+/// Judges a request by its head.
+pub(super) async fn open(asked: &Asked, head: &Head<'_>, part: Part) -> Result<Entered, Refusal> {
+    asked.http.settings().guard.check(head)?;
+    match (part, head.method()) {
+        (Part::Stream, &Method::GET) if !Accepts::read(head).events => {
+            Err(Refusal::not_acceptable("text/event-stream"))
+        }
+        (Part::Stream, &Method::GET) => stream(asked).await.map(Entered::Answered),
+        (Part::Stream, method) => Err(Refusal::method_not_allowed(method, "GET")),
+        (Part::Messages, &Method::POST) => {
+            head.check_content_type()?;
+            let id = head.query().and_then(|query| query.strip_prefix(SESSION)).and_then(SessionId::parse);
+            let session = asked.find(id.ok_or_else(unknown)?).await.map_err(|_| unknown())?;
+            Ok(Entered::Message(session))
+        }
+        (Part::Messages, method) => Err(Refusal::method_not_allowed(method, "POST")),
+    }
+}
+
+/// Opens a session with its stream; both end together.
+async fn stream(asked: &Asked) -> Result<Response<Body>, Refusal> {
+    let shared = &asked.http.0;
+    let session = asked.keep(asked.open(Engine::new())?).await?;
+    let channel = Channel::new(shared, &session, MAIN, false);
+    let mut reader = channel.begin().await;
+    let messages = shared.settings.two_endpoints.as_ref().map(|two| &*two.messages).unwrap_or_default();
+    let target = format!("{messages}?{SESSION}{}", session.id);
+    reader.begin_with(&Event::data(&target).event("endpoint"));
+    session.keep(&channel);
+    let end = End { shared: shared.clone(), session: session.clone() };
+    standing::stand(&channel, Default::default(), end);
+    Ok(events(reader, shared.settings.keep_alive))
+}
+
+/// Takes a message. What comes of it is said on the stream.
+pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) -> Response<Body> {
+    let state = session.server.state();
+    let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
+    let frame = match Frame::parse(bytes, state.service.bounds().batch) {
+        Ok(frame) => frame,
+        Err(malformed) => {
+            if let Some(reply) = malformed.reply() {
+                channel.say(Message::Response(reply).to_vec().into()).await;
+            }
+            return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
+        }
+    };
+    let inbound = session.receive(&state.service, frame);
+    let mut exchange = Exchange::new(session, &state, true);
+    decide(&mut exchange, session, &Arc::new(around(parts)), inbound).await;
+    if !exchange.is_empty() {
+        // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
+        tokio::spawn(async move { exchange.speak_on(&channel).await });
+    }
+    accepted()
+}
+
+/// The one stream of such a session.
+const MAIN: u64 = 0;
+const SESSION: &str = "session=";
+
+fn unknown() -> Refusal {
+    let said = "no such session: open the event stream, and post to the endpoint that it names";
+    Refusal::new(http::StatusCode::NOT_FOUND, RpcError::invalid_request(said))
+}
+
+/// Ends the session when its stream does.
+struct End {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.shared.sessions.remove(self.session.id);
+        self.session.end(Ended::ByPeer { known: None });
+    }
+}
