@@ -38,12 +38,13 @@
 //! | put something around every call | [`server::around`], [`Server::layer`] |
 //! | send my logs to the client | [`logging::layer`](mod@logging) |
 //! | bound what clients can do | [`proto::Limits`], [`Timeouts`] |
-//! | run it | [`Server::serve_stdio`], [`Server::serve`] |
+//! | run it | [`Server::serve_stdio`], `Server::serve_http` (feature `http-server`), [`Server::serve`] |
 //! | test it | [`testing`] |
 //!
 //! | write a client: | |
 //! |---|---|
 //! | start a server and talk to it | [`Client::connect`], [`transport::Child`] |
+//! | talk to a server at a URL | `client::http::Http` (feature `http-client`) |
 //! | call a tool | [`Connection::call_tool`], [`Connection::call_tool_as`], [`Connection::call`] |
 //! | list, read, complete | [`Connection::tools`], [`Connection::read_resource`], [`Connection::complete`] |
 //! | answer what servers ask | [`Client::on_elicit`], [`Client::on_sample`], [`Client::roots`] |
@@ -76,6 +77,10 @@
 //! | `logging` | `tracing` events as log messages to clients | yes |
 //! | `validation` | arguments and results checked against their schemas | yes |
 //! | `net` | TCP and Unix sockets | no |
+//! | `http-server` | servers over HTTP, as a `tower` service or by themselves | no |
+//! | `http2` | HTTP/2 for them | no |
+//! | `http-client` | clients of servers at a URL | no |
+//! | `tls` | `https` for them | no |
 //!
 //! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for types of its own.
 
@@ -93,7 +98,8 @@ mod error;
 #[cfg(all(
     doctest,
     feature = "child",
-    feature = "client",
+    feature = "http-client",
+    feature = "http-server",
     feature = "logging",
     feature = "macros",
     feature = "stdio"

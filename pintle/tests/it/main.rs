@@ -35,6 +35,7 @@ mod eras;
 mod examples;
 #[cfg(all(feature = "client", feature = "server"))]
 mod guide_errors;
+mod guide_running;
 #[cfg(feature = "http-client")]
 mod http_client_auth;
 #[cfg(feature = "http-client")]
