@@ -54,7 +54,7 @@ pub(super) struct Live {
     /// Messages that want no answer.
     telling: JoinSet<()>,
     open: HashMap<RequestId, Open>,
-    /// `notifications/initialized` is on its way: nothing may overtake it.
+    /// `notifications/initialized` is on its way, or the stream of the session: nothing may overtake them.
     gate: bool,
     /// What waits for that.
     queue: VecDeque<Post>,
@@ -115,13 +115,15 @@ impl Live {
                     self.fail(&id, &failed);
                 }
             }
-            Event::Initialized { taken } => {
+            // A server may ask on the stream of the session what belongs to a call; some lose what they say while
+            // nobody listens there. So it is open before the first call.
+            Event::Initialized { taken: true } if !self.line.has_two_endpoints() => {
+                self.asking.spawn(standing::run(self.line.clone()));
+            }
+            Event::Initialized { .. } | Event::Listening => {
                 self.gate = false;
                 for post in std::mem::take(&mut self.queue) {
                     self.start(post);
-                }
-                if taken && !self.line.has_two_endpoints() {
-                    self.asking.spawn(standing::run(self.line.clone()));
                 }
             }
             Event::Lost => {

@@ -1,15 +1,18 @@
-use std::{collections::BTreeMap, future::Future};
+//! What a call asks of the client, and what it remembers meanwhile.
+
+use std::{
+    future::Future,
+    sync::{PoisonError, atomic::Ordering},
+    task::Waker,
+};
 
 use pintle_proto::inputs::{Answer, Ask, AskError, Question};
-use pintle_types::schema::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitUrlParams, Root,
-};
+use pintle_types::schema::{CreateMessageParams, CreateMessageResult, ElicitParams, Root};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 
 use super::Cx;
 
-/// What a handler can ask, whom, and what it need not do twice.
 impl Cx {
     /// Asks the client something. `key` names the question: the same one in every round, another for another question.
     ///
@@ -181,8 +184,8 @@ impl Cx {
     pub async fn ask_all(
         &self,
         questions: impl IntoIterator<Item = (String, Question)>,
-    ) -> Result<BTreeMap<String, Answer>, AskError> {
-        let mut answers = BTreeMap::new();
+    ) -> Result<std::collections::BTreeMap<String, Answer>, AskError> {
+        let mut answers = std::collections::BTreeMap::new();
         let mut sent = Vec::new();
         let mut parked = false;
         for (key, question) in questions {
@@ -231,10 +234,30 @@ impl Cx {
     ///
     /// If the client opens no pages for its user ([`can_elicit_url`](Self::can_elicit_url) tells).
     pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
+        use pintle_types::schema::{ElicitAction, ElicitUrlParams};
         let params = ElicitParams::Url(ElicitUrlParams::new(message, url));
         match self.ask(key, Question::Elicit(Box::new(params))).await? {
             Answer::Elicit(result) => Ok(result.action == ElicitAction::Accept),
             _ => Err(AskError::CallOver),
+        }
+    }
+
+    fn park(&self) {
+        self.0.parked.store(true, Ordering::Release);
+        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the round is to end; if not, `waker` will hear of it.
+    pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
+        *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        self.0.parked.load(Ordering::Acquire)
+    }
+
+    async fn until_over(&self) {
+        let notified = self.0.over.notified();
+        if !self.0.is_over.load(Ordering::Acquire) {
+            notified.await;
         }
     }
 }
