@@ -12,6 +12,9 @@ struct Asking;
 #[doc = include_str!("../../docs/clients.md")]
 struct Clients;
 
+#[doc = include_str!("../../docs/conformance.md")]
+struct Conformance;
+
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 
