@@ -54,6 +54,8 @@ mod http_client_redirect;
 mod http_client_resume;
 #[cfg(feature = "http-client")]
 mod http_client_script;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_client_server;
 #[cfg(feature = "http-client")]
 mod http_client_session;
 #[cfg(feature = "http-client")]

@@ -1,16 +1,11 @@
 //! The stream of a session that belongs to no request.
 
-use std::{pin::pin, sync::Arc, time::Duration};
-
-use tokio::time::timeout;
+use std::sync::Arc;
 
 use super::{
     line::{Event, Line},
     stream::Reader,
 };
-
-/// How long calls wait for the stream, which most servers open at once or not at all.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
 /// is asked again: never is it a reason to end the session.
@@ -19,18 +14,10 @@ pub(super) async fn run(line: Arc<Line>) {
     let mut failures = 0;
     let mut first = true;
     loop {
-        let opened = if first {
-            let mut opening = pin!(reader.open());
-            let opened = timeout(PATIENCE, &mut opening).await;
-            line.tell(Event::Listening).await;
-            match opened {
-                Ok(opened) => opened,
-                Err(_) => opening.await,
-            }
-        } else {
-            reader.resume(failures).await
-        };
-        first = false;
+        let opened = if first { reader.open().await } else { reader.resume(failures).await };
+        if std::mem::take(&mut first) {
+            line.tell(Event::Standing).await;
+        }
         match opened {
             Ok(body) => {
                 let rest = reader.read(body, &mut Vec::new()).await;

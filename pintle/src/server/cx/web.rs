@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use super::Cx;
 #[cfg(feature = "http-server")]
-use super::{Port, Said};
+use super::Port;
 use crate::server::HttpHead;
 #[cfg(feature = "http-server")]
-use crate::server::outbox::Outbox;
+use crate::server::{outbox::Outbox, port::Said};
 
 /// For calls that came over HTTP.
 impl Cx {
