@@ -58,7 +58,7 @@ impl Drop for Counted {
 }
 
 fn is_prime(n: u64) -> bool {
-    n > 1 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| n % divisor != 0)
+    n > 1 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
 }
 
 #[tokio::main(flavor = "current_thread")]
