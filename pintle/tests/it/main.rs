@@ -31,6 +31,11 @@ mod client_world;
 mod content;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
+mod examples;
+#[cfg(all(feature = "client", feature = "server"))]
+mod guide_errors;
+mod guide_running;
 #[cfg(feature = "http-client")]
 mod http_client_auth;
 #[cfg(feature = "http-client")]

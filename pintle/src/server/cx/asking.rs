@@ -45,8 +45,7 @@ impl Cx {
     /// async fn shorten(cx: Cx) -> Result<String, ToolError> {
     ///     let question = SamplingMessage::new(Role::User, ContentBlock::text("Shorten this: ..."));
     ///     let written = cx.sample("short", CreateMessageParams::new(vec![question], 200)).await?;
-    ///     let texts = written.content.as_slice().iter().filter_map(ContentBlock::as_text);
-    ///     Ok(texts.collect())
+    ///     Ok(written.text())
     /// }
     /// # let _ = pintle::server::tool("shorten", shorten);
     /// ```
@@ -171,6 +170,17 @@ impl Cx {
     /// Asks several things and ends the round: the explicit form, for those who would rather write the rounds out.
     ///
     /// `Ok` with all answers if they are here; otherwise the call ends and is made again.
+    ///
+    /// ```
+    /// use pintle::server::{Answer, Cx, Question, ToolError};
+    ///
+    /// async fn places(cx: Cx) -> Result<String, ToolError> {
+    ///     let answers = cx.ask_all([("roots".to_owned(), Question::Roots)]).await?;
+    ///     let Some(Answer::Roots(places)) = answers.get("roots") else { return Ok(String::new()) };
+    ///     Ok(format!("{} places", places.roots.len()))
+    /// }
+    /// # let _ = pintle::server::tool("places", places);
+    /// ```
     pub async fn ask_all(
         &self,
         questions: impl IntoIterator<Item = (String, Question)>,

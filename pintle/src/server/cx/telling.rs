@@ -88,7 +88,18 @@ impl Cx {
         self.0.call.wants_progress()
     }
 
-    /// Sends a log message, if the client asked for messages as grave as this one.
+    /// Sends a log message, if the client asked for messages as grave as this one, and the server said
+    /// [`logging`](crate::Server::logging).
+    ///
+    /// ```
+    /// use pintle::{server::Cx, types::schema::LoggingLevel};
+    ///
+    /// async fn backup(cx: Cx) -> &'static str {
+    ///     cx.log(LoggingLevel::Info, Some("backup"), &serde_json::json!({"files": 3})).await;
+    ///     "done"
+    /// }
+    /// # let _ = pintle::server::tool("backup", backup);
+    /// ```
     pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
         self.say(self.log_line(level, logger, data)).await;
     }
