@@ -9,6 +9,22 @@ use crate::{Ended, transport::Failed};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something did not work: whose fault it was, and what to do.
+///
+/// ```no_run
+/// use pintle::Error;
+///
+/// # #[cfg(feature = "client")]
+/// # async fn example(server: pintle::Connection) {
+/// match server.call_tool("index", ()).await {
+///     // A tool that ran and failed is a result. Its text is for the model.
+///     Ok(result) => println!("{:?}", result.content),
+///     Err(Error::Rpc(error)) => println!("the server refused: {} ({:?})", error.message, error.code),
+///     Err(Error::Timeout(after)) => println!("nothing came in {after:?}, and the server was told to stop"),
+///     Err(Error::Closed(ended)) => println!("connect again: {ended}"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # }
+/// ```
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Error {

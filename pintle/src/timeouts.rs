@@ -24,7 +24,8 @@ pub struct Timeouts {
     pub call_max: Duration,
     /// Whether progress starts a call's time anew. No: a call may ask for it.
     pub progress_extends: bool,
-    /// For the answer to the first question of an opening, which old servers may ignore. 3 seconds.
+    /// For the answer to the first question of an opening, which old servers may ignore. 3 seconds. Where no other
+    /// question could follow it has as long as a handshake.
     pub probe: Duration,
     /// For the answer to a handshake: starting may take a while. 15 seconds.
     pub initialize: Duration,

@@ -352,11 +352,22 @@ impl Opening {
         Step::Reopen
     }
 
+    /// Whether there is another way if the request that was sent last stays without an answer. Where there is none, it
+    /// is worth waiting longer.
+    pub fn may_fall_back(&self) -> bool {
+        matches!(self.state, State::Probing { .. }) && self.next_best().is_some()
+    }
+
+    /// What to offer in a handshake, if that is an option.
+    fn next_best(&self) -> Option<Revision> {
+        self.legacy.first().copied().filter(|offer| !self.proven && !self.offered.contains(offer))
+    }
+
     /// The probe says that the server is of the old era, or nothing; `otherwise` is why it cannot be opened then.
     fn fall_back(&mut self, otherwise: OpenError) -> Step {
-        match self.legacy.first().copied() {
-            Some(offer) if !self.proven && !self.offered.contains(&offer) => self.shake(offer),
-            _ => {
+        match self.next_best() {
+            Some(offer) => self.shake(offer),
+            None => {
                 let error = self.misled.take().unwrap_or(otherwise);
                 self.fail(error)
             }

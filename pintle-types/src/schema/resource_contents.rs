@@ -5,10 +5,10 @@ use crate::{JsonObject, Meta};
 /// What is in a resource, or in one part of it.
 ///
 /// ```
-/// use pintle_types::schema::{ResourceBody, ResourceContents};
+/// use pintle_types::schema::ResourceContents;
 ///
 /// let page: ResourceContents = serde_json::from_str(r#"{"uri":"note:1","text":"milk"}"#)?;
-/// assert_eq!(page.body, ResourceBody::Text("milk".into()));
+/// assert_eq!(page.as_text(), Some("milk"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[non_exhaustive]
@@ -41,6 +41,14 @@ impl ResourceContents {
     /// Base64 of unknown media type.
     pub fn blob(uri: impl Into<String>, base64: impl Into<String>) -> Self {
         Self::new(uri, ResourceBody::Blob(base64.into()))
+    }
+
+    /// The text, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            ResourceBody::Text(text) => Some(text),
+            ResourceBody::Blob(_) => None,
+        }
     }
 }
 

@@ -206,6 +206,18 @@ impl CreateMessageResult {
             extra: JsonObject::new(),
         }
     }
+
+    /// The text of what was said, without the tools that the model wants to use.
+    ///
+    /// ```
+    /// use pintle_types::schema::{ContentBlock, CreateMessageResult};
+    ///
+    /// let said = CreateMessageResult::new("some-model", ContentBlock::text("Hello."));
+    /// assert_eq!(said.text(), "Hello.");
+    /// ```
+    pub fn text(&self) -> String {
+        self.content.as_slice().iter().filter_map(ContentBlock::as_text).collect()
+    }
 }
 
 words! {

@@ -234,6 +234,19 @@ impl CallToolResult {
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self { content, ..Self::default() }
     }
+
+    /// Its text: that of all blocks that are text, each on a line of its own.
+    ///
+    /// ```
+    /// use pintle_types::schema::{CallToolResult, ContentBlock};
+    ///
+    /// let result = CallToolResult::new(vec![ContentBlock::text("one"), ContentBlock::text("two")]);
+    /// assert_eq!(result.text(), "one\ntwo");
+    /// ```
+    pub fn text(&self) -> String {
+        let texts: Vec<_> = self.content.iter().filter_map(ContentBlock::as_text).collect();
+        texts.join("\n")
+    }
 }
 
 #[cfg(test)]

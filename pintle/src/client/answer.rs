@@ -10,6 +10,19 @@ use serde_json::Value;
 /// Something that a server wants to know, and which server it is.
 ///
 /// A user interface has to show who asks. The question itself is in `params`; its fields can be reached directly.
+///
+/// ```
+/// use pintle::client::{Answer, Client};
+///
+/// let client = Client::new("demo", "0.1.0").on_elicit(|question| async move {
+///     let server = question.server.as_ref().map_or("a server", |server| &server.name);
+///     println!("{server} asks: {}", question.message);
+///     for (name, _field) in question.requested_schema.properties.iter() {
+///         println!("  {name}: ...");
+///     }
+///     Answer::Decline
+/// });
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Question<P> {

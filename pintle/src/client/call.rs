@@ -130,16 +130,12 @@ impl<'a> Call<'a> {
     pub async fn send_as<T: DeserializeOwned>(self) -> Result<T> {
         let name = self.name.clone();
         let result = self.send().await?;
-        let text = || {
-            let texts: Vec<&str> = result.content.iter().filter_map(|block| block.as_text()).collect();
-            texts.join("\n")
-        };
         if result.is_error == Some(true) {
-            return Err(Error::Tool(text()));
+            return Err(Error::Tool(result.text()));
         }
         let read = match result.structured_content {
             Some(content) => serde_json::from_value(content),
-            None => serde_json::from_str(&text()),
+            None => serde_json::from_str(&result.text()),
         };
         read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {error}")))
     }

@@ -47,7 +47,7 @@ use crate::{Ended, Error, Result, transport::Delivery};
 ///     println!("{}", tool.name);
 /// }
 /// let result = server.call_tool("echo", json!({"n": 1})).await?;
-/// assert_eq!(result.content[0].as_text(), Some(r#"{"n":1}"#));
+/// assert_eq!(result.text(), r#"{"n":1}"#);
 /// server.close().await;
 /// # Ok(()) }
 /// ```
@@ -164,7 +164,7 @@ impl Connection {
     ///     .on_progress(move |progress| drop(steps.send(progress.progress)))
     ///     .send()
     ///     .await?;
-    /// assert_eq!(result.content[0].as_text(), Some("counted"));
+    /// assert_eq!(result.text(), "counted");
     /// assert_eq!(told.recv().await, Some(1.0));
     /// # }
     /// # Ok(()) }
@@ -174,6 +174,14 @@ impl Connection {
     }
 
     /// What a resource holds.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// for part in server.read_resource("note://shopping").await?.contents {
+    ///     println!("{}: {}", part.uri, part.as_text().unwrap_or("bytes"));
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -187,6 +195,15 @@ impl Connection {
     }
 
     /// A prompt, filled in with arguments: a struct or map of texts, or `()` for none.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// let review = server.get_prompt("review", serde_json::json!({"code": "let x = 1;"})).await?;
+    /// for message in review.messages {
+    ///     println!("{:?}: {}", message.role, message.content.as_text().unwrap_or("..."));
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -204,6 +221,16 @@ impl Connection {
     }
 
     /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::types::schema::{CompletionReference, PromptReference};
+    ///
+    /// let review = CompletionReference::Prompt(PromptReference::new("review"));
+    /// let found = server.complete(review, "language", "ru", []).await?;
+    /// println!("{:?}", found.values); // `["ruby", "rust"]`
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -337,6 +364,15 @@ impl Connection {
     ///
     /// Questions that the server has before it answers are answered, and the cache and the policy are heeded, as
     /// everywhere.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::types::RawObject;
+    ///
+    /// let listed = server.call_raw("tools/list", RawObject::empty()).await?;
+    /// println!("{}", listed.as_str());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

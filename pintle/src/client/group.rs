@@ -26,7 +26,7 @@ use crate::{Error, Result};
 ///     println!("{}", tool.name); // `files.status`, `git.status`
 /// }
 /// let status = group.call_tool("git.status", json!({})).await?;
-/// assert_eq!(status.content[0].as_text(), Some("clean"));
+/// assert_eq!(status.text(), "clean");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]

@@ -83,7 +83,7 @@ use shared::Shared;
 ///     println!("{}", tool.name);
 /// }
 /// let result = server.call_tool("hello", ()).await?;
-/// # assert_eq!(result.content[0].as_text(), Some("hello"));
+/// # assert_eq!(result.text(), "hello");
 /// # }
 /// # Ok(()) }
 /// ```

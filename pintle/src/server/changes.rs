@@ -57,6 +57,17 @@ impl_shelved!(TemplateRoute, "resource template", Resources, templates, |_| (), 
 /// A server that runs may be changed by anybody who has a clone of it.
 impl Server {
     /// Adds a tool while the server runs; clients that want to know are told.
+    ///
+    /// ```
+    /// use pintle::server::{Server, tool};
+    ///
+    /// let server = Server::new("growing", "1.0.0").grows();
+    /// server.add_tool(tool("one", || async { 1 }))?;
+    /// let error = server.add_tool(tool("one", || async { 1 })).unwrap_err();
+    /// assert_eq!(error.to_string(), "there is a tool `one` already: choose another name");
+    /// assert!(server.remove_tool("one"));
+    /// # Ok::<(), pintle::Error>(())
+    /// ```
     pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
         self.extend([route])
     }

@@ -1,39 +1,23 @@
+mod asking;
+mod telling;
+mod web;
+
 use std::{
     fmt,
-    future::Future,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
-    time::Duration,
 };
 
-use bytes::Bytes;
 use http::Extensions;
-use pintle_proto::{
-    Peer,
-    inputs::{Answer, Ask, AskError, Question},
-    server::Call,
-};
-use pintle_types::{
-    Meta, RawObject,
-    schema::{CreateMessageParams, CreateMessageResult, ElicitParams, LoggingLevel, Root},
-};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::value::to_raw_value;
+use pintle_proto::{Peer, server::Call};
+use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
-#[cfg(feature = "http-server")]
-use super::outbox::Outbox;
-use super::{
-    HttpHead, Scope, Server, ToolRoute,
-    around::Around,
-    port::{Port, Said},
-    rate::Rate,
-    state::State,
-    texts::Given,
-};
+use self::telling::Telling;
+use super::{Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -79,24 +63,6 @@ pub(crate) struct Called {
     pub(crate) route: Arc<ToolRoute>,
     /// The arguments with their defaults, if they came without.
     pub(crate) filled: Option<String>,
-}
-
-/// What was not told yet, because there was no room or too much of it.
-#[derive(Default)]
-struct Telling {
-    progress: Rate,
-    /// The newest report that was held back.
-    held: Option<Held>,
-    #[cfg(feature = "logging")]
-    log: Rate,
-    /// Log messages that nobody will read.
-    lost: u64,
-}
-
-struct Held {
-    done: f64,
-    total: Option<f64>,
-    message: Option<String>,
 }
 
 /// A call that may have ended.
@@ -159,11 +125,6 @@ impl Cx {
         &self.0.around.extensions
     }
 
-    /// The head of the HTTP request that brought the call, if one did.
-    pub fn http(&self) -> Option<&HttpHead> {
-        self.0.around.head.as_ref()
-    }
-
     /// The server, to change its catalogue or tell of changes.
     pub fn server(&self) -> &Server {
         &self.0.server
@@ -207,359 +168,6 @@ impl Cx {
         let _ = self.0.given.set(Box::new(given));
     }
 
-    /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.
-    ///
-    /// Report as often as you like: what comes faster than the client reads it is left out, but for the last.
-    pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
-        self.report(done, total.into(), None).await;
-    }
-
-    /// The same, with words.
-    pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
-        self.report(done, total.into(), Some(message)).await;
-    }
-
-    async fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        if !self.wants_progress() {
-            return;
-        }
-        {
-            // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
-            let mut telling = self.telling();
-            let told = telling.progress.take()
-                && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
-            if told {
-                telling.held.take_if(|held| held.done <= done);
-            } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
-                telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
-            }
-        }
-        // A handler that does nothing but report lets others have their turn.
-        tokio::task::coop::consume_budget().await;
-    }
-
-    /// What must be said before the call's end: it was held back so far.
-    pub(crate) fn last_words(&self) -> Vec<Bytes> {
-        let (held, lost) = {
-            let mut telling = self.telling();
-            (telling.held.take(), std::mem::take(&mut telling.lost))
-        };
-        let progress =
-            held.and_then(|held| self.0.call.progress(held.done, held.total, held.message.as_deref()));
-        progress.into_iter().chain(self.lost_line(lost)).map(Bytes::from).collect()
-    }
-
-    fn telling(&self) -> std::sync::MutexGuard<'_, Telling> {
-        self.0.telling.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says how many log messages were left out.
-    fn lost_line(&self, lost: u64) -> Option<Vec<u8>> {
-        if lost == 0 {
-            return None;
-        }
-        let data = serde_json::json!({ "msg": format!("{lost} messages were lost"), "lost": lost });
-        self.log_line(LoggingLevel::Warning, Some("pintle"), &data)
-    }
-
-    /// Whether the client would like to hear of progress.
-    pub fn wants_progress(&self) -> bool {
-        self.0.call.wants_progress()
-    }
-
-    /// Sends a log message, if the client asked for messages as grave as this one.
-    pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
-        self.say(self.log_line(level, logger, data)).await;
-    }
-
-    /// Whether the client asked for messages as grave as this one.
-    pub fn hears(&self, level: LoggingLevel) -> bool {
-        self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
-    }
-
-    fn logs(&self) -> bool {
-        self.0.state.service.capabilities().logging.is_some()
-    }
-
-    fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
-        self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
-    }
-
-    async fn say(&self, line: Option<Vec<u8>>) {
-        if let Some(line) = line {
-            self.0.port.say(Said::Notice(line.into())).await;
-        }
-    }
-
-    /// Asks the client something. `key` names the question: the same one in every round, another for another question.
-    ///
-    /// The code before this line may run again: a stateless client makes the call anew with the answer in it. Ask
-    /// first, act after; or wrap the act in [`once`](Self::once).
-    pub async fn ask(&self, key: &str, question: Question) -> Result<Answer, AskError> {
-        let kind = question.kind();
-        match self.0.call.ask(&self.0.state.service, key, &question)? {
-            Ask::Answered(answer) => Ok(answer),
-            Ask::Send(request) => {
-                let answer = self.0.port.ask(request).await.answer().await?;
-                self.0.call.settle(key, kind, &answer)
-            }
-            Ask::Park => {
-                self.park();
-                self.until_over().await;
-                Err(AskError::CallOver)
-            }
-        }
-    }
-
-    /// Has the client's model write something.
-    ///
-    /// See [`ask`](Self::ask) for what may run twice.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    /// use pintle::types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage};
-    ///
-    /// async fn shorten(cx: Cx) -> Result<String, ToolError> {
-    ///     let question = SamplingMessage::new(Role::User, ContentBlock::text("Shorten this: ..."));
-    ///     let written = cx.sample("short", CreateMessageParams::new(vec![question], 200)).await?;
-    ///     let texts = written.content.as_slice().iter().filter_map(ContentBlock::as_text);
-    ///     Ok(texts.collect())
-    /// }
-    /// # let _ = pintle::server::tool("shorten", shorten);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the client has no model for us ([`can_sample`](Self::can_sample) tells), or it said no.
-    pub async fn sample(
-        &self,
-        key: &str,
-        request: CreateMessageParams,
-    ) -> Result<CreateMessageResult, AskError> {
-        match self.ask(key, Question::Sample(Box::new(request))).await? {
-            Answer::Sample(result) => Ok(*result),
-            _ => Err(AskError::CallOver),
-        }
-    }
-
-    /// Which directories the client works in.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    ///
-    /// async fn where_are_we(cx: Cx) -> Result<String, ToolError> {
-    ///     if !cx.can_list_roots() {
-    ///         return Ok("Anywhere.".to_owned());
-    ///     }
-    ///     let roots = cx.roots().await?;
-    ///     Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
-    /// }
-    /// # let _ = pintle::server::tool("where", where_are_we);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the client does not tell ([`can_list_roots`](Self::can_list_roots) says so), or it said no.
-    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
-        match self.ask("roots", Question::Roots).await? {
-            Answer::Roots(result) => Ok(result.roots),
-            _ => Err(AskError::CallOver),
-        }
-    }
-
-    /// Whether the client can show its user a form.
-    pub fn can_elicit(&self) -> bool {
-        let elicitation = self.peer().capabilities.elicitation.as_ref();
-        elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
-    }
-
-    /// Whether the client can have its user open a URL.
-    pub fn can_elicit_url(&self) -> bool {
-        self.peer().capabilities.elicitation.as_ref().is_some_and(|modes| modes.url.is_some())
-    }
-
-    /// Whether the client has a model that writes for us.
-    pub fn can_sample(&self) -> bool {
-        self.peer().capabilities.sampling.is_some()
-    }
-
-    /// Whether that model can be offered tools.
-    pub fn can_sample_with_tools(&self) -> bool {
-        self.peer().capabilities.sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some())
-    }
-
-    /// Whether the client tells where it works.
-    pub fn can_list_roots(&self) -> bool {
-        self.peer().capabilities.roots.is_some()
-    }
-
-    /// Does something at most once in the course of the call, however often the handler runs.
-    ///
-    /// The value travels with the call, sealed. It is lost if the client never comes back.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    ///
-    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Confirmed {
-    ///     confirmed: bool,
-    /// }
-    ///
-    /// async fn order(cx: Cx) -> Result<String, ToolError> {
-    ///     // A client without a session runs the handler again after each question, but this only once.
-    ///     let number = cx.once("reserve", async { reserve().await }).await?;
-    ///     let answer = cx.elicit::<Confirmed>("confirm", "Shall I order it?").await?.accepted();
-    ///     let confirmed = answer.is_some_and(|answer| answer.confirmed);
-    ///     Ok(format!("{number}: {}", if confirmed { "ordered" } else { "left" }))
-    /// }
-    ///
-    /// async fn reserve() -> u32 {
-    ///     4711
-    /// }
-    /// # let _ = pintle::server::tool("order", order);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The value cannot be printed as JSON, or what was kept is no `T`.
-    pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
-    where
-        T: Serialize + DeserializeOwned,
-        Fut: Future<Output = T>,
-    {
-        if let Some(value) = self.0.call.remembered(key) {
-            return serde_json::from_str(value.get());
-        }
-        let value = act.await;
-        self.0.call.remember(key, to_raw_value(&value)?);
-        Ok(value)
-    }
-
-    /// What the handler left with [`set_note`](Self::set_note) in the round before: the explicit way to keep state.
-    pub fn note(&self) -> Option<String> {
-        self.0.call.note()
-    }
-
-    /// Leaves words for the next round, sealed.
-    pub fn set_note(&self, note: impl Into<String>) {
-        self.0.call.set_note(Some(note.into()));
-    }
-
-    /// Asks several things and ends the round: the explicit form, for those who would rather write the rounds out.
-    ///
-    /// `Ok` with all answers if they are here; otherwise the call ends and is made again.
-    pub async fn ask_all(
-        &self,
-        questions: impl IntoIterator<Item = (String, Question)>,
-    ) -> Result<std::collections::BTreeMap<String, Answer>, AskError> {
-        let mut answers = std::collections::BTreeMap::new();
-        let mut sent = Vec::new();
-        let mut parked = false;
-        for (key, question) in questions {
-            let kind = question.kind();
-            match self.0.call.ask(&self.0.state.service, &key, &question)? {
-                Ask::Answered(answer) => drop(answers.insert(key, answer)),
-                Ask::Send(request) => sent.push((key, kind, request)),
-                Ask::Park => parked = true,
-            }
-        }
-        if parked {
-            self.park();
-            self.until_over().await;
-            return Err(AskError::CallOver);
-        }
-        // All of them are on their way before the first answer is waited for.
-        let mut waiting = Vec::with_capacity(sent.len());
-        for (key, kind, request) in sent {
-            waiting.push((key, kind, self.0.port.ask(request).await));
-        }
-        for (key, kind, waiting) in waiting {
-            let answer = waiting.answer().await?;
-            answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer)?);
-        }
-        Ok(answers)
-    }
-
-    /// Has the user open a URL, for what must not pass through the client: passwords, payments, consent elsewhere.
-    ///
-    /// `true` if the user agreed to open it; that it is done is for the server to find out.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    ///
-    /// async fn pay(cx: Cx) -> Result<&'static str, ToolError> {
-    ///     if !cx.can_elicit_url() {
-    ///         return Err(ToolError::new("pay at https://example.com/pay/7 and call again"));
-    ///     }
-    ///     let agreed = cx.elicit_url("pay", "Please pay there.", "https://example.com/pay/7").await?;
-    ///     Ok(if agreed { "The page is open." } else { "Not paid." })
-    /// }
-    /// # let _ = pintle::server::tool("pay", pay);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the client opens no pages for its user ([`can_elicit_url`](Self::can_elicit_url) tells).
-    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
-        use pintle_types::schema::{ElicitAction, ElicitUrlParams};
-        let params = ElicitParams::Url(ElicitUrlParams::new(message, url));
-        match self.ask(key, Question::Elicit(Box::new(params))).await? {
-            Answer::Elicit(result) => Ok(result.action == ElicitAction::Accept),
-            _ => Err(AskError::CallOver),
-        }
-    }
-
-    fn park(&self) {
-        self.0.parked.store(true, Ordering::Release);
-        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    /// Whether the round is to end; if not, `waker` will hear of it.
-    pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
-        *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
-        self.0.parked.load(Ordering::Acquire)
-    }
-
-    async fn until_over(&self) {
-        let notified = self.0.over.notified();
-        if !self.0.is_over.load(Ordering::Acquire) {
-            notified.await;
-        }
-    }
-
-    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
-    ///
-    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
-    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use pintle::server::{Cx, tool};
-    ///
-    /// let render = tool("render", |cx: Cx| async move {
-    ///     cx.hang_up(Duration::from_secs(5)).await;
-    ///     // ... a long computation ...
-    ///     "rendered"
-    /// });
-    /// ```
-    pub async fn hang_up(&self, retry: Duration) {
-        #[cfg(feature = "http-server")]
-        if let Port::Own(outbox) = &self.0.port {
-            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
-        }
-        let _ = retry;
-    }
-
-    /// What the call says, for whoever drives it.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn outbox(&self) -> Option<&Outbox> {
-        match &self.0.port {
-            Port::Own(outbox) => Some(outbox),
-            Port::Line(_) => None,
-        }
-    }
-
     /// Ends what still waits on behalf of this call.
     pub(crate) fn end(&self) {
         self.0.call.close();
@@ -568,38 +176,10 @@ impl Cx {
     }
 }
 
-/// For the layer that forwards what `tracing` says.
 #[cfg(feature = "logging")]
 impl Cx {
-    /// Whether any log message would be read.
-    pub(crate) fn wants_log(&self) -> bool {
-        self.0.call.peer().log_level.is_some() && self.logs()
-    }
-
     pub(crate) fn downgrade(&self) -> WeakCx {
         WeakCx(Arc::downgrade(&self.0))
-    }
-
-    /// Sends a log message without waiting. One for which there is no room, or which is one too many, is lost; how many
-    /// were is said with the next.
-    pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
-        let mut telling = self.telling();
-        if !self.0.port.has_room() || !telling.log.take() {
-            telling.lost += 1;
-            return;
-        }
-        let lost = std::mem::take(&mut telling.lost);
-        if let Some(line) = self.lost_line(lost)
-            && !self.0.port.try_say(Said::Notice(line.into()))
-        {
-            telling.lost = lost + 1;
-            return;
-        }
-        if let Some(line) = self.log_line(level, Some(logger), data)
-            && !self.0.port.try_say(Said::Notice(line.into()))
-        {
-            telling.lost += 1;
-        }
     }
 }
 

@@ -8,6 +8,24 @@ use serde::de::DeserializeOwned;
 use super::{Answer, AskError, Cx, Form, Question};
 
 /// What a user did with a question.
+///
+/// ```
+/// use pintle::server::{Cx, Elicited, ToolError};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Name {
+///     name: String,
+/// }
+///
+/// async fn greet(cx: Cx) -> Result<String, ToolError> {
+///     Ok(match cx.elicit::<Name>("name", "What is your name?").await? {
+///         Elicited::Accept(Name { name }) => format!("Hello, {name}."),
+///         Elicited::Decline => "Hello, whoever you are.".to_owned(),
+///         Elicited::Cancel => return Err(ToolError::new("the user went away: try again later")),
+///     })
+/// }
+/// # let _ = pintle::server::tool("greet", greet);
+/// ```
 #[expect(clippy::exhaustive_enums, reason = "every revision has these three")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Elicited<T> {

@@ -203,6 +203,23 @@ fn whole_numbers(text: &str) -> Option<String> {
 }
 
 /// Something of the server's own, given to it with [`Server::with_state`](super::Server::with_state).
+///
+/// It is cloned for each call, and calls run at the same time: what changes is behind an `Arc` and a lock. A handler
+/// whose state the server lacks is found when it starts.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// use pintle::{Server, server::{State, tool}};
+///
+/// async fn count(State(counter): State<Arc<AtomicU64>>) -> u64 {
+///     counter.fetch_add(1, Ordering::Relaxed) + 1
+/// }
+///
+/// let server = Server::new("counter", "1.0.0").tool(tool("count", count));
+/// assert!(server.check().unwrap_err().to_string().contains("with_state"));
+/// let server = server.with_state(Arc::new(AtomicU64::new(0)));
+/// assert!(server.check().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct State<S>(pub S);
@@ -222,6 +239,31 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 }
 
 /// Something that a layer below left with the request: who the caller is, its headers, its address.
+///
+/// A request without it is refused; take `Option<Extension<T>>` where it may be missing.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// use pintle::{Server, server::{Caller, Extension, tool}, transport::memory};
+///
+/// #[derive(Clone)]
+/// struct Desk(u32);
+///
+/// async fn whose(Extension(Desk(number)): Extension<Desk>) -> String {
+///     format!("that of desk {number}")
+/// }
+///
+/// let server = Server::new("office", "1.0.0").tool(tool("whose", whose));
+/// let (ours, theirs) = memory();
+/// server.serve_to(ours, Caller::new().with(Desk(7)))?;
+/// # #[cfg(feature = "client")] {
+/// let office = pintle::Client::new("demo", "0.1.0").connect(theirs).await?;
+/// let call = office.call_tool("whose", ()).await?;
+/// assert_eq!(call.text(), "that of desk 7");
+/// # }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Extension<T>(pub T);

@@ -71,6 +71,18 @@ impl<E: Error + 'static> From<E> for ToolError {
 /// Why a prompt, a resource or a completion could not be had.
 ///
 /// Any [`std::error::Error`] turns into one with `?`; its text goes to the client.
+///
+/// ```
+/// use pintle::server::RequestError;
+///
+/// fn line(text: &str, number: &str) -> Result<String, RequestError> {
+///     let number: usize = number.parse()?;
+///     if number == 0 {
+///         return Err(RequestError::bad_request("lines are counted from 1"));
+///     }
+///     text.lines().nth(number - 1).map(str::to_owned).ok_or_else(RequestError::not_found)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct RequestError(Reason);
 

@@ -31,6 +31,26 @@ pub trait Handler<M>: Send + Sync + 'static {
 }
 
 /// Something that a handler can ask for in its argument list.
+///
+/// Implement it for what many handlers take apart in the same way:
+///
+/// ```
+/// use pintle::server::{Cx, FromCall, Outcome, tool};
+///
+/// /// What the caller calls itself.
+/// struct Name(String);
+///
+/// impl FromCall for Name {
+///     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+///         let info = cx.peer().info.as_ref();
+///         Ok(Self(info.map_or("somebody".to_owned(), |info| info.name.clone())))
+///     }
+/// }
+///
+/// let hello = tool("hello", |Name(name): Name| async move { format!("Hello, {name}.") });
+/// ```
+///
+/// With `#[pintle::tool]` such a parameter carries `#[extract]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
     note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"

@@ -15,6 +15,14 @@ use crate::Ended;
 /// A connection, for those who keep count of them.
 ///
 /// It is not a session: a stateless client needs none, and what a client can do it says with every request.
+///
+/// ```
+/// use pintle::Server;
+///
+/// let server = Server::new("demo", "1.0.0")
+///     .on_open(|opened| tracing::info!(id = opened.id, who = opened.principal(), "connected"))
+///     .on_close(|opened, ended| tracing::info!(id = opened.id, ?ended, "gone"));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Opened {

@@ -9,7 +9,7 @@ use std::{
 
 use pintle_proto::server::{CacheHint, Outcome};
 use pintle_types::RpcError;
-use tower_layer::Layer;
+use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
 
 use super::{Cx, run::Handling};
@@ -25,6 +25,11 @@ impl Next {
 
     pub(crate) fn go(&self, cx: Cx) -> Handling {
         (self.0)(cx)
+    }
+
+    /// Goes on, to the next layer and in the end to the handler.
+    pub async fn run(self, cx: Cx) -> Outcome {
+        self.go(cx).await
     }
 
     /// Lets what comes of it be kept for a while.
@@ -60,6 +65,52 @@ impl Next {
             })
         })
     }
+}
+
+/// Makes a layer of an async function, which gets each call and the rest of its way: it may look at both, answer by
+/// itself, or go on with [`Next::run`].
+///
+/// A call that is cancelled is dropped in the middle of it, as anywhere.
+///
+/// ```
+/// use pintle::{Server, server::{Cx, Next, Outcome, around, tool}, types::RpcError};
+///
+/// async fn known_only(cx: Cx, next: Next) -> Outcome {
+///     if cx.principal().is_none() {
+///         return Outcome::Failed(RpcError::invalid_request("log in first"));
+///     }
+///     next.run(cx).await
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let server = Server::new("vault", "1.0.0").tool(tool("open", || async { "open" })).layer(&around(known_only));
+/// # #[cfg(feature = "client")] {
+/// let vault = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+/// let error = vault.call_tool("open", ()).await.unwrap_err();
+/// assert!(error.to_string().contains("log in first"));
+/// # }
+/// # Ok(()) }
+/// ```
+pub fn around<F, Fut>(
+    function: F,
+) -> impl Layer<
+    Next,
+    Service: Service<Cx, Response = Outcome, Error = Infallible, Future: Send + 'static>
+                 + Clone
+                 + Send
+                 + Sync
+                 + 'static,
+>
+where
+    F: Fn(Cx, Next) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    let function = Arc::new(function);
+    layer_fn(move |next: Next| {
+        let function = function.clone();
+        Next::new(move |cx| Box::pin(function(cx, next.clone())))
+    })
 }
 
 /// A layer's own error fails the request: it has no other way to be told.

@@ -1,4 +1,18 @@
 //! Building and running servers.
+//!
+//! A [`Server`] is put together of routes: [`tool`], [`prompt`], [`resource`] and [`template`] make them of async functions
+//! (the attributes of the same names write that call for you). What a function takes says where it comes from:
+//!
+//! | argument | is |
+//! |---|---|
+//! | [`Args<T>`](Args) | the arguments, as a type whose schema is the tool's |
+//! | [`State<S>`](State) | something of the server's own |
+//! | [`Cx`] | the call: who makes it, progress, questions |
+//! | [`Extension<T>`](Extension) | something that came with the request |
+//! | [`Vars<T>`](Vars) | the variables of a resource template |
+//! | [`Arguments`], [`PromptArguments`] | the arguments as they came |
+//!
+//! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
 mod around;
 mod caller;
@@ -41,6 +55,7 @@ mod port;
 mod prompt;
 mod questions;
 mod queue;
+mod random;
 mod rate;
 mod resource;
 mod route;
@@ -69,10 +84,9 @@ use std::{
 
 use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
 use pintle_types::{
-    Notification, RpcError,
+    Notification,
     schema::{Icon, Implementation, Tool},
 };
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 
@@ -88,7 +102,7 @@ pub use fault::{HandlerError, RequestError, ToolError};
 pub use form::{Field, Form, FormError};
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
-pub use layer::Next;
+pub use layer::{Next, around};
 pub use lists::ListKind;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
@@ -107,7 +121,6 @@ pub use vars::Vars;
 use self::{
     catalogue::Catalogue,
     connection::Connection,
-    custom::CustomMethod,
     dispatch::Start,
     ears::Ears,
     form::Forms,
@@ -418,7 +431,7 @@ impl Server {
         self
     }
 
-    /// Puts a `tower` layer around every call. The last one added is the outermost.
+    /// Puts a `tower` layer around every call; [`around`] makes one of a function. The last one added is the outermost.
     #[must_use]
     pub fn layer<L>(self, layer: &L) -> Self
     where
@@ -436,36 +449,6 @@ impl Server {
             });
             state.layered = Some(inner.wrapped(layer));
         });
-        self
-    }
-
-    /// Answers a method of your own.
-    #[must_use]
-    pub fn method<P, R, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
-    where
-        P: DeserializeOwned + Send,
-        R: Serialize,
-        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
-    {
-        let name = name.into();
-        self.change(|state| {
-            state.service = state.service.clone().methods([name.clone()]);
-            state.custom.insert(name, CustomMethod::new(handler));
-        });
-        self
-    }
-
-    /// Hears notifications of this name: one of your own, or `notifications/roots/list_changed`.
-    #[must_use]
-    pub fn on_notification<F, Fut>(self, name: impl Into<String>, handler: F) -> Self
-    where
-        F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ()> + Send + 'static,
-    {
-        let handler: Arc<OnNotification> =
-            Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
-        self.hear(name.into(), handler);
         self
     }
 

@@ -95,8 +95,10 @@ impl Port {
     }
 
     fn give_up(&self) {
-        if let Self::Line(line) = self {
-            line.gave_up.store(true, Ordering::Release);
+        match self {
+            Self::Line(line) => line.gave_up.store(true, Ordering::Release),
+            #[cfg(feature = "http-server")]
+            Self::Own(_) => {}
         }
         // Only to wake the owner: if there is no room it is awake, or will be.
         self.try_say(Said::GaveUp);

@@ -2,6 +2,18 @@ use http::Extensions;
 use pintle_proto::Peer;
 
 /// Who asks, for decisions that no handler makes: what is shown, what completes.
+///
+/// ```
+/// use pintle::server::{Entry, Server, tool};
+///
+/// let server = Server::new("vault", "1.0.0")
+///     .tool(tool("look", || async { "gold" }))
+///     .tool(tool("take", || async { "taken" }))
+///     .filter(|scope, entry| match entry {
+///         Entry::Tool(tool) => tool.name != "take" || scope.principal == Some("ann"),
+///         _ => true,
+///     });
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {

@@ -13,6 +13,19 @@ use crate::{Ended, Error, Result};
 /// A connection being served.
 ///
 /// Dropping it lets the connection go on by itself; [`close`](Self::close) ends it.
+///
+/// ```
+/// use std::time::Duration;
+/// use pintle::{Ended, Server, transport::memory};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let (ours, _theirs) = memory();
+/// let serving = Server::new("demo", "1.0.0").serve(ours)?;
+/// // Calls that run have five seconds to end.
+/// assert_eq!(serving.close(Duration::from_secs(5)).await?, Ended::Stopped);
+/// # Ok(()) }
+/// ```
 pub struct Serving {
     task: JoinHandle<Result<Ended>>,
     stop: Arc<Stop>,

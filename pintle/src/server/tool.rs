@@ -52,6 +52,25 @@ pub struct ToolRoute {
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
+///
+/// ```
+/// use pintle::server::{Args, Server, State, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// async fn greet(State(hello): State<&'static str>, Args(Greet { name }): Args<Greet>) -> String {
+///     format!("{hello}, {name}!")
+/// }
+///
+/// let server = Server::new("greeter", "1.0.0")
+///     .with_state("Hello")
+///     .tool(tool("greet", greet).title("Greet").description("Greet somebody.").read_only());
+/// # server.check().unwrap();
+/// ```
 pub fn tool<M: 'static, H>(name: impl Into<String>, handler: H) -> ToolRoute
 where
     H: Handler<M, Output: IntoToolResult>,
@@ -331,7 +350,7 @@ impl ToolRoute {
         self
     }
 
-    /// Puts a `tower` layer around this tool alone.
+    /// Puts a `tower` layer around this tool alone; [`around`](super::around) makes one of a function.
     #[must_use]
     pub fn layer<L>(mut self, layer: &L) -> Self
     where

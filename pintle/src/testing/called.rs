@@ -1,4 +1,4 @@
-use pintle_types::schema::{CallToolResult, ContentBlock, LoggingMessageParams, ProgressParams};
+use pintle_types::schema::{CallToolResult, LoggingMessageParams, ProgressParams};
 use serde::de::DeserializeOwned;
 
 /// A call of a tool, and all that was said while it ran. From [`TestConnection::tool`](super::TestConnection::tool).
@@ -18,23 +18,24 @@ pub struct Called {
 impl Called {
     /// Its text, of all blocks that are text.
     pub fn text(&self) -> String {
-        let texts: Vec<_> = self.result.content.iter().filter_map(ContentBlock::as_text).collect();
-        texts.join("\n")
+        self.result.text()
     }
 
-    /// Its structured content, as a `T`.
+    /// Its structured content, as a `T`; or else its text as JSON, because older revisions have structure only for
+    /// objects, and the oldest none at all.
     ///
     /// # Panics
     ///
-    /// There is none, or it is no `T`.
+    /// It is no `T`.
     #[track_caller]
     pub fn structured<T: DeserializeOwned>(&self) -> T {
-        let Some(content) = &self.result.structured_content else {
-            panic!("the result has no structured content: {:?}", self.text())
+        let read = match &self.result.structured_content {
+            Some(content) => serde_json::from_value(content.clone()),
+            None => serde_json::from_str(&self.text()),
         };
-        match serde_json::from_value(content.clone()) {
+        match read {
             Ok(value) => value,
-            Err(error) => panic!("{content}: {error}"),
+            Err(error) => panic!("the result is another: {error}: {:?}", self.text()),
         }
     }
 

@@ -50,6 +50,36 @@ pub use stream::Stream;
 /// Three verbs: [`send`](Self::send) queues, [`poll_flush`](Self::poll_flush) writes, [`poll_recv`](Self::poll_recv)
 /// reads. They are polled by one task, so that reading goes on while a slow peer makes writing wait; dropping the
 /// transport closes it. The rest is for transports that are more than a pipe, and may be left as it is.
+///
+/// One that counts what passes through another:
+///
+/// ```
+/// use std::{io, task::{Context, Poll}};
+/// use bytes::Bytes;
+/// use pintle::transport::{Incoming, Transport};
+///
+/// #[derive(Debug)]
+/// struct Counting<T> {
+///     inner: T,
+///     bytes: usize,
+/// }
+///
+/// impl<T: Transport> Transport for Counting<T> {
+///     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+///         self.inner.poll_recv(cx)
+///     }
+///
+///     fn send(&mut self, message: Bytes) {
+///         self.bytes += message.len();
+///         self.inner.send(message);
+///     }
+///
+///     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+///         self.inner.poll_flush(cx)
+///     }
+/// }
+/// # let _ = |inner: pintle::transport::Memory| Counting { inner, bytes: 0 }.bytes;
+/// ```
 pub trait Transport: fmt::Debug + Send + 'static {
     /// Takes the next message that came in, or `None` at the end.
     ///

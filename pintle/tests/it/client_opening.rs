@@ -81,6 +81,15 @@ async fn a_silent_server_is_called_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_another_way_a_server_has_as_long_as_for_a_handshake() {
+    let (_peer, transport) = Peer::new();
+    let started = Instant::now();
+    let error = client().mode(Mode::Modern).connect(transport).await.unwrap_err();
+    assert!(matches!(error, Error::Open { error: OpenError::Silent { method: "server/discover" }, .. }));
+    assert_eq!(started.elapsed().as_secs(), 15);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_noisy_server_is_called_noisy() {
     let (mut peer, transport) = Peer::new();
     peer.prints("Listening on port 80").await;

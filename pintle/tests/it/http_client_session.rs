@@ -72,16 +72,14 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     server.hears_nothing(Duration::from_secs(5)).await;
     // Some servers say this.
     told.json(200, r#"{"jsonrpc":"2.0","result":{}}"#);
-    // Then all at once: the level that was asked for, and the stream.
-    let mut lines = Vec::new();
-    for _ in 0..2 {
-        let asked = server.next().await;
-        assert_eq!(asked.header("mcp-session-id"), None);
-        lines.push(asked.line());
-        if asked.body.is_empty() { asked.status(405) } else { asked.result("{}") }
-    }
-    lines.sort();
-    assert_eq!(lines, [GET, "POST http://server.test/mcp"]);
+    // Then the stream of the session; a server that does not answer before it has something to say is not waited for.
+    let listening = server.line(GET).await;
+    assert_eq!(listening.header("mcp-session-id"), None);
+    let before = tokio::time::Instant::now();
+    let level = server.hears("logging/setLevel").await;
+    assert_eq!(before.elapsed(), Duration::from_millis(500));
+    level.result("{}");
+    listening.status(405);
     server.hears_nothing(Duration::from_secs(5)).await;
     // Without a session there is nothing to end.
     connection.close().await;
@@ -171,17 +169,14 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
     );
 
     server.initializes("2025-11-25", "s-2").await;
+    server.line(GET).await.status(405);
     let mut again = Vec::new();
-    for _ in 0..3 {
-        let asked = server.next().await;
+    for _ in 0..2 {
+        let asked = server.hears("tools/call").await;
         assert_eq!(asked.header("mcp-session-id"), Some("s-2"));
-        if asked.body.is_empty() {
-            asked.status(405);
-        } else {
-            assert_eq!(asked.message()["params"]["arguments"], json!({"n": 1}));
-            again.push(asked.message()["id"].clone());
-            asked.result(DONE);
-        }
+        assert_eq!(asked.message()["params"]["arguments"], json!({"n": 1}));
+        again.push(asked.message()["id"].clone());
+        asked.result(DONE);
     }
     assert_ne!(again[0], again[1]);
     for call in calls {
@@ -193,11 +188,8 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
     let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
     server.hears("tools/call").await.status(404);
     server.initializes("2025-11-25", "s-3").await;
-    let mut both = [server.next().await, server.next().await];
-    both.sort_by_key(|asked| asked.body.is_empty());
-    let [call_again, listening] = both;
-    listening.status(405);
-    call_again.status(404);
+    server.line(GET).await.status(405);
+    server.hears("tools/call").await.status(404);
     server.initializes("2025-11-25", "s-4").await;
     let error = call.await.unwrap().unwrap_err();
     assert!(matches!(&error, Error::Failed(failed) if failed.status == Some(404)), "{error:?}");

@@ -31,6 +31,11 @@ mod client_world;
 mod content;
 #[cfg(feature = "server")]
 mod eras;
+#[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
+mod examples;
+#[cfg(all(feature = "client", feature = "server"))]
+mod guide_errors;
+mod guide_running;
 #[cfg(feature = "http-client")]
 mod http_client_auth;
 #[cfg(feature = "http-client")]
@@ -49,6 +54,8 @@ mod http_client_redirect;
 mod http_client_resume;
 #[cfg(feature = "http-client")]
 mod http_client_script;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_client_server;
 #[cfg(feature = "http-client")]
 mod http_client_session;
 #[cfg(feature = "http-client")]

@@ -4,6 +4,7 @@ mod dates;
 mod eras;
 mod features;
 mod foreign;
+mod guide;
 mod layers;
 mod length;
 mod links;
@@ -41,6 +42,7 @@ const RULES: &[(&str, Rule)] = &[
     ("a file is one idea", length::check),
     ("no forgotten file", orphans::check),
     ("local links resolve", links::check),
+    ("the guide's examples are tests", guide::check),
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

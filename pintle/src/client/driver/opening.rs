@@ -39,7 +39,7 @@ impl Driver {
             step = match step {
                 Step::Send { method, params, revision } => {
                     let timeouts = &self.shared.settings.timeouts;
-                    let wait = if method == "initialize" { timeouts.initialize } else { timeouts.probe };
+                    let wait = if opening.may_fall_back() { timeouts.probe } else { timeouts.initialize };
                     let request = self.engine.opening_request(method, params);
                     let id = request.id.clone();
                     self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());

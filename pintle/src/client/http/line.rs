@@ -50,6 +50,8 @@ pub(super) enum Event {
     Over(Vec<RequestId>, Box<Failed>),
     /// The server has taken notice that the session is open, or not.
     Initialized { taken: bool },
+    /// The stream of the session is open, or will not be.
+    Standing,
     /// The session is gone.
     Lost,
     /// There is another endpoint for messages, or none.

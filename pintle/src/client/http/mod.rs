@@ -153,7 +153,7 @@ impl Http {
     ///         assert_eq!(request.headers()["mcp-method"], "server/discover");
     ///         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],
     ///             "capabilities":{},"ttlMs":0,"cacheScope":"public"}}"#;
-    ///         let answer = Response::builder().header("content-type", "application/json").body(Body::from(answer.into()));
+    ///         let answer = Response::builder().header("content-type", "application/json").body(Body::from(bytes::Bytes::from(answer)));
     ///         std::future::ready(Ok(answer.unwrap()))
     ///     }
     /// }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{line::Line, stream::Reader};
+use super::{
+    line::{Event, Line},
+    stream::Reader,
+};
 
 /// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
 /// is asked again: never is it a reason to end the session.
@@ -12,7 +15,9 @@ pub(super) async fn run(line: Arc<Line>) {
     let mut first = true;
     loop {
         let opened = if first { reader.open().await } else { reader.resume(failures).await };
-        first = false;
+        if std::mem::take(&mut first) {
+            line.tell(Event::Standing).await;
+        }
         match opened {
             Ok(body) => {
                 let rest = reader.read(body, &mut Vec::new()).await;

@@ -34,6 +34,8 @@ use crate::transport::{About, Delivery, Failed, Holdups, Incoming, Transport};
 const TELLING: usize = 256;
 /// How long a lost session waits for the requests that the server has not answered yet: it will not take them either.
 const LAST_REFUSALS: Duration = Duration::from_secs(1);
+/// How long requests wait for the stream of their session.
+const STANDING: Duration = Duration::from_millis(500);
 /// Methods of extensions that name something.
 const NAMES: [NameSource<'static>; 3] = [
     NameSource::new("tasks/get", "taskId"),
@@ -54,8 +56,7 @@ pub(super) struct Live {
     /// Messages that want no answer.
     telling: JoinSet<()>,
     open: HashMap<RequestId, Open>,
-    /// `notifications/initialized` is on its way: nothing may overtake it.
-    gate: bool,
+    gate: Gate,
     /// What waits for that.
     queue: VecDeque<Post>,
     /// The session is gone; until then its other requests may be refused.
@@ -64,6 +65,17 @@ pub(super) struct Live {
     endpoint: Option<Result<(), Box<Failed>>>,
     looking: bool,
     ended: Option<String>,
+}
+
+/// What a session begins with, in order. Requests would be served out of turn on connections of their own.
+#[derive(Debug)]
+enum Gate {
+    /// `notifications/initialized` is on its way: nothing may overtake it.
+    Initialized,
+    /// So is the stream of the session: what belongs to no request would be lost, or come on the wrong stream. Not
+    /// every server answers before it has something to say there, so this does not last long.
+    Standing(Pin<Box<Sleep>>),
+    Open,
 }
 
 /// A request that has no answer yet.
@@ -86,7 +98,7 @@ impl Live {
             asking: JoinSet::new(),
             telling: JoinSet::new(),
             open: HashMap::new(),
-            gate: false,
+            gate: Gate::Open,
             queue: VecDeque::new(),
             lost: None,
             endpoint: None,
@@ -102,6 +114,11 @@ impl Live {
             let Poll::Ready(Some(event)) = self.events.poll_recv(cx) else { break };
             self.happened(event);
         }
+        if let Gate::Standing(patience) = &mut self.gate
+            && patience.as_mut().poll(cx).is_ready()
+        {
+            self.open_gate();
+        }
         while let Poll::Ready(Some(_)) = self.asking.poll_join_next(cx) {}
         while let Poll::Ready(Some(_)) = self.telling.poll_join_next(cx) {}
     }
@@ -115,20 +132,23 @@ impl Live {
                     self.fail(&id, &failed);
                 }
             }
-            Event::Initialized { taken } => {
-                self.gate = false;
-                for post in std::mem::take(&mut self.queue) {
-                    self.start(post);
-                }
-                if taken && !self.line.has_two_endpoints() {
-                    self.asking.spawn(standing::run(self.line.clone()));
-                }
+            Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
+                self.asking.spawn(standing::run(self.line.clone()));
+                self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
             }
+            Event::Initialized { .. } | Event::Standing => self.open_gate(),
             Event::Lost => {
                 self.lost.get_or_insert_with(|| Box::pin(sleep(LAST_REFUSALS)));
             }
             Event::Endpoint(found) => self.endpoint = Some(found),
             Event::Ended(why) => self.ended = Some(why),
+        }
+    }
+
+    fn open_gate(&mut self) {
+        self.gate = Gate::Open;
+        for post in std::mem::take(&mut self.queue) {
+            self.start(post);
         }
     }
 
@@ -166,7 +186,10 @@ impl Live {
             Ok(headers) => {
                 let ask = self.line.post(headers, message, what);
                 let post = Post { ask, purpose, requests: ids() };
-                if self.gate { self.queue.push_back(post) } else { self.start(post) }
+                match self.gate {
+                    Gate::Open => self.start(post),
+                    Gate::Initialized | Gate::Standing(_) => self.queue.push_back(post),
+                }
             }
             Err(bad) => {
                 let failed = Failed::new(bad.to_string()).undelivered();
@@ -209,7 +232,9 @@ impl Live {
         }
         let line = self.line.clone();
         if post.requests.is_empty() {
-            self.gate |= post.purpose == Purpose::Initialized;
+            if post.purpose == Purpose::Initialized {
+                self.gate = Gate::Initialized;
+            }
             self.telling.spawn(exchange::run(line, post));
             return;
         }

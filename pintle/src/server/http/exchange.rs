@@ -43,6 +43,8 @@ pub(super) struct Exchange {
 struct Turn {
     driving: Driving,
     granted: bool,
+    /// Whether it has asked before.
+    queued: bool,
 }
 
 /// What comes of an exchange.
@@ -68,7 +70,7 @@ impl Exchange {
     pub(super) fn add(&mut self, around: &Arc<Around>, call: Call) {
         let driving = Driving::begin(&self.session.server, &self.state, around, call);
         if self.session.begin(&driving.call, driving.cx()) {
-            self.calls.push(Turn { driving, granted: false });
+            self.calls.push(Turn { driving, granted: false, queued: false });
         }
     }
 
@@ -144,9 +146,10 @@ impl Exchange {
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(Turn { driving, granted }) = self.calls.get_mut(at) {
+            while let Some(Turn { driving, granted, queued }) = self.calls.get_mut(at) {
                 if !*granted && !driving.is_cancelled() {
-                    *granted = self.session.turn(self.state.settings.running, task);
+                    *granted = self.session.turn(&driving.call, self.state.settings.running, *queued, task);
+                    *queued = !*granted;
                 }
                 let polled = if *granted { driving.poll(task) } else { driving.poll_waiting(task) };
                 match polled {
@@ -199,9 +202,11 @@ impl Exchange {
     }
 
     fn take(&mut self, at: usize) -> Driving {
-        let Turn { driving, granted } = self.calls.swap_remove(at);
+        let Turn { driving, granted, queued } = self.calls.swap_remove(at);
         if granted {
             self.session.pass_turn();
+        } else if queued {
+            self.session.leave_queue(&driving.call);
         }
         driving
     }

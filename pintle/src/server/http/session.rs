@@ -16,13 +16,14 @@ use pintle_proto::{
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
 use pintle_types::{Frame, RequestId, Response, schema::InputRequest};
+use ring::error::Unspecified;
 
 use super::{channel::Channel, store::StoredSession};
 use crate::{
     Ended,
     server::{
         Caller, Cx, Server, connection::now, ears::Ear, hearing, hooks::Visit, port::Reply,
-        questions::Questions,
+        questions::Questions, random,
     },
 };
 
@@ -59,7 +60,7 @@ struct Busy {
     /// How many of these have had their turn.
     turns: usize,
     /// Who waits for a turn.
-    queue: VecDeque<Waker>,
+    queue: VecDeque<(Ticket, Waker)>,
     /// Streams that somebody may come back to, by number.
     channels: HashMap<u64, Arc<Channel>>,
     /// The open GET streams, the newest last: that one is told everything.
@@ -164,33 +165,46 @@ impl Session {
         true
     }
 
-    /// Whether one more call may run; if not, the task hears when one has come to its end.
-    pub(super) fn turn(&self, most: usize, task: &Context<'_>) -> bool {
+    /// Whether one more call may run; if not, the task hears when one has come to its end. `again` says that it waits
+    /// already.
+    pub(super) fn turn(&self, call: &Call, most: usize, again: bool, task: &Context<'_>) -> bool {
+        let Some(ticket) = call.ticket() else { return true };
         let mut core = self.lock();
         let ended = core.ended;
         let busy = core.busy();
         let fits = ended || busy.turns < most;
         if fits {
             busy.turns += 1;
-        } else {
-            busy.queue.retain(|waker| !waker.will_wake(task.waker()));
-            busy.queue.push_back(task.waker().clone());
+        }
+        let waiting = if again { busy.queue.iter_mut().find(|(other, _)| *other == ticket) } else { None };
+        match (waiting, fits) {
+            (Some((_, waker)), false) => waker.clone_from(task.waker()),
+            (None, false) => busy.queue.push_back((ticket, task.waker().clone())),
+            (Some(_), true) => busy.queue.retain(|(other, _)| *other != ticket),
+            (None, true) => {}
         }
         fits
     }
 
     /// A call that had its turn is over: it is another one's.
     pub(super) fn pass_turn(&self) {
-        let waker = {
+        let next = {
             let mut core = self.lock();
-            let waker = core.busy.as_mut().and_then(|busy| {
+            let next = core.busy.as_mut().and_then(|busy| {
                 busy.turns = busy.turns.saturating_sub(1);
                 busy.queue.pop_front()
             });
             core.rest();
-            waker
+            next
         };
-        waker.into_iter().for_each(Waker::wake);
+        next.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// A call that waits for its turn does so no more.
+    pub(super) fn leave_queue(&self, call: &Call) {
+        if let Some((busy, ticket)) = self.lock().busy.as_mut().zip(call.ticket()) {
+            busy.queue.retain(|(other, _)| *other != ticket);
+        }
     }
 
     /// The client wants no answer any more.
@@ -443,9 +457,8 @@ impl Core {
 
 /// A number that is most likely larger than any that was counted up to in another process.
 pub(super) fn fresh_number() -> i64 {
-    let mut bytes = [0; 4];
     // Without random numbers there would be no session.
-    let _ = getrandom::fill(&mut bytes);
+    let bytes = random::bytes().unwrap_or_default();
     i64::from(u32::from_ne_bytes(bytes)) << 16
 }
 
@@ -455,10 +468,8 @@ pub(super) struct SessionId(u128);
 
 impl SessionId {
     /// One that nobody can guess.
-    pub(super) fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(u128::from_ne_bytes(bytes)))
+    pub(super) fn random() -> Result<Self, Unspecified> {
+        random::bytes().map(|bytes| Self(u128::from_ne_bytes(bytes)))
     }
 
     /// Reads what was given out; anything else is nobody's.

@@ -43,8 +43,7 @@ type Principal = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 impl Settings {
     pub(super) fn new(server: &Server) -> Self {
         let state = server.state();
-        let mut patience = Patience::default();
-        patience.limit = state.service.bounds().message_bytes;
+        let patience = Patience { limit: state.service.bounds().message_bytes, ..Patience::default() };
         let server = server.clone();
         Self {
             choose: Arc::new(move |_| server.clone()),

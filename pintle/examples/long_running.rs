@@ -1,0 +1,69 @@
+//! A tool that takes long: it says how far it is, and it stops when nobody waits for it any more.
+//!
+//! Dropping is cancelling. When a client cancels a call, hangs up or runs out of patience, the handler's future is
+//! dropped where it stands; there is no flag to ask. What has to be tidied up then goes into a `Drop`.
+
+#![allow(clippy::print_stderr, reason = "it is what the program is for")]
+
+use std::sync::Arc;
+
+use pintle::{
+    Server, ToolTraits,
+    server::{Cx, State, ToolError},
+};
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
+/// How many numbers are looked at between two reports: a few milliseconds' worth.
+const STEP: u64 = 50_000;
+
+/// Count the prime numbers below a limit.
+#[pintle::tool(read_only, open_world = false)]
+async fn count_primes(
+    cx: Cx,
+    State(one_at_a_time): State<Arc<Semaphore>>,
+    /// Up to which number to count.
+    #[arg(maximum = 1_000_000_000_000_u64)]
+    below: u64,
+) -> Result<String, ToolError> {
+    // The permit comes back when the call ends, also when it is cancelled: then it is dropped with the future.
+    let _permit = one_at_a_time.acquire_owned().await?;
+    let mut counted = Counted { primes: 0, done: 0, below };
+    while counted.done < below {
+        let (from, to) = (counted.done, below.min(counted.done + STEP));
+        // Work that keeps a processor busy goes to a thread of its own, a step at a time: a thread cannot be dropped, so
+        // a cancelled call stops at the end of its step.
+        counted.primes += spawn_blocking(move || (from..to).filter(|n| is_prime(*n)).count()).await?;
+        counted.done = to;
+        // Sent only if the client asked for progress; report as often as you like.
+        let said = format!("{} primes so far", counted.primes);
+        cx.progress_with(to as f64, below as f64, &said).await;
+    }
+    Ok(format!("{} primes below {below}", counted.primes))
+}
+
+/// How far a call is; says so if it ends too early.
+struct Counted {
+    primes: usize,
+    done: u64,
+    below: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.done < self.below {
+            // Standard error is the place for words to people: standard output is the wire.
+            eprintln!("cancelled at {} of {}", self.done, self.below);
+        }
+    }
+}
+
+fn is_prime(n: u64) -> bool {
+    n > 1 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> pintle::Result<()> {
+    let tools = pintle::tools![count_primes];
+    let tools = tools.into_iter().map(|tool| tool.traits(ToolTraits::new().long_running()));
+    Server::new("primes", "1.0.0").with_state(Arc::new(Semaphore::new(1))).tools(tools).serve_stdio().await
+}

@@ -1,0 +1,205 @@
+//! Every example runs and does what it says: each is started as a program, as a host would, and talked to.
+
+use std::{env, ffi::OsStr, fs, path::PathBuf, process::Stdio};
+
+use pintle::{
+    Client, Connection, Error,
+    client::{Answer, Change, Event, Mode},
+    transport::{Child, Stderr},
+    types::schema::{CompletionReference, ContentBlock, CreateMessageResult, ResourceReference},
+};
+use serde_json::json;
+use tokio::{process::Command, sync::mpsc};
+
+/// The program of an example. Cargo builds it beside the tests, unless only one of them was asked for.
+fn program(name: &str) -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("examples").join(name);
+    let built = built.with_extension(env::consts::EXE_EXTENSION);
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
+    let changed = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified());
+    let stale = changed(&source).unwrap() > changed(&built).unwrap_or(std::time::UNIX_EPOCH);
+    assert!(
+        !stale,
+        "run `cargo build --package pintle --examples --all-features` first: `{name}` is not built"
+    );
+    built
+}
+
+async fn connect(client: &Client, name: &str) -> Connection {
+    client.connect(Child::spawn(program(name), [""; 0]).unwrap()).await.unwrap()
+}
+
+/// Talks to an example with a session and without one.
+async fn both(client: Client, name: &str, talk: impl AsyncFn(Connection)) {
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let server = connect(&client.clone().mode(mode), name).await;
+        talk(server.clone()).await;
+        server.close().await;
+    }
+}
+
+async fn said(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
+    server.call_tool(tool, arguments).await.unwrap().text()
+}
+
+/// What a program that is no server prints.
+async fn printed(name: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let mut command = Command::new(program(name));
+    let output = command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}: {complaints}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn client() -> Client {
+    Client::new("examples", "0")
+}
+
+#[tokio::test]
+async fn the_smallest_server_adds() {
+    both(client(), "smallest", async |server| {
+        assert_eq!(server.server_info().unwrap().name, "adder");
+        assert_eq!(said(&server, "add", json!({"a": 1, "b": 2})).await, "3");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn notes_are_saved_asked_about_read_and_digested() {
+    let client = client()
+        .on_elicit(|question| async move {
+            assert_eq!(question.message, "There is a note `to do` already.");
+            Answer::Decline
+        })
+        .on_sample(|_| async { CreateMessageResult::new("m", ContentBlock::text("about bread")) });
+    both(client, "notes", async |server| {
+        let save = async |text: &str| server.call_tool("save", json!({"title": "to do", "text": text})).await;
+        let saved = save("Bread.").await.unwrap();
+        assert_eq!(saved.structured_content, Some(json!({"uri": "note://to%20do", "replaced": false})));
+        let kept = save("Butter.").await.unwrap();
+        assert_eq!(kept.is_error, Some(true));
+
+        let read = server.read_resource("note://to%20do").await.unwrap();
+        assert_eq!(read.contents[0].as_text(), Some("Bread."));
+        assert!(matches!(server.read_resource("note://gone").await, Err(Error::Rpc(_))));
+        let reference = CompletionReference::Resource(ResourceReference::new("note://{title}"));
+        let completed = server.complete(reference, "title", "to", []).await.unwrap();
+        assert_eq!(completed.values, ["to do"]);
+
+        assert_eq!(said(&server, "digest", json!({"title": "to do"})).await, "about bread");
+        let review = server.get_prompt("review", json!({"title": "to do"})).await.unwrap();
+        assert!(review.messages[0].content.as_text().unwrap().ends_with("Bread."));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_long_call_reports_and_is_stopped_by_dropping_it() {
+    both(client(), "long_running", async |server| {
+        let (steps, mut reported) = mpsc::channel(1);
+        // It would take years, and there is room for one call at a time.
+        let years = server
+            .call("count_primes")
+            .args(json!({"below": 1_000_000_000_000_u64}))
+            .on_progress(move |step| drop(steps.try_send(step.message)))
+            .send();
+        tokio::select! {
+            biased;
+            ended = years => panic!("{ended:?}"),
+            step = reported.recv() => assert_eq!(step.flatten().as_deref(), Some("5133 primes so far")),
+        }
+        assert_eq!(said(&server, "count_primes", json!({"below": 100})).await, "25 primes below 100");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_catalogue_grows_and_those_who_listen_are_told() {
+    both(client(), "dynamic_catalogue", async |server| {
+        let mut changes = server.changes().await.unwrap();
+        let learn = async || said(&server, "learn", json!({"language": "welsh"})).await;
+        assert_eq!(learn().await, "there is a tool `greet_in_welsh` now");
+        assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+        assert_eq!(server.tools().await.unwrap().len(), 3);
+        assert_eq!(said(&server, "greet_in_welsh", json!({"name": "Ann"})).await, "Helo, Ann!");
+        assert_eq!(learn().await, "there is a tool `greet_in_welsh` already: choose another name");
+        assert_eq!(said(&server, "forget", json!({"language": "welsh"})).await, "forgotten");
+        assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+        assert_eq!(server.tools().await.unwrap().len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn middleware_counts_refuses_and_writes_a_line_for_each_call() {
+    let (lines, mut written) = mpsc::channel(16);
+    let command = Child::command(program("middleware"))
+        .stderr(Stderr::lines(move |line| drop(lines.try_send(line.to_owned()))));
+    let server = client().connect(command.spawn().unwrap()).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(said(&server, "roll", json!({})).await, "4");
+    }
+    let refused = server.call_tool("roll", json!({})).await.unwrap_err();
+    assert!(refused.to_string().contains("the dice are worn out"), "{refused}");
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let line: String = written.recv().await.unwrap();
+        seen.extend(
+            line.strip_prefix("tools/call roll: ").and_then(|rest| rest.split(' ').next().map(str::to_owned)),
+        );
+    }
+    assert_eq!(seen, ["ok", "ok", "ok", "failed"]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_transport_of_ones_own_carries_a_call_and_passes_the_kit() {
+    assert_eq!(printed("custom_transport", [""; 0]).await, "hello\nthe kit finds nothing wrong\n");
+}
+
+#[tokio::test]
+async fn a_client_lists_and_calls() {
+    let server = program("smallest");
+    let arguments = [server.as_os_str(), "--".as_ref(), "add".as_ref(), r#"{"a": 20, "b": 22}"#.as_ref()];
+    let printed = printed("client", arguments).await;
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(lines[0].starts_with("adder speaks 20"), "{printed}");
+    assert_eq!(lines[1..], ["  add: Add two integers.", "it says:", "  42"]);
+    let server = program("long_running");
+    let arguments = [server.as_os_str(), "--".as_ref(), "count_primes".as_ref(), r#"{"below": 10}"#.as_ref()];
+    assert!(self::printed("client", arguments).await.ends_with("  ... 10\nit says:\n  4 primes below 10\n"));
+}
+
+#[tokio::test]
+async fn a_client_answers_for_its_model_and_its_user() {
+    let expected = [
+        r#"{"replaced":false,"uri":"note://shopping"}"#,
+        "There is a note `shopping` already.",
+        r#"{"replaced":true,"uri":"note://shopping"}"#,
+        "notes wants to know: Say in a few words what this is about.",
+        "4 words, the last of them butter.",
+    ];
+    assert_eq!(
+        printed("client_with_sampling", [program("notes")]).await.lines().collect::<Vec<_>>(),
+        expected
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_tested_serves() {
+    both(client(), "testing_your_server", async |server| {
+        assert_eq!(server.tools().await.unwrap()[0].name, "book");
+    })
+    .await;
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let talked_to = include_str!("examples.rs");
+    for file in fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(talked_to.contains(&format!("\"{name}\"")), "no test starts `{name}`");
+    }
+}
