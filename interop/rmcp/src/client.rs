@@ -66,7 +66,11 @@ impl ClientHandler for Handler {
         self.progress.lock().expect("nobody panics").push((step.progress, step.total));
     }
 
-    async fn on_resource_updated(&self, update: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_resource_updated(
+        &self,
+        update: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         let _ = self.told.send(format!("updated {}", update.uri));
     }
 
@@ -119,7 +123,10 @@ async fn open(era: &str, place: &[&str], handler: Handler) -> Told<Server> {
     let lifecycle = match era {
         "session" => ClientLifecycleMode::Initialize,
         "stateless" => ClientLifecycleMode::Discover { preferred_versions: newest() },
-        _ => ClientLifecycleMode::Auto { preferred_versions: newest(), legacy_version: Some(made(json!("2025-11-25"))) },
+        _ => ClientLifecycleMode::Auto {
+            preferred_versions: newest(),
+            legacy_version: Some(made(json!("2025-11-25"))),
+        },
     };
     if place[0].starts_with("http") {
         let transport = StreamableHttpClientTransport::from_uri(place[0]);
@@ -223,7 +230,8 @@ async fn update(server: &Server, is_stateless: bool, hears: &mut mpsc::Unbounded
 }
 
 async fn change(server: &Server, is_stateless: bool, hears: &mut mpsc::UnboundedReceiver<String>) -> Told {
-    let has_extra = async || -> Told<bool> { Ok(server.list_all_tools().await?.iter().any(|tool| tool.name == "extra")) };
+    let has_extra =
+        async || -> Told<bool> { Ok(server.list_all_tools().await?.iter().any(|tool| tool.name == "extra")) };
     let before = has_extra().await?;
     if is_stateless {
         let mut subscription = listen(server, json!({"toolsListChanged": true})).await?;
@@ -247,7 +255,8 @@ async fn pages(server: &Server) -> Told {
     let mut pages = Vec::new();
     let mut cursor = None;
     loop {
-        let asked: Option<PaginatedRequestParams> = cursor.map(|cursor: String| made(json!({"cursor": cursor})));
+        let asked: Option<PaginatedRequestParams> =
+            cursor.map(|cursor: String| made(json!({"cursor": cursor})));
         let page = server.peer().list_resources(asked).await?;
         pages.push(page.resources.len());
         cursor = page.next_cursor;

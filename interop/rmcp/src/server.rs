@@ -193,7 +193,9 @@ impl ServerHandler for Peer {
                 let Ask { question } = arguments(&request)?;
                 let form = json!({"type": "object", "properties": {"copies": {"type": "integer"}}, "required": ["copies"]});
                 let params = json!({"mode": "form", "message": question, "requestedSchema": form});
-                match asked(&request, &context, json!({"method": "elicitation/create", "params": params})).await? {
+                match asked(&request, &context, json!({"method": "elicitation/create", "params": params}))
+                    .await?
+                {
                     Ok(answer) if answer["action"] == "accept" => {
                         text(format!("accepted {}", answer["content"]["copies"]))
                     }
@@ -205,8 +207,13 @@ impl ServerHandler for Peer {
                 let Sample { topic } = arguments(&request)?;
                 let messages = json!([{"role": "user", "content": {"type": "text", "text": topic}}]);
                 let params = json!({"messages": messages, "maxTokens": 20});
-                match asked(&request, &context, json!({"method": "sampling/createMessage", "params": params})).await? {
-                    Ok(answer) => text(format!("model said {}", answer["content"]["text"].as_str().unwrap_or("nothing"))),
+                match asked(&request, &context, json!({"method": "sampling/createMessage", "params": params}))
+                    .await?
+                {
+                    Ok(answer) => text(format!(
+                        "model said {}",
+                        answer["content"]["text"].as_str().unwrap_or("nothing")
+                    )),
                     Err(question) => question,
                 }
             }
@@ -223,7 +230,11 @@ impl ServerHandler for Peer {
             "waits" => text(format!("{} {}", shared.started.load(SeqCst), shared.cancelled.load(SeqCst))),
             "touch" => {
                 if !is_stateless(&context) {
-                    context.peer.notify_resource_updated(made(json!({"uri": "note://1"}))).await.map_err(wrong)?;
+                    context
+                        .peer
+                        .notify_resource_updated(made(json!({"uri": "note://1"})))
+                        .await
+                        .map_err(wrong)?;
                 }
                 for sink in self.sinks(&context).await {
                     // It may not have asked for that, or be gone.
@@ -253,7 +264,8 @@ impl ServerHandler for Peer {
         let cursor = request.and_then(|request| request.cursor);
         let start: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         let next = start + PAGE;
-        let page = (start..next.min(NOTES)).map(|n| made(json!({"uri": format!("note://{n}"), "name": format!("note {n}")})));
+        let page = (start..next.min(NOTES))
+            .map(|n| made(json!({"uri": format!("note://{n}"), "name": format!("note {n}")})));
         let mut result = ListResourcesResult::with_all_items(page.collect());
         result.next_cursor = (next < NOTES).then(|| next.to_string());
         Ok(result)
@@ -269,11 +281,19 @@ impl ServerHandler for Peer {
         Ok(made::<ReadResourceResult>(json!({"contents": contents})).into())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
@@ -304,7 +324,8 @@ impl ServerHandler for Peer {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let typed = &request.argument.value;
-        let names: Vec<_> = ["ada", "alan", "grace"].into_iter().filter(|name| name.starts_with(typed.as_str())).collect();
+        let names: Vec<_> =
+            ["ada", "alan", "grace"].into_iter().filter(|name| name.starts_with(typed.as_str())).collect();
         Ok(made(json!({"completion": {"values": names}})))
     }
 }

@@ -56,7 +56,7 @@ async fn list(server: &Connection) -> Result<String, Wrong> {
 
 async fn call(server: &Connection) -> Result<String, Wrong> {
     let result = server.call_tool("add", json!({"a": 2, "b": 3})).await?;
-    expect(result.structured_content.as_ref().map(|content| &content["sum"]), Some(&json!(5)))
+    expect(&result.structured_content, &Some(json!({"sum": 5})))
 }
 
 /// Either way of saying no is right; a result is not.
@@ -70,16 +70,16 @@ async fn bad_arguments(server: &Connection) -> Result<String, Wrong> {
 }
 
 async fn progress(server: &Connection) -> Result<String, Wrong> {
-    let seen: Arc<Mutex<Vec<(f64, Option<f64>)>>> = Arc::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let see = seen.clone();
     let call = server.call("steps").args(json!({"n": 3})).on_progress(move |step| {
         if let Ok(mut seen) = see.lock() {
             seen.push((step.progress, step.total));
         }
     });
-    expect(text(&call.send().await?).as_str(), "done")?;
+    expect(&*text(&call.send().await?), "done")?;
     let seen = seen.lock().map_err(Wrong::new)?.clone();
-    expect(seen, [1.0, 2.0, 3.0].map(|step| (step, Some(3.0))).to_vec())
+    expect(&seen, &[1.0, 2.0, 3.0].map(|step| (step, Some(3.0))).to_vec())
 }
 
 async fn read(server: &Connection) -> Result<String, Wrong> {
@@ -104,13 +104,13 @@ async fn change(server: &Connection) -> Result<String, Wrong> {
     let before = has_extra().await?;
     server.call_tool("grow", ()).await?;
     told(&mut changes, &Change::Tools).await?;
-    expect(has_extra().await?, !before)
+    expect(&has_extra().await?, &!before)
 }
 
 async fn complete(server: &Connection) -> Result<String, Wrong> {
     let reference = CompletionReference::Prompt(PromptReference::new("greet"));
     let found = server.complete(reference, "name", "a", []).await?;
-    expect(found.values, ["ada", "alan"].map(str::to_owned).to_vec())
+    expect(&found.values, &["ada", "alan"].map(str::to_owned).to_vec())
 }
 
 async fn pages(server: &Connection) -> Result<String, Wrong> {
@@ -119,21 +119,21 @@ async fn pages(server: &Connection) -> Result<String, Wrong> {
     while let Some(page) = stream.next_page().await? {
         pages.push(page.len());
     }
-    expect(pages, vec![3, 3, 1])
+    expect(&pages, &vec![3, 3, 1])
 }
 
 async fn said(server: &Connection, tool: &str, arguments: Value, wanted: &str) -> Result<String, Wrong> {
     let result = server.call_tool(tool, arguments).await?;
-    expect(text(&result).as_str(), wanted)
+    expect(&*text(&result), wanted)
 }
 
 pub(super) fn text(result: &CallToolResult) -> String {
     result.content.iter().filter_map(|block| block.as_text()).collect()
 }
 
-fn expect<T: Debug + PartialEq + Serialize>(found: T, wanted: T) -> Result<String, Wrong> {
+fn expect<T: Debug + PartialEq + Serialize + ?Sized>(found: &T, wanted: &T) -> Result<String, Wrong> {
     if found == wanted {
-        serde_json::to_string(&found).map_err(Wrong::new)
+        serde_json::to_string(found).map_err(Wrong::new)
     } else {
         Err(Wrong::new(format!("{found:?} instead of {wanted:?}")))
     }

@@ -35,16 +35,12 @@ pub type Ask = for<'a> fn(&'a Connection) -> Pin<Box<dyn Future<Output = Result<
 /// For the first answer of a server that has just been started: what is seen here is not how fast it starts.
 const START: Duration = Duration::from_secs(20);
 
-/// Connects a client with everything that servers ask for to a URL or a program.
-///
-/// # Errors
-///
-/// There is no such server, or it does not speak that era.
-pub async fn connect(mode: Mode, place: &[String]) -> Result<Connection, Wrong> {
+/// A client with everything that servers ask for.
+pub fn client(mode: Mode) -> Client {
     let mut timeouts = Timeouts::default();
     timeouts.probe = START;
     timeouts.initialize = START;
-    let client = Client::new("pintle-interop", env!("CARGO_PKG_VERSION"))
+    Client::new("pintle-interop", env!("CARGO_PKG_VERSION"))
         .mode(mode)
         .timeouts(timeouts)
         .on_elicit(|question| async move {
@@ -53,12 +49,20 @@ pub async fn connect(mode: Mode, place: &[String]) -> Result<Connection, Wrong> 
                 _ => Answer::accept(json!({"copies": 2})),
             }
         })
-        .on_sample(|_| async { CreateMessageResult::new("none", ContentBlock::text("pong")) });
+        .on_sample(|_| async { CreateMessageResult::new("none", ContentBlock::text("pong")) })
+}
+
+/// Connects it to a URL, or to a program.
+///
+/// # Errors
+///
+/// There is no such server, or it does not speak that era.
+pub async fn connect(mode: Mode, place: &[String]) -> Result<Connection, Wrong> {
     match place {
-        [url] if url.starts_with("http") => Ok(client.connect(Http::new(url)?).await?),
+        [url] if url.starts_with("http") => Ok(client(mode).connect(Http::new(url)?).await?),
         [program, args @ ..] => {
             let child = Child::command(program).args(args).stderr(Stderr::Inherit).spawn();
-            Ok(client.connect(child.map_err(pintle::Error::from)?).await?)
+            Ok(client(mode).connect(child.map_err(pintle::Error::from)?).await?)
         }
         [] => Err(Wrong::new("a URL or a program is missing")),
     }
