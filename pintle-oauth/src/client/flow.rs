@@ -24,6 +24,7 @@ use super::{
     web::Guarded,
 };
 
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// How tokens are come by.
@@ -91,7 +92,7 @@ impl Flow<'_> {
             Form::new().with("grant_type", "refresh_token").with("refresh_token", refresh.reveal());
         self.add_resource(&mut form);
         let answer = self.ask(Some(&client), form).await?;
-        let mut tokens = self.read(answer, Some(&client), old.requested.clone());
+        let mut tokens = self.read(answer, Some(&client), old.requested.clone())?;
         // Without a new one the old one stays good.
         tokens.refresh = tokens.refresh.or_else(|| old.refresh.clone());
         Ok(Some(tokens))
@@ -146,7 +147,7 @@ impl Flow<'_> {
                 return Err(ungranted.into_error(&self.found.key));
             }
         };
-        Ok(self.read(answer, Some(&client), scopes))
+        self.read(answer, Some(&client), scopes)
     }
 
     /// [Client Registration Approaches]: known before, then known by a document, then registered now.
@@ -204,7 +205,7 @@ impl Flow<'_> {
         let id_token = provider.id_token.fetch().await?;
         let mut form = Form::new()
             .with("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
-            .with("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag")
+            .with("requested_token_type", ID_JAG)
             .with("audience", &self.found.key)
             .with("subject_token", id_token.reveal())
             .with("subject_token_type", "urn:ietf:params:oauth:token-type:id_token");
@@ -227,6 +228,12 @@ impl Flow<'_> {
         };
         let answer =
             request.send().await.map_err(|ungranted| ungranted.into_error(&provider.token_endpoint))?;
+        if answer.issued_token_type.is_some_and(|kind| kind != ID_JAG) {
+            return Err(Error::Decode(format!(
+                "`{}` gave a token that says nothing to other servers: it has to be an ID-JAG",
+                provider.token_endpoint
+            )));
+        }
         Ok(answer.access_token)
     }
 
@@ -246,7 +253,7 @@ impl Flow<'_> {
     async fn tokens(&self, client: Option<&Identity>, form: Form, scopes: Scopes) -> Result<Tokens> {
         let answer =
             self.ask(client, form).await.map_err(|ungranted| ungranted.into_error(&self.found.key))?;
-        Ok(self.read(answer, client, scopes))
+        self.read(answer, client, scopes)
     }
 
     async fn ask(&self, client: Option<&Identity>, form: Form) -> Result<TokenAnswer, Ungranted> {
@@ -256,16 +263,26 @@ impl Flow<'_> {
         TokenRequest { web: self.web, endpoint, issuer, client, dpop, form }.send().await
     }
 
-    fn read(&self, answer: TokenAnswer, client: Option<&Identity>, requested: Scopes) -> Tokens {
-        let bound = answer.token_type.eq_ignore_ascii_case("dpop");
-        Tokens {
+    fn read(&self, answer: TokenAnswer, client: Option<&Identity>, requested: Scopes) -> Result<Tokens> {
+        let bound = match answer.token_type.to_ascii_lowercase().as_str() {
+            "" | "bearer" => false,
+            "dpop" if self.dpop.is_some() => true,
+            // RFC 6749 §7.1: one of a kind that is not understood is not used.
+            _ => {
+                return Err(Error::Decode(format!(
+                    "the authorization server `{}` gave a token of a kind that was not asked for",
+                    self.found.key
+                )));
+            }
+        };
+        Ok(Tokens {
             access: answer.access_token,
             refresh: answer.refresh_token,
             stale_at: answer.expires_in.map(|seconds| stale_at(now(), seconds)),
             requested,
             client_id: client.map(|client| client.client_id.clone()).unwrap_or_default(),
             dpop_key: self.dpop.filter(|_| bound).map(|dpop| dpop.kept.clone()),
-        }
+        })
     }
 
     /// What these tokens are kept under, beside others of the same issuer.

@@ -25,6 +25,9 @@ const STEP_UPS: u32 = 8;
 /// After a refresh that failed, the next one waits this long: those who waited for it would all try it again.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// Who has it goes for tokens.
+type Flight = tokio::sync::OwnedMutexGuard<()>;
+
 /// What is going on with one server.
 #[derive(Default)]
 pub(super) struct Live {
@@ -70,25 +73,35 @@ impl Live {
     /// Newer tokens than these if there is a way, else these. `None`: these are worth nothing any more.
     pub(super) async fn renewed(self: &Arc<Self>, settings: &Settings, old: Arc<Held>) -> Option<Arc<Held>> {
         let flight = self.flight.clone().lock_owned().await;
+        match &self.now().held {
+            Some(held) if held.tokens.access == old.tokens.access => {}
+            other => return other.clone(),
+        }
+        self.renew_apart(flight, settings, old).await.1
+    }
+
+    /// Renews tokens apart from the call that needs them: were that given up, a refresh token that was just exchanged
+    /// would be lost with it.
+    async fn renew_apart(
+        self: &Arc<Self>,
+        flight: Flight,
+        settings: &Settings,
+        old: Arc<Held>,
+    ) -> (Option<Flight>, Option<Arc<Held>>) {
         let (server, reach) = {
             let now = self.now();
-            match &now.held {
-                Some(held) if held.tokens.access == old.tokens.access => {}
-                other => return other.clone(),
+            let paused = now.paused.is_some_and(|until| until > Instant::now());
+            match (&now.server, now.reach) {
+                (Some(server), Some(reach)) if !paused => (server.clone(), reach),
+                _ => return (Some(flight), Some(old)),
             }
-            if now.paused.is_some_and(|until| until > Instant::now()) {
-                return Some(old);
-            }
-            (now.server.clone()?, now.reach?)
         };
-        // Apart from the call that needs it: were that given up, a refresh token that was just exchanged would be lost
-        // with it.
         let (live, settings) = (self.clone(), settings.clone());
         let renewing = tokio::spawn(async move {
-            let _flight = flight;
-            live.renew(&settings, &server, reach, old).await
+            let renewed = live.renew(&settings, &server, reach, old).await;
+            (Some(flight), renewed)
         });
-        renewing.await.ok().flatten()
+        renewing.await.unwrap_or((None, None))
     }
 
     async fn renew(
@@ -100,6 +113,9 @@ impl Live {
     ) -> Option<Arc<Held>> {
         let web = Guarded { web: &*settings.web, reach };
         let flow = Flow { settings, web, server, found: &old.found, dpop: old.dpop.as_ref() };
+        if let Some(held) = self.kept_by_others(&flow, &old).await {
+            return Some(held);
+        }
         match flow.renew(&old.tokens).await {
             Ok(Some(tokens)) => {
                 tracing::debug!(issuer = old.found.key, "tokens renewed");
@@ -127,6 +143,20 @@ impl Live {
         }
     }
 
+    /// Tokens that somebody else who shares the store has got meanwhile. Those that they replaced are better not tried:
+    /// an authorization server takes a refresh token that comes twice for a stolen one.
+    async fn kept_by_others(&self, flow: &Flow<'_>, old: &Held) -> Option<Arc<Held>> {
+        let mut stored = flow.settings.store.load(&old.found.key).await.ok()??;
+        let tokens = stored.tokens.remove(&flow.kept_under())?;
+        if tokens.access == old.tokens.access
+            || tokens.is_stale(now())
+            || tokens.dpop_key != old.tokens.dpop_key
+        {
+            return None;
+        }
+        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), is_new: false }))
+    }
+
     /// A request was refused. Says whether it is worth sending again.
     pub(super) async fn challenged(
         self: &Arc<Self>,
@@ -147,7 +177,7 @@ impl Live {
             return Ok(false);
         }
 
-        let flight = self.flight.lock().await;
+        let mut flight = self.flight.clone().lock_owned().await;
         let held = {
             let now = self.now();
             if let Some(held) = &now.held
@@ -164,40 +194,39 @@ impl Live {
             }
             now.held.clone()
         };
-        if let Some(held) = &held {
-            if let Some(dpop) = &held.dpop
-                && dpop.note(challenge.url, challenge.headers)
-            {
+        if let Some(dpop) = held.as_ref().and_then(|held| held.dpop.as_ref()) {
+            let is_new = dpop.note(challenge.url, challenge.headers);
+            if is_new && wanted.iter().any(|wanted| wanted.error() == Some("use_dpop_nonce")) {
                 return Ok(true);
             }
-            if refused.more.is_none() && challenge.tries > 1 && held.is_new {
+        }
+        if let Some(more) = &refused.more {
+            let Some(scopes) = self.step_up(held.as_deref(), more) else { return Ok(false) };
+            let scopes = scopes.and(&settings.scopes);
+            return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+        }
+        if let Some(held) = held {
+            if challenge.tries > 1 && held.is_new {
                 // Another one from the same place would fare no better.
                 return Ok(false);
             }
-        }
-        let scopes = match &refused.more {
-            None => None,
-            Some(more) => match self.step_up(held.as_deref(), more) {
-                Some(scopes) => Some(scopes),
-                None => return Ok(false),
-            },
-        };
-        if scopes.is_none()
-            && challenge.tries == 1
-            && let Some(held) = held.clone().filter(|held| can_renew(settings, held))
-            && self.still_the_same(settings, challenge.url, &held, &refused).await?
-        {
-            drop(flight);
-            let renewed = self.renewed(settings, held.clone()).await;
-            if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
-                return Ok(true);
+            if challenge.tries == 1
+                && held.tokens.refresh.is_some()
+                && self.still_the_same(settings, challenge.url, &held, &refused).await?
+            {
+                let (again, renewed) = self.renew_apart(flight, settings, held.clone()).await;
+                if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
+                    return Ok(true);
+                }
+                flight = match again {
+                    Some(flight) => flight,
+                    None => self.flight.clone().lock_owned().await,
+                };
             }
-            let flight = self.flight.lock().await;
-            let done = self.log_in(settings, challenge.url, &refused, scopes).await;
-            drop(flight);
-            return done;
         }
-        self.log_in(settings, challenge.url, &refused, scopes).await
+        let done = self.log_in(settings, challenge.url, &refused, None).await;
+        drop(flight);
+        done
     }
 
     /// All scopes to ask for now; `None` if there is no point.
@@ -354,10 +383,6 @@ impl<'a> Refused<'a> {
 fn token(sent: &HeaderMap) -> Option<String> {
     let (_, token) = sent.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     Some(token.to_owned())
-}
-
-fn can_renew(settings: &Settings, held: &Held) -> bool {
-    held.tokens.refresh.is_some() && !settings.grant.is_silent()
 }
 
 /// Keeps tokens for the next run, or forgets them. A login that cannot be kept is still one.

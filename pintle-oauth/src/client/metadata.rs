@@ -6,7 +6,8 @@ use super::places;
 /// What a server says about itself: RFC 9728.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ResourceMetadata {
-    /// Kept as it was written: it is sent back byte for byte.
+    /// Kept as it was written: it is sent back byte for byte. A document without it is about nothing.
+    #[serde(default)]
     pub(super) resource: String,
     #[serde(default)]
     pub(super) authorization_servers: Vec<String>,

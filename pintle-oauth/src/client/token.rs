@@ -36,6 +36,7 @@ pub(super) struct TokenAnswer {
     #[serde(default, deserialize_with = "seconds")]
     pub(super) expires_in: Option<u64>,
     pub(super) refresh_token: Option<Secret>,
+    pub(super) issued_token_type: Option<String>,
 }
 
 /// Why nothing did.
