@@ -18,7 +18,7 @@ use super::{credentials::Credentials, pkce, store::Store};
 /// ```no_run
 /// use pintle_oauth::client::{File, Loopback, OAuth};
 ///
-/// let oauth = OAuth::login("My app", Loopback::browser()).store(File::at("/home/me/.config/my-app/tokens.json"));
+/// let oauth = OAuth::login("My app", Loopback::browser()).store(File::at("tokens.json"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct File(Arc<Kept>);
@@ -105,7 +105,8 @@ fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

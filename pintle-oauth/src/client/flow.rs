@@ -10,6 +10,7 @@ use super::{
     callback::{Callback, Expected},
     consent::AnyConsent,
     credentials::{Credentials, Tokens, now, stale_at},
+    device::Show,
     discovery::Found,
     dpop::Dpop,
     form::Form,
@@ -31,6 +32,8 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 pub(super) enum Grant {
     /// A user agrees, in a browser.
     Login { name: String, consent: Box<dyn AnyConsent> },
+    /// A user agrees, on another device.
+    Device { name: String, show: Box<Show> },
     /// The client itself is who is let in.
     Machine,
     /// The user's identity provider agrees for them.
@@ -42,7 +45,7 @@ pub(super) enum Grant {
 impl Grant {
     /// Whether tokens can be had again without anyone noticing.
     pub(super) fn is_silent(&self) -> bool {
-        !matches!(self, Self::Login { .. })
+        !matches!(self, Self::Login { .. } | Self::Device { .. })
     }
 }
 
@@ -60,6 +63,7 @@ impl Flow<'_> {
     pub(super) async fn grant(&self, scopes: Scopes) -> Result<Tokens> {
         match &*self.settings.grant {
             Grant::Login { name, consent } => self.login(name, &**consent, scopes).await,
+            Grant::Device { name, show } => self.device(name, &**show, scopes).await,
             Grant::Machine => {
                 let client = self.registered()?;
                 let form = self.form("client_credentials", &scopes);
@@ -107,7 +111,7 @@ impl Flow<'_> {
         let before = credentials.registration.as_ref().map(|registration| registration.redirect_uri.clone());
         let visit = consent.begin(before.as_deref()).await?;
         let redirect_uri = visit.redirect_uri().to_owned();
-        let client = self.identify(name, &redirect_uri, &mut credentials).await?;
+        let client = self.identify(name, Some(&redirect_uri), &mut credentials).await?;
 
         // [Authorization, Scope Selection]: what a client may ask for to stay logged in, where the server knows it.
         let mut asked = scopes.clone();
@@ -151,10 +155,10 @@ impl Flow<'_> {
     }
 
     /// [Client Registration Approaches]: known before, then known by a document, then registered now.
-    async fn identify(
+    pub(super) async fn identify(
         &self,
         name: &str,
-        redirect_uri: &str,
+        redirect_uri: Option<&str>,
         credentials: &mut Credentials,
     ) -> Result<Identity> {
         let server = &self.found.server;
@@ -167,7 +171,7 @@ impl Flow<'_> {
             return Ok(Identity::documented(url));
         }
         if let Some(registration) = &credentials.registration
-            && registration.serves(redirect_uri, now())
+            && registration.serves(redirect_uri.unwrap_or_default(), now())
         {
             return Ok(Identity::given(registration, server));
         }
@@ -226,8 +230,10 @@ impl Flow<'_> {
             dpop: None,
             form,
         };
-        let answer =
-            request.send().await.map_err(|ungranted| ungranted.into_error(&provider.token_endpoint))?;
+        let answer = request
+            .send::<TokenAnswer>("access_token")
+            .await
+            .map_err(|ungranted| ungranted.into_error(&provider.token_endpoint))?;
         if answer.issued_token_type.is_some_and(|kind| kind != ID_JAG) {
             return Err(Error::Decode(format!(
                 "`{}` gave a token that says nothing to other servers: it has to be an ID-JAG",
@@ -244,7 +250,7 @@ impl Flow<'_> {
         form
     }
 
-    fn add_resource(&self, form: &mut Form) {
+    pub(super) fn add_resource(&self, form: &mut Form) {
         if let Some(resource) = &self.found.resource {
             form.push("resource", resource);
         }
@@ -256,14 +262,27 @@ impl Flow<'_> {
         self.read(answer, client, scopes)
     }
 
-    async fn ask(&self, client: Option<&Identity>, form: Form) -> Result<TokenAnswer, Ungranted> {
+    pub(super) async fn ask(&self, client: Option<&Identity>, form: Form) -> Result<TokenAnswer, Ungranted> {
         let endpoint = self.found.server.token_endpoint()?;
-        let dpop = self.dpop.map(|dpop| &**dpop);
-        let issuer = &self.found.server.issuer;
-        TokenRequest { web: self.web, endpoint, issuer, client, dpop, form }.send().await
+        self.request(endpoint, client, form).send("access_token").await
     }
 
-    fn read(&self, answer: TokenAnswer, client: Option<&Identity>, requested: Scopes) -> Result<Tokens> {
+    pub(super) fn request<'a>(
+        &'a self,
+        endpoint: &'a str,
+        client: Option<&'a Identity>,
+        form: Form,
+    ) -> TokenRequest<'a> {
+        let dpop = self.dpop.map(|dpop| &**dpop);
+        TokenRequest { web: self.web, endpoint, issuer: &self.found.server.issuer, client, dpop, form }
+    }
+
+    pub(super) fn read(
+        &self,
+        answer: TokenAnswer,
+        client: Option<&Identity>,
+        requested: Scopes,
+    ) -> Result<Tokens> {
         let bound = match answer.token_type.to_ascii_lowercase().as_str() {
             "" | "bearer" => false,
             "dpop" if self.dpop.is_some() => true,
@@ -292,7 +311,7 @@ impl Flow<'_> {
     }
 }
 
-fn add_scopes(form: &mut Form, scopes: &Scopes) {
+pub(super) fn add_scopes(form: &mut Form, scopes: &Scopes) {
     if !scopes.is_empty() {
         form.push("scope", &scopes.to_string());
     }

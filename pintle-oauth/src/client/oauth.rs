@@ -10,6 +10,7 @@ use super::{
     assertion::{Assertion, IdentityProvider},
     consent::Consent,
     credentials::now,
+    device::DeviceCode,
     dpop::{PROOF, Proven},
     flow::Grant,
     live::{Held, Live},
@@ -51,6 +52,19 @@ impl OAuth {
     /// A user logs in and agrees. `name` is what they are told is asking.
     pub fn login(name: impl Into<String>, consent: impl Consent) -> Self {
         Self::by(Grant::Login { name: name.into(), consent: Box::new(consent) })
+    }
+
+    /// A user logs in on another device: for programs without a browser, and users who are elsewhere.
+    ///
+    /// ```
+    /// use pintle_oauth::client::{DeviceCode, OAuth};
+    ///
+    /// let oauth = OAuth::device("My app", |device: &DeviceCode| {
+    ///     println!("Go to {} and type {}", device.url(), device.code());
+    /// });
+    /// ```
+    pub fn device(name: impl Into<String>, show: impl Fn(&DeviceCode) + Send + Sync + 'static) -> Self {
+        Self::by(Grant::Device { name: name.into(), show: Box::new(show) })
     }
 
     /// The program itself is who is let in: `client_credentials`.

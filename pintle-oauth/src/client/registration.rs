@@ -104,12 +104,12 @@ impl Identity {
     }
 }
 
-/// Registers the client. What it gets is good for this redirect address.
+/// Registers the client. What it gets is good for this redirect address, or for logins by another device.
 pub(super) async fn register(
     web: Guarded<'_>,
     server: &ServerMetadata,
     name: &str,
-    redirect_uri: &str,
+    redirect_uri: Option<&str>,
 ) -> Result<Registration> {
     let Some(endpoint) = &server.registration_endpoint else {
         return Err(Error::Refused(format!(
@@ -135,11 +135,19 @@ pub(super) async fn register(
     let mut registration: Registration = serde_json::from_slice(answer.body()).map_err(|_| {
         Error::Decode(format!("what `{endpoint}` answered is no registration: it has no `client_id`"))
     })?;
-    registration.redirect_uri = redirect_uri.to_owned();
+    registration.redirect_uri = redirect_uri.unwrap_or_default().to_owned();
     Ok(registration)
 }
 
-fn request(name: &str, redirect_uri: &str, method: Method) -> Value {
+fn request(name: &str, redirect_uri: Option<&str>, method: Method) -> Value {
+    let Some(redirect_uri) = redirect_uri else {
+        return json!({
+            "client_name": name,
+            "grant_types": ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
+            "token_endpoint_auth_method": method.name(),
+            "application_type": "native",
+        });
+    };
     // [Client Registration, Dynamic]: what runs on the user's machine is `native`, or a strict server takes it for a
     // website and refuses its address.
     let kind = if redirect_uri.starts_with("https:") { "web" } else { "native" };
@@ -207,7 +215,7 @@ mod tests {
             ("com.example.app:/callback", "native"),
             ("https://app.example.com/callback", "web"),
         ] {
-            assert_eq!(request("App", address, Method::None)["application_type"], kind);
+            assert_eq!(request("App", Some(address), Method::None)["application_type"], kind);
         }
     }
 }

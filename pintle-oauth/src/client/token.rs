@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use pintle::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     callback::told,
@@ -85,7 +85,8 @@ struct Refusal {
 }
 
 impl TokenRequest<'_> {
-    pub(super) async fn send(self) -> Result<TokenAnswer, Ungranted> {
+    /// What comes back; `member` is what it has to have.
+    pub(super) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, Ungranted> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -97,7 +98,7 @@ impl TokenRequest<'_> {
             if answer.status().is_success() {
                 let unread = || {
                     Error::Decode(format!(
-                        "what `{}` answered is no token: it has no `access_token`",
+                        "what `{}` answered cannot be used: it has no `{member}`",
                         self.endpoint
                     ))
                 };

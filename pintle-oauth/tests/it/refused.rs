@@ -104,3 +104,25 @@ async fn a_client_that_nobody_registers_is_told_what_to_do() {
     .await;
     assert!(error.contains("register one with its operator and give it to `OAuth::registered`"), "{error}");
 }
+
+#[tokio::test]
+async fn a_user_who_says_no_is_asked_once_for_ten_calls() {
+    let world = World::new();
+    let server = std::sync::Arc::new(world.connect(&world.login()).await.unwrap());
+    world.change(|state| {
+        state.tokens.clear();
+        state.refresh.clear();
+        state.led_back = "&iss=https%3A%2F%2Fas.test&error=access_denied".into();
+        state.log.clear();
+    });
+    let call = |_| {
+        let server = server.clone();
+        tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })
+    };
+    for call in (0..10).map(call).collect::<Vec<_>>() {
+        let error = call.await.unwrap().unwrap_err().to_string();
+        assert!(error.contains("the login was refused: `access_denied`"), "{error}");
+    }
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+}

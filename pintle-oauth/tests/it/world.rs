@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) state: Option<String>,
     /// What the token endpoint says instead.
     pub(crate) token_fault: Option<(u16, Value)>,
+    /// What the token endpoint says to those who ask whether a user has agreed elsewhere.
+    pub(crate) pending: Vec<&'static str>,
     /// All that was asked, in order.
     pub(crate) log: Vec<String>,
     /// Good tokens, and their scopes.
@@ -66,6 +68,7 @@ impl World {
             led_back: "&iss=https%3A%2F%2Fas.test".into(),
             state: None,
             token_fault: None,
+            pending: Vec::new(),
             log: Vec::new(),
             tokens: HashMap::new(),
             refresh: Vec::new(),
@@ -146,6 +149,12 @@ impl State {
             return (201, json!({"client_id": format!("{id}@{host}")}));
         }
         let asked = pairs(std::str::from_utf8(request.body()).unwrap());
+        if request.uri().path() == "/device" {
+            self.log.push(format!("device code for {}", asked["client_id"]));
+            let answer = json!({"device_code": "d3vice", "user_code": "ABCD", "verification_uri": "https://as.test/go",
+                "expires_in": 600});
+            return (200, answer);
+        }
         let by = request.headers().get("authorization").map_or("-", |value| value.to_str().unwrap());
         let by = asked.get("client_id").map_or(by, |id| id);
         let grant = asked["grant_type"].rsplit(':').next().unwrap().to_owned();
@@ -174,6 +183,10 @@ impl State {
                 };
                 self.refresh.remove(at);
                 scope = "basic".into();
+            }
+            "device_code" if !self.pending.is_empty() => {
+                assert_eq!(asked["device_code"], "d3vice");
+                return (400, json!({"error": self.pending.remove(0)}));
             }
             _ => {}
         }
