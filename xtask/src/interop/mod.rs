@@ -39,7 +39,8 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         return Err(wrong(format!("no row has that in its name; there are\n  {}", names.join("\n  "))));
     }
     let start = Instant::now();
-    Cargo::new("build --package interop --bins").run()?;
+    // With the features of the tests, whose build can then be used.
+    Cargo::new("build --workspace --all-features --bin interop-server --bin interop-client").run()?;
     let peers: Vec<Peer> =
         Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.peer == *peer)).collect();
     let place = root().join("target/interop");
