@@ -14,13 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Installs what the lock file in the folder `from` says into `place`, unless it is there.
 pub(crate) fn install(from: &str, place: &Path) -> io::Result<()> {
+    let lock = format!("{from}/package-lock.json");
     let from = root().join(from);
     let mark = place.join("installed");
     let wanted = fs::read(from.join("package-lock.json"))?;
     if fs::read(&mark).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    println!("    npm installs into {}", place.display());
+    println!("    npm installs what {lock} says");
     fs::create_dir_all(place)?;
     for file in FILES {
         fs::copy(from.join(file), place.join(file))?;

@@ -4,16 +4,12 @@ use interop::{
     client::{CELLS, Cell, client},
     server::server,
 };
-use pintle::{Connection, client::Mode};
-
-async fn connected(mode: Mode) -> Connection {
-    client(mode).connect(server().in_process().unwrap()).await.unwrap()
-}
+use pintle::client::Mode;
 
 #[tokio::test(start_paused = true)]
 async fn every_cell_works_with_a_session_and_without() {
     for mode in [Mode::Legacy, Mode::Modern] {
-        let server = connected(mode).await;
+        let server = client(mode).connect(server().in_process().unwrap()).await.unwrap();
         for Cell { name, ask } in CELLS {
             if let Err(wrong) = ask(&server).await {
                 panic!("{mode:?}: {name}: {wrong}");

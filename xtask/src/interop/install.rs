@@ -82,7 +82,7 @@ fn python(place: &Path) -> io::Result<()> {
     if fs::read(&mark).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    println!("    pip installs into {}", place.display());
+    println!("    pip installs what interop/py/requirements.txt says");
     fs::create_dir_all(place)?;
     let venv = place.join("venv");
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv), &place.join("venv.log"))?;
