@@ -18,7 +18,7 @@ use pintle_types::{Frame, Message, Request, RequestId};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
-    time::{Sleep, sleep},
+    time::{Sleep, sleep, timeout},
 };
 
 use super::{
@@ -130,6 +130,11 @@ impl Live {
                 for id in requests {
                     self.open.remove(&id);
                     self.fail(&id, &failed);
+                }
+            }
+            Event::Taken(requests) => {
+                for id in requests {
+                    self.open.remove(&id);
                 }
             }
             Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
@@ -272,11 +277,15 @@ impl Live {
         let Some(ask) = self.line.leave() else { return false };
         let wire = self.wire.clone();
         self.telling.spawn(async move {
-            match wire.fetch(&ask).await {
-                // 405 is fine: it is the server that decides when a session ends.
-                Ok(answer) => drain(answer.into_body()).await,
-                Err(failed) => tracing::debug!(%failed, "the session was not ended"),
-            }
+            let goodbye = async {
+                match wire.fetch(&ask).await {
+                    // 405 is fine: it is the server that decides when a session ends.
+                    Ok(answer) => drain(answer.into_body()).await,
+                    Err(failed) => tracing::debug!(%failed, "the session was not ended"),
+                }
+            };
+            // In the background nobody else would give up.
+            let _ = timeout(wire.limits.head_wait, goodbye).await;
         });
         true
     }

@@ -46,6 +46,9 @@ struct State {
     unread: bool,
 }
 
+/// While there is a request nothing is looked at more often: whoever allows no pause at all is no reason to spin.
+const LEAST: Duration = Duration::from_secs(1);
+
 impl Quiet {
     pub(super) fn new(pauses: Pauses) -> Arc<Self> {
         let state = State { requests: 0, since: Instant::now(), pause: pauses.head, unread: false };
@@ -60,7 +63,7 @@ impl Quiet {
 
     /// When to look again.
     pub(super) fn look_again(&self) -> Instant {
-        self.until().unwrap_or_else(|| Instant::now() + self.pauses.head.min(self.pauses.idle))
+        self.until().unwrap_or_else(|| Instant::now() + self.pauses.head.min(self.pauses.idle).max(LEAST))
     }
 
     /// A request has come; it is there until this is dropped.
