@@ -178,6 +178,25 @@ async fn a_turn_that_is_not_taken_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_time_of_a_call_begins_with_its_turn() {
+    let server = Server::new("s", "0").call_timeout(Duration::from_secs(10)).concurrency(1);
+    let server = server.tool(tool("work", || async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        "done"
+    }));
+    let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
+    let begin = |id| {
+        let client = client.clone();
+        tokio::spawn(
+            async move { client.call(id, "tools/call", json!({"name": "work"})).await.result().await },
+        )
+    };
+    for call in [1, 2, 3].map(begin) {
+        assert_eq!(call.await.unwrap()["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_that_breaks_within_a_batch_cancels_nothing_of_it() {
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (ran, calls) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(0)));
@@ -341,4 +360,38 @@ impl pintle::server::http::store::Sessions for Shared {
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
         self.0.remove(id)
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_about_to_go_lets_calls_of_the_oldest_revision_come_to_their_end() {
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (begun.clone(), go.clone());
+    let server = Server::new("s", "0").tool(tool("wait", move || {
+        let (begun, go) = signals.clone();
+        async move {
+            begun.notify_one();
+            go.notified().await;
+            "done"
+        }
+    }));
+    let http = server.http().unwrap().two_endpoints("/sse", "/messages");
+    let wire = Wire::new(&http);
+    let mut stream = wire.send(wire.request("GET", "/sse", "")).await;
+    let target = stream.event().await.unwrap().data;
+    let post =
+        async |message: Value| wire.send(wire.request("POST", &target, message.to_string())).await.status;
+    let params =
+        json!({"protocolVersion": R1, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
+    post(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
+    stream.message().await.unwrap();
+    post(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}})).await;
+    begun.notified().await;
+    http.hush();
+    let rest = tokio::spawn(async move { stream.messages().await });
+    tokio::task::yield_now().await;
+    go.notify_one();
+    let rest = timeout(SOON, rest).await.expect("the stream ends with the last call").unwrap();
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0]["result"]["content"][0]["text"], "done");
+    assert_eq!(http.sessions(), 0);
 }

@@ -49,6 +49,8 @@ struct Lane {
     /// Whether the last one is still there.
     read: bool,
     ended: bool,
+    /// How many speak on it besides its work.
+    speakers: usize,
     /// After how many milliseconds the reader is to come back.
     hang_up: Option<u64>,
     waker: Option<Waker>,
@@ -166,6 +168,26 @@ impl Channel {
         }
     }
 
+    /// One who speaks on it besides its work, for as long as this is there.
+    pub(super) fn speaker(self: &Arc<Self>) -> Speaker {
+        self.lane().speakers += 1;
+        Speaker(self.clone())
+    }
+
+    /// Waits until only its work speaks.
+    pub(super) async fn alone(&self) {
+        poll_fn(|task| {
+            let mut lane = self.lane();
+            if lane.speakers == 0 {
+                return Poll::Ready(());
+            }
+            // Who drives the work is who reads.
+            lane.waker = Some(task.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Nothing more will be said.
     pub(super) async fn end(&self) {
         if self.resumable {
@@ -223,6 +245,17 @@ fn missed(replay: std::io::Result<Replay>) -> Option<Vec<Event>> {
             tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
             None
         }
+    }
+}
+
+/// See [`Channel::speaker`].
+pub(super) struct Speaker(Arc<Channel>);
+
+impl Drop for Speaker {
+    fn drop(&mut self) {
+        let mut lane = self.0.lane();
+        lane.speakers -= 1;
+        wake(lane);
     }
 }
 

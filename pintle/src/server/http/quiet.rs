@@ -234,3 +234,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_allows_no_pause_has_nobody_look_all_the_time() {
+        let quiet = Quiet::new(Pauses { head: Duration::from_secs(30), idle: Duration::ZERO });
+        let request = quiet.begin();
+        assert_eq!(quiet.until(), None);
+        assert!(quiet.look_again() >= Instant::now() + LEAST);
+        drop(request);
+        assert_eq!(quiet.until(), Some(Instant::now()), "it is closed at once");
+    }
+}

@@ -67,6 +67,8 @@ pub(super) fn stand(channel: &Arc<Channel>, extensions: Extensions, held: impl S
         {
             channel.say(line).await;
         }
+        // Where calls are answered here too, these come to their end.
+        channel.alone().await;
         channel.over();
     }));
 }

@@ -113,7 +113,11 @@ pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) 
         exchange.speak_on(&channel).await;
     } else {
         // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
-        tokio::spawn(async move { exchange.speak_on(&channel).await });
+        let speaker = channel.speaker();
+        tokio::spawn(async move {
+            exchange.speak_on(&channel).await;
+            drop(speaker);
+        });
     }
     accepted()
 }
