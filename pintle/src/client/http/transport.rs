@@ -456,7 +456,7 @@ mod tests {
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
-            let said = self.0.as_mut().map(|said| std::mem::take(said));
+            let said = self.0.as_mut().map(std::mem::take);
             match said {
                 None => Poll::Ready(None),
                 Some("") => Poll::Pending,
