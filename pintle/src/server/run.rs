@@ -20,7 +20,9 @@ pub(crate) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub(crate) struct Run {
     handler: Option<Handling>,
     cx: Cx,
-    deadline: Option<(Duration, Pin<Box<tokio::time::Sleep>>)>,
+    timeout: Option<Duration>,
+    /// Set when the handler first waits: a call that waits for its turn has not begun.
+    deadline: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Carries the call to whatever carries the span; only where the client wants to read what is logged there.
     #[cfg(feature = "logging")]
     span: tracing::Span,
@@ -28,7 +30,6 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(handler: Handling, cx: Cx, timeout: Option<Duration>) -> Self {
-        let deadline = timeout.map(|after| (after, Box::pin(tokio::time::sleep(after))));
         #[cfg(feature = "logging")]
         let span = match super::current::Here::new(&cx) {
             Some(_here) => tracing::error_span!(target: "pintle::call", "call", method = cx.method()),
@@ -37,7 +38,8 @@ impl Run {
         Self {
             handler: Some(handler),
             cx,
-            deadline,
+            timeout,
+            deadline: None,
             #[cfg(feature = "logging")]
             span,
         }
@@ -67,7 +69,8 @@ impl Future for Run {
             Err(panic) => panicked(&self.cx, &*panic),
             Ok(Poll::Pending) if self.cx.is_parked(cx.waker()) => Outcome::InputRequired,
             Ok(Poll::Pending) => {
-                let Some((after, sleep)) = &mut self.deadline else { return Poll::Pending };
+                let Some(after) = self.timeout else { return Poll::Pending };
+                let sleep = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
                 if sleep.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }

@@ -233,3 +233,21 @@ async fn several_requests_are_one_post_where_the_revision_has_that() {
     assert!(batch.await.unwrap().into_iter().all(|result| result.is_ok()));
     stream.given_up().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_session_that_cannot_be_taken_up_is_opened_anew() {
+    let (mut server, http) = script();
+    let _connection = server.shakes("2025-11-25", client(), http).await;
+    let stream = server.line(GET).await.events();
+    stream.says("id: 7\ndata: \n\n");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stream.breaks();
+    let resumed = server.line(GET).await;
+    assert_eq!(resumed.header("last-event-id"), Some("7"));
+    resumed.json(400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not kept any more"}}"#);
+    let anew = server.line(GET).await;
+    assert_eq!(anew.header("last-event-id"), None);
+    assert_eq!(anew.header("mcp-session-id"), Some("s-1"));
+    anew.status(405);
+    server.hears_nothing(Duration::from_secs(3600)).await;
+}

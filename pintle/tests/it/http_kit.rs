@@ -173,6 +173,11 @@ impl Answer {
         self.events.pop_front()
     }
 
+    /// Whether all that came was looked at.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// The next message; events without one are passed over.
     pub(crate) async fn message(&mut self) -> Option<Value> {
         loop {

@@ -75,6 +75,8 @@ mod http_mounted;
 #[cfg(feature = "http-server")]
 mod http_resume;
 #[cfg(feature = "http-server")]
+mod http_review;
+#[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "http-server")]
 mod http_session;

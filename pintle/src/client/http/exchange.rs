@@ -59,7 +59,7 @@ pub(super) async fn run(line: Arc<Line>, post: Post) {
     }
     let over = match exchange(&line, &ask, purpose, &requests).await {
         // The answer comes on the other stream.
-        Ok(Came::Elsewhere) => return,
+        Ok(Came::Elsewhere) => return line.tell(Event::Taken(requests)).await,
         Ok(Came::All) => unanswered(),
         Err(failed) => failed,
     };

@@ -48,6 +48,8 @@ pub(super) enum Event {
     Message(Bytes),
     /// Nothing more will come for these requests.
     Over(Vec<RequestId>, Box<Failed>),
+    /// Nothing more will come for these requests where they were sent to: their answers come elsewhere.
+    Taken(Vec<RequestId>),
     /// The server has taken notice that the session is open, or not.
     Initialized { taken: bool },
     /// The stream of the session is open, or will not be.

@@ -27,6 +27,9 @@ pub struct Retry {
     pub longest: Duration,
 }
 
+/// However little a server asks for: one that says 0 and hangs up each time would keep us busy with nothing.
+const SOONEST: Duration = Duration::from_millis(20);
+
 impl Default for Retry {
     fn default() -> Self {
         Self { requests: 2, resumes: 5, first: Duration::from_millis(250), longest: Duration::from_secs(30) }
@@ -41,10 +44,10 @@ impl Retry {
         wait + wait.mul_f64(chance() / 4.0)
     }
 
-    /// The same for a stream whose server has said how long to wait: exactly that, the first time.
+    /// The same for a stream whose server has said how long to wait: exactly that, the first time, if it is any time.
     pub(super) fn wait_told(&self, told: Option<Duration>, failures: u32) -> Duration {
         match told {
-            Some(told) if failures == 0 => told,
+            Some(told) if failures == 0 => told.max(SOONEST),
             Some(told) => told.max(self.wait(failures)),
             None => self.wait(failures),
         }
@@ -78,6 +81,7 @@ mod tests {
         let told = Some(Duration::from_millis(500));
         assert_eq!(retry.wait_told(told, 0), Duration::from_millis(500));
         assert!(retry.wait_told(told, 6) > Duration::from_secs(15));
+        assert_eq!(retry.wait_told(Some(Duration::ZERO), 0), SOONEST);
         assert!(retry.wait_told(Some(Duration::from_secs(60)), 3) >= Duration::from_secs(60));
     }
 }

@@ -24,6 +24,12 @@ pub(super) async fn run(line: Arc<Line>) {
                 tracing::debug!(%rest, "the stream of the session ended");
                 failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
             }
+            // The server may have forgotten the last event and still have a stream; of a lost session it has none.
+            Err(Some(failed)) if reader.has_begun() && failed.status != Some(404) => {
+                tracing::debug!(%failed, "the stream of the session cannot be taken up: it is opened anew");
+                reader = Reader::new(line.clone());
+                failures = failures.saturating_add(1);
+            }
             Err(Some(failed)) => {
                 tracing::debug!(%failed, "the server has no stream for what belongs to no request");
                 return;

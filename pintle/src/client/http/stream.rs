@@ -159,6 +159,11 @@ impl Reader {
         Err((!again).then_some(Failed { error: None, delivery: Delivery::Maybe, ..failed }))
     }
 
+    /// Whether it has something to take up.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.decoder.last_event_id().is_empty()
+    }
+
     /// Whether anything came over the last connection.
     pub(super) fn had_news(&self) -> bool {
         self.news

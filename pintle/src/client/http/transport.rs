@@ -18,7 +18,7 @@ use pintle_types::{Frame, Message, Request, RequestId};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
-    time::{Sleep, sleep},
+    time::{Sleep, sleep, timeout},
 };
 
 use super::{
@@ -130,6 +130,11 @@ impl Live {
                 for id in requests {
                     self.open.remove(&id);
                     self.fail(&id, &failed);
+                }
+            }
+            Event::Taken(requests) => {
+                for id in requests {
+                    self.open.remove(&id);
                 }
             }
             Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
@@ -272,11 +277,15 @@ impl Live {
         let Some(ask) = self.line.leave() else { return false };
         let wire = self.wire.clone();
         self.telling.spawn(async move {
-            match wire.fetch(&ask).await {
-                // 405 is fine: it is the server that decides when a session ends.
-                Ok(answer) => drain(answer.into_body()).await,
-                Err(failed) => tracing::debug!(%failed, "the session was not ended"),
-            }
+            let goodbye = async {
+                match wire.fetch(&ask).await {
+                    // 405 is fine: it is the server that decides when a session ends.
+                    Ok(answer) => drain(answer.into_body()).await,
+                    Err(failed) => tracing::debug!(%failed, "the session was not ended"),
+                }
+            };
+            // In the background nobody else would give up.
+            let _ = timeout(wire.limits.head_wait, goodbye).await;
         });
         true
     }
@@ -400,5 +409,78 @@ fn method_of(messages: &[Message]) -> &str {
         [Message::Notification(notification)] => &notification.method,
         [Message::Response(_)] => "an answer",
         _ => "an array of messages",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::poll_fn};
+
+    use http::{Request, Response};
+    use http_body::Frame as Piece;
+
+    use super::*;
+
+    /// A server of the oldest revision that takes everything, and never answers.
+    #[derive(Clone)]
+    struct Silent;
+
+    /// Names the endpoint, and stays open.
+    struct Stream(Option<&'static str>);
+
+    impl tower_service::Service<Request<super::super::Body>> for Silent {
+        type Response = Response<Stream>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Response<Stream>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<super::super::Body>) -> Self::Future {
+            let answer = match request.method() {
+                &http::Method::GET => Response::builder()
+                    .header("content-type", "text/event-stream")
+                    .body(Stream(Some("event: endpoint\ndata: /messages\n\n"))),
+                _ => Response::builder().status(202).body(Stream(None)),
+            };
+            std::future::ready(Ok(answer.unwrap()))
+        }
+    }
+
+    impl http_body::Body for Stream {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
+            let said = self.0.as_mut().map(std::mem::take);
+            match said {
+                None => Poll::Ready(None),
+                Some("") => Poll::Pending,
+                Some(said) => Poll::Ready(Some(Ok(Piece::data(said.into())))),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_request_whose_answer_comes_elsewhere() {
+        let mut http = Http::new("http://server.test/sse").unwrap().client(Silent);
+        poll_fn(|task| http.poll_two_endpoints(task)).await.unwrap();
+        for id in 1..=10 {
+            http.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).into());
+        }
+        assert_eq!(http.live().open.len(), 10);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            poll_fn(|task| {
+                assert!(http.poll_recv(task).is_pending(), "nothing has come");
+                Poll::Ready(())
+            })
+            .await;
+        }
+        assert_eq!(http.live().open.len(), 0);
     }
 }

@@ -49,6 +49,8 @@ struct Lane {
     /// Whether the last one is still there.
     read: bool,
     ended: bool,
+    /// How many speak on it besides its work.
+    speakers: usize,
     /// After how many milliseconds the reader is to come back.
     hang_up: Option<u64>,
     waker: Option<Waker>,
@@ -92,13 +94,15 @@ impl Channel {
         reader
     }
 
-    /// A reader that goes on after an event. `None` if the log does not have all that followed.
-    pub(super) async fn resume(self: &Arc<Self>, last: EventId) -> Option<Reader> {
+    /// A reader that goes on after an event, and what is to be done once it is clear that it can. `None` if the log does
+    /// not have all that followed.
+    pub(super) async fn resume(self: &Arc<Self>, last: EventId, begin: impl FnOnce()) -> Option<Reader> {
         let log = &self.shared.settings.log;
         let session = self.session.id.to_string();
         // Looked for before anybody is disturbed, and again when nothing can slip between the log and the reader.
         missed(log.after(&session, last).await)?;
         let mut reader = self.attach();
+        begin();
         reader.replay = missed(log.after(&session, last).await)?.into();
         reader.last = last.place;
         Some(reader)
@@ -128,31 +132,31 @@ impl Channel {
 
     /// Says something, when the reader has room for it. If there is no reader it is only kept.
     pub(super) async fn say(&self, line: Bytes) {
-        loop {
-            // Made before looking, or room made in between would go unnoticed.
-            let room = self.room.notified();
-            {
-                let lane = self.lane();
-                if !lane.read || lane.bytes < PIECE {
-                    break;
-                }
-            }
-            room.await;
-        }
         let mut id = None;
-        if self.resumable {
+        // Kept first: if the reader goes while this waits for room, it can still come back for it.
+        if self.resumable && !self.session.is_over() {
             let session = self.session.id.to_string();
             match self.shared.settings.log.append(&session, self.number, line.clone()).await {
                 Ok(kept) => id = Some(kept),
                 Err(error) => tracing::warn!(%error, "the event log failed: an event cannot be resumed"),
             }
         }
-        let mut lane = self.lane();
-        if lane.read {
-            lane.bytes += line.len();
-            lane.said.push_back((id, line));
+        loop {
+            // Made before looking, or room made in between would go unnoticed.
+            let room = self.room.notified();
+            {
+                let mut lane = self.lane();
+                if !lane.read {
+                    return;
+                }
+                if lane.bytes < PIECE {
+                    lane.bytes += line.len();
+                    lane.said.push_back((id, line));
+                    return wake(lane);
+                }
+            }
+            room.await;
         }
-        wake(lane);
     }
 
     /// Has the reader go and come back.
@@ -162,6 +166,26 @@ impl Channel {
             lane.hang_up = Some(milliseconds);
             wake(lane);
         }
+    }
+
+    /// One who speaks on it besides its work, for as long as this is there.
+    pub(super) fn speaker(self: &Arc<Self>) -> Speaker {
+        self.lane().speakers += 1;
+        Speaker(self.clone())
+    }
+
+    /// Waits until only its work speaks.
+    pub(super) async fn alone(&self) {
+        poll_fn(|task| {
+            let mut lane = self.lane();
+            if lane.speakers == 0 {
+                return Poll::Ready(());
+            }
+            // Who drives the work is who reads.
+            lane.waker = Some(task.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Nothing more will be said.
@@ -185,9 +209,12 @@ impl Channel {
         wake(self.lane());
     }
 
-    /// Drives the work as far as it comes.
-    fn drive(&self, task: &mut Context<'_>) {
+    /// Drives the work as far as it comes, for the reader of this number.
+    fn drive(&self, reader: u64, task: &mut Context<'_>) {
         match self.work.try_lock() {
+            // One that was replaced would have the work wake it up, and not the one who waits. This is looked at when
+            // nobody else can drive: whoever comes later does so later.
+            Ok(_) if self.lane().readers != reader => {}
             Ok(mut work) => {
                 if work.as_mut().is_some_and(|work| work.as_mut().poll(task).is_ready()) {
                     *work = None;
@@ -221,6 +248,17 @@ fn missed(replay: std::io::Result<Replay>) -> Option<Vec<Event>> {
     }
 }
 
+/// See [`Channel::speaker`].
+pub(super) struct Speaker(Arc<Channel>);
+
+impl Drop for Speaker {
+    fn drop(&mut self) {
+        let mut lane = self.0.lane();
+        lane.speakers -= 1;
+        wake(lane);
+    }
+}
+
 /// One connection's view of a stream.
 pub(super) struct Reader {
     channel: Arc<Channel>,
@@ -244,7 +282,7 @@ impl Source for Reader {
         if !self.replay.is_empty() {
             return Poll::Pending;
         }
-        self.channel.drive(task);
+        self.channel.drive(self.number, task);
         let mut lane = self.channel.lane();
         if lane.readers != self.number {
             return Poll::Ready(());

@@ -62,10 +62,15 @@ impl Asked {
             put.map_err(|error| store_failed(&error))?;
         }
         shared.listening.add(&session.ear);
-        shared.sessions.add(session, shared.settings.most_sessions).ok_or_else(|| {
-            let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
-        })
+        if let Some(session) = shared.sessions.add(session.clone(), shared.settings.most_sessions) {
+            return Ok(session);
+        }
+        if let Some(store) = &shared.settings.store {
+            // Nobody knows its id; if this fails too, it is forgotten in time.
+            let _ = store.remove(&session.id.to_string()).await;
+        }
+        let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
+        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said)))
     }
 }
 
@@ -93,17 +98,13 @@ pub(super) async fn answer(
         return reply(answer);
     }
     let mut exchange = Exchange::new(session, &state, accepts.events && !shared.settings.json_only);
-    decide(&mut exchange, session, around, inbound).await;
+    decide(&mut exchange, session, around, inbound);
     exchange.run(shared, accepts).await
 }
 
-/// Does at once what can be done at once; the rest is for the exchange.
-pub(super) async fn decide(
-    exchange: &mut Exchange,
-    session: &Session,
-    around: &Arc<Around>,
-    inbound: Inbound,
-) {
+/// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could
+/// be dropped, and calls with it that a closed connection must not cancel.
+pub(super) fn decide(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, inbound: Inbound) {
     let inbound = match inbound {
         Inbound::Many(several) => several,
         one => vec![one],
@@ -124,7 +125,7 @@ pub(super) async fn decide(
             Inbound::BatchReply(bytes) => exchange.reply(bytes),
             Inbound::Answer(answer) => session.answer(answer),
             Inbound::Cancel(ticket) => session.cancel(ticket),
-            Inbound::Notify(notification, peer) => notify(session, notification, peer).await,
+            Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
             Inbound::Listen(listen) => {
                 let said = "subscriptions are not served here: open them where requests stand alone";
@@ -141,10 +142,9 @@ pub(super) async fn decide(
 
 /// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
 /// two if it waits for the answer to the first.
-async fn notify(session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
+fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
     if let Some(handler) = session.server.hears(&notification.method) {
-        // One that panics is told of by the runtime.
-        let _ = tokio::spawn(async move { handler(notification, peer).await }).await;
+        exchange.hear(tokio::spawn(async move { handler(notification, peer).await }));
     }
 }
 

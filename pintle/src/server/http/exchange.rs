@@ -2,9 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    future::poll_fn,
+    future::{Future as _, poll_fn},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use pintle_proto::{
     inputs::AskError,
     server::Call,
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{
     Body,
@@ -33,6 +34,8 @@ pub(super) struct Exchange {
     state: Arc<State>,
     calls: Vec<Turn>,
     lines: VecDeque<Word>,
+    /// Notifications that came with them and are being handled: everything else waits for that.
+    heard: Vec<JoinHandle<()>>,
     /// Whether what is said has a stream of its own to go to.
     streams: bool,
     /// Whether the client can be sent away to come back.
@@ -63,7 +66,8 @@ impl Exchange {
     pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
         let (session, state) = (session.clone(), state.clone());
         let polled = !session.alone && session.peer().is_some_and(|peer| Streams::of(peer.revision).polled);
-        Self { session, state, calls: Vec::new(), lines: VecDeque::new(), streams, polled }
+        let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self { session, state, calls, lines, heard, streams, polled }
     }
 
     /// Begins a call.
@@ -78,6 +82,11 @@ impl Exchange {
     pub(super) fn skip(&mut self, call: &Call) {
         let (lines, answer) = self.session.cancelled(call);
         self.send(lines, answer);
+    }
+
+    /// Waits for this before anything else.
+    pub(super) fn hear(&mut self, handling: JoinHandle<()>) {
+        self.heard.push(handling);
     }
 
     /// Answers with this.
@@ -95,7 +104,8 @@ impl Exchange {
         let mut pulse = Pulse::new(settings.keep_alive);
         let first = poll_fn(|task| match inline.poll(task) {
             Poll::Ready(word) => Poll::Ready(Some(word)),
-            Poll::Pending if streams => pulse.poll(task).map(|()| None),
+            // What asks for no answer has no stream either.
+            Poll::Pending if streams && inline.has_calls() => pulse.poll(task).map(|()| None),
             Poll::Pending => Poll::Pending,
         });
         let first = match first.await {
@@ -103,7 +113,7 @@ impl Exchange {
             Some(Word::Answer(bytes)) if accepts.json || !streams => return json(StatusCode::OK, bytes),
             first => first,
         };
-        let channel = Channel::new(shared, &session, session.stream_number(false), true);
+        let channel = Channel::new(shared, &session, session.stream_number(), true);
         let reader = channel.begin().await;
         session.keep(&channel);
         if let Some(mut exchange) = inline.0.take() {
@@ -137,6 +147,11 @@ impl Exchange {
     }
 
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
+        while let Some(handling) = self.heard.last_mut() {
+            // One that panics is told of by the runtime.
+            let _ = ready!(Pin::new(handling).poll(task));
+            self.heard.pop();
+        }
         loop {
             if let Some(word) = self.lines.pop_front() {
                 return Poll::Ready(word);
@@ -242,6 +257,10 @@ struct Inline(Option<Exchange>);
 impl Inline {
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
         self.0.as_mut().map_or(Poll::Ready(Word::Over), |exchange| exchange.poll(task))
+    }
+
+    fn has_calls(&self) -> bool {
+        self.0.as_ref().is_some_and(|exchange| !exchange.calls.is_empty())
     }
 }
 

@@ -46,6 +46,9 @@ struct State {
     unread: bool,
 }
 
+/// While there is a request nothing is looked at more often: whoever allows no pause at all is no reason to spin.
+const LEAST: Duration = Duration::from_secs(1);
+
 impl Quiet {
     pub(super) fn new(pauses: Pauses) -> Arc<Self> {
         let state = State { requests: 0, since: Instant::now(), pause: pauses.head, unread: false };
@@ -60,7 +63,7 @@ impl Quiet {
 
     /// When to look again.
     pub(super) fn look_again(&self) -> Instant {
-        self.until().unwrap_or_else(|| Instant::now() + self.pauses.head.min(self.pauses.idle))
+        self.until().unwrap_or_else(|| Instant::now() + self.pauses.head.min(self.pauses.idle).max(LEAST))
     }
 
     /// A request has come; it is there until this is dropped.
@@ -229,5 +232,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
         }
         *closing = Closing::Done;
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_allows_no_pause_has_nobody_look_all_the_time() {
+        let quiet = Quiet::new(Pauses { head: Duration::from_secs(30), idle: Duration::ZERO });
+        let request = quiet.begin();
+        assert_eq!(quiet.until(), None);
+        assert!(quiet.look_again() >= Instant::now() + LEAST);
+        drop(request);
+        assert_eq!(quiet.until(), Some(Instant::now()), "it is closed at once");
     }
 }

@@ -180,7 +180,7 @@ impl Asked {
         let settings = self.http.settings();
         let head = Head::new(&parts.method, &parts.uri, &parts.headers);
         if let Some(part) = settings.two_endpoints.as_ref().and_then(|two| two.part(parts.uri.path())) {
-            return match two_endpoints::open(&self, &head, part).await {
+            return match two_endpoints::open(&self, &head, &parts.extensions, part).await {
                 Ok(Entered::Answered(response)) => response,
                 Ok(Entered::Message(session)) => match body(&settings.patience).await {
                     Ok(bytes) => two_endpoints::receive(&session, parts, &bytes).await,
@@ -267,6 +267,11 @@ impl Asked {
         };
         // Who has only found the id somewhere learns nothing from the answer.
         found.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
+    }
+
+    /// The session of that id, if it is one of this process: its stream is here, and so must be its messages.
+    pub(super) fn find_here(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.http.0.sessions.find(id).filter(|session| session.principal == self.principal)
     }
 
     /// Goes on with a session that was written down.

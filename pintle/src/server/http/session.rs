@@ -46,6 +46,7 @@ pub(super) struct Session {
 struct Core {
     engine: Engine,
     last_stream: u64,
+    last_standing: u64,
     ended: bool,
     /// Only while there is something in it.
     busy: Option<Box<Busy>>,
@@ -64,7 +65,7 @@ struct Busy {
     /// Streams that somebody may come back to, by number.
     channels: HashMap<u64, Arc<Channel>>,
     /// The open GET streams, the newest last: that one is told everything.
-    standing: Vec<(u64, Option<Waker>)>,
+    standing: Vec<Stand>,
     /// What the GET stream is to say.
     waiting: VecDeque<Bytes>,
 }
@@ -79,8 +80,18 @@ impl Busy {
     }
 }
 
+/// An open GET stream. While it is there, its address is nobody else's.
+struct Stand {
+    number: u64,
+    address: usize,
+    waker: Option<Waker>,
+}
+
 /// As many messages may wait for a GET stream.
 const WAITING: usize = 256;
+
+/// So many of its GET streams a client can come back to, or hold open: the older ones are forgotten.
+const STANDING: u64 = 32;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
@@ -101,7 +112,7 @@ impl Session {
         ear: Arc<Ear>,
         alone: bool,
     ) -> Self {
-        let core = Core { engine, last_stream: 0, ended: false, busy: None, visit: None };
+        let core = Core { engine, last_stream: 0, last_standing: 0, ended: false, busy: None, visit: None };
         Self { id, principal, server, ear, core: Mutex::new(core), alone, seen: AtomicU64::new(0) }
     }
 
@@ -119,7 +130,9 @@ impl Session {
 
     /// Streams are numbered from here on: another process may have used smaller ones.
     pub(super) fn number_from(&self, number: u64) {
-        self.lock().last_stream = number;
+        let mut core = self.lock();
+        core.last_stream = number;
+        core.last_standing = number;
     }
 
     /// Decides what to do about a message.
@@ -151,6 +164,17 @@ impl Session {
         let mut visit = Visit::begin(self.server.clone(), caller);
         visit.note_session(self.peer().as_ref());
         self.lock().visit = Some(Box::new(visit));
+    }
+
+    /// Tells the hooks who opened it, if they were told of it before that was known.
+    pub(super) fn note_peer(&self) {
+        let (peer, visit) = {
+            let mut core = self.lock();
+            (core.engine.peer().cloned(), core.visit.take())
+        };
+        let Some(mut visit) = visit else { return };
+        visit.note_session(peer.as_ref());
+        self.lock().visit = Some(visit);
     }
 
     /// A call runs from here on; `cx` is the way to cancel it. `false` if the session is over.
@@ -202,9 +226,15 @@ impl Session {
 
     /// A call that waits for its turn does so no more.
     pub(super) fn leave_queue(&self, call: &Call) {
-        if let Some((busy, ticket)) = self.lock().busy.as_mut().zip(call.ticket()) {
+        let next = {
+            let mut core = self.lock();
+            let Some((busy, ticket)) = core.busy.as_mut().zip(call.ticket()) else { return };
+            let waiting = busy.queue.len();
             busy.queue.retain(|(other, _)| *other != ticket);
-        }
+            // If it was called and did not come, the next one is.
+            if busy.queue.len() == waiting { busy.queue.pop_front() } else { None }
+        };
+        next.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// The client wants no answer any more.
@@ -262,8 +292,10 @@ impl Session {
     /// Words a question of a call; the answer will go to `reply`.
     pub(super) fn ask(&self, call: &Call, request: &InputRequest, reply: Reply) -> Option<Bytes> {
         let mut core = self.lock();
+        if core.ended || reply.is_closed() {
+            return None;
+        }
         let error = match core.engine.ask(request) {
-            _ if core.ended || reply.is_closed() => return None,
             Some(Ok((id, line))) => {
                 core.busy().questions.add(id, call.ticket(), reply);
                 return Some(line.into());
@@ -299,11 +331,19 @@ impl Session {
         lines
     }
 
-    /// A number for a stream; even ones are GET streams.
-    pub(super) fn stream_number(&self, standing: bool) -> u64 {
+    /// A number for the stream of a POST. They are odd.
+    pub(super) fn stream_number(&self) -> u64 {
         let mut core = self.lock();
         core.last_stream += 1;
-        2 * core.last_stream + u64::from(!standing)
+        2 * core.last_stream + 1
+    }
+
+    /// A number for a GET stream, and that of the one that is forgotten in turn. They are even.
+    pub(super) fn standing_number(&self) -> (u64, Option<u64>) {
+        let mut core = self.lock();
+        core.last_standing += 1;
+        let outdated = core.last_standing.checked_sub(STANDING).filter(|old| *old > 0);
+        (2 * core.last_standing, outdated.map(|old| 2 * old))
     }
 
     /// Lets somebody come back to a stream, until it is over.
@@ -323,21 +363,31 @@ impl Session {
         drop(channel);
     }
 
-    /// A GET stream is there. It is the newest, so it is the one that is told. `false` if the session is over.
-    pub(super) fn stand(&self, number: u64) -> bool {
+    /// A GET stream is there. It is the newest, so it is the one that is told. Whoever had its number is shown out, and
+    /// so are those that are too old.
+    pub(super) fn stand(&self, channel: &Channel) {
         let mut core = self.lock();
-        if !core.ended {
-            core.busy().standing.push((number, None));
+        if core.ended {
+            return;
         }
-        !core.ended
+        let (number, address) = (channel.number, std::ptr::from_ref(channel).addr());
+        let standing = &mut core.busy().standing;
+        let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
+        let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
+        standing.push(Stand { number, address, waker: None });
+        drop(core);
+        gone.into_iter().for_each(Waker::wake);
+        // The one that was the newest has to see that it is not, or nobody could tell it that it is again.
+        self.ear.prick();
     }
 
-    pub(super) fn unstand(&self, number: u64) {
+    pub(super) fn unstand(&self, channel: &Channel) {
+        let address = std::ptr::from_ref(channel).addr();
         let waker = {
             let mut core = self.lock();
             let waker = core.busy.as_mut().and_then(|busy| {
-                busy.standing.retain(|(other, _)| *other != number);
-                busy.standing.last_mut().and_then(|(_, waker)| waker.take())
+                busy.standing.retain(|stand| stand.address != address);
+                busy.standing.last_mut().and_then(|stand| stand.waker.take())
             });
             core.rest();
             waker
@@ -369,10 +419,11 @@ impl Session {
     /// What a GET stream is to say next; `None` if it is over.
     pub(super) fn poll_standing(
         &self,
-        number: u64,
+        channel: &Channel,
         extensions: &Extensions,
         task: &mut Context<'_>,
     ) -> Poll<Option<Bytes>> {
+        let address = std::ptr::from_ref(channel).addr();
         let state = self.server.state();
         let mut guard = self.lock();
         let core = &mut *guard;
@@ -381,12 +432,12 @@ impl Session {
         }
         let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
         match busy.standing.last() {
-            Some((newest, _)) if *newest == number => {}
+            Some(newest) if newest.address == address => {}
             _ => {
-                let Some((_, waker)) = busy.standing.iter_mut().find(|(other, _)| *other == number) else {
+                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.address == address) else {
                     return Poll::Ready(None);
                 };
-                *waker = Some(task.waker().clone());
+                stand.waker = Some(task.waker().clone());
                 return Poll::Pending;
             }
         }
@@ -424,7 +475,7 @@ impl Session {
             outbox.cancel();
         }
         busy.channels.values().for_each(|channel| channel.wake());
-        busy.standing.into_iter().filter_map(|(_, waker)| waker).for_each(Waker::wake);
+        busy.standing.into_iter().filter_map(|stand| stand.waker).for_each(Waker::wake);
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -14,9 +14,13 @@ pub(super) async fn open(
     session: &Arc<Session>,
     extensions: Extensions,
 ) -> Response<Body> {
-    let channel = Channel::new(shared, session, session.stream_number(true), false);
+    let (number, outdated) = session.standing_number();
+    let channel = Channel::new(shared, session, number, false);
     let reader = channel.begin().await;
     stand(&channel, extensions, ());
+    if let Some(outdated) = outdated {
+        let _ = shared.settings.log.forget_stream(&session.id.to_string(), outdated).await;
+    }
     events(reader, shared.settings.keep_alive)
 }
 
@@ -37,10 +41,15 @@ pub(super) async fn resume(
     let channel = session.channel(last.stream);
     let runs = channel.is_some();
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
-    let reader = channel.resume(last).await.ok_or_else(gone)?;
-    if standing {
-        stand(&channel, extensions, ());
-    } else if !runs {
+    // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
+    // what there is: or it would go on taking messages in between.
+    let stands = || {
+        if standing {
+            stand(&channel, extensions, ());
+        }
+    };
+    let reader = channel.resume(last, stands).await.ok_or_else(gone)?;
+    if !standing && !runs {
         // All has been said; the log has it.
         channel.over();
     }
@@ -50,15 +59,16 @@ pub(super) async fn resume(
 /// Lets a stream be the one that is told. `held` goes when it does.
 pub(super) fn stand(channel: &Arc<Channel>, extensions: Extensions, held: impl Send + 'static) {
     let standing = Standing(channel.clone());
-    channel.session.stand(channel.number);
+    channel.session.stand(channel);
     channel.set_work(Box::pin(async move {
         let _held = held;
         let channel = &standing.0;
-        while let Some(line) =
-            poll_fn(|task| channel.session.poll_standing(channel.number, &extensions, task)).await
+        while let Some(line) = poll_fn(|task| channel.session.poll_standing(channel, &extensions, task)).await
         {
             channel.say(line).await;
         }
+        // Where calls are answered here too, these come to their end.
+        channel.alone().await;
         channel.over();
     }));
 }
@@ -68,6 +78,6 @@ struct Standing(Arc<Channel>);
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        self.0.session.unstand(self.0.number);
+        self.0.session.unstand(&self.0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, Response, request::Parts};
+use http::{Extensions, Method, Response, request::Parts};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
     server::Engine,
@@ -53,26 +53,31 @@ impl TwoEndpoints {
 }
 
 /// Judges a request by its head.
-pub(super) async fn open(asked: &Asked, head: &Head<'_>, part: Part) -> Result<Entered, Refusal> {
+pub(super) async fn open(
+    asked: &Asked,
+    head: &Head<'_>,
+    extensions: &Extensions,
+    part: Part,
+) -> Result<Entered, Refusal> {
     asked.http.settings().guard.check(head)?;
     match (part, head.method()) {
         (Part::Stream, &Method::GET) if !Accepts::read(head).events => {
             Err(Refusal::not_acceptable("text/event-stream"))
         }
-        (Part::Stream, &Method::GET) => stream(asked).await.map(Entered::Answered),
+        (Part::Stream, &Method::GET) => stream(asked, extensions).await.map(Entered::Answered),
         (Part::Stream, method) => Err(Refusal::method_not_allowed(method, "GET")),
         (Part::Messages, &Method::POST) => {
             head.check_content_type()?;
             let id = head.query().and_then(|query| query.strip_prefix(SESSION)).and_then(SessionId::parse);
-            let session = asked.find(id.ok_or_else(unknown)?).await.map_err(|_| unknown())?;
-            Ok(Entered::Message(session))
+            let session = id.and_then(|id| asked.find_here(id));
+            Ok(Entered::Message(session.ok_or_else(unknown)?))
         }
         (Part::Messages, method) => Err(Refusal::method_not_allowed(method, "POST")),
     }
 }
 
 /// Opens a session with its stream; both end together.
-async fn stream(asked: &Asked) -> Result<Response<Body>, Refusal> {
+async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>, Refusal> {
     let shared = &asked.http.0;
     let session = asked.keep(asked.open(Engine::new())?).await?;
     let channel = Channel::new(shared, &session, MAIN, false);
@@ -82,7 +87,8 @@ async fn stream(asked: &Asked) -> Result<Response<Body>, Refusal> {
     reader.begin_with(&Event::data(&target).event("endpoint"));
     session.keep(&channel);
     let end = End { shared: shared.clone(), session: session.clone() };
-    standing::stand(&channel, Default::default(), end);
+    standing::stand(&channel, extensions.clone(), end);
+    session.opened(extensions);
     Ok(events(reader, shared.settings.keep_alive))
 }
 
@@ -100,11 +106,18 @@ pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) 
         }
     };
     let inbound = session.receive(&state.service, frame);
+    session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);
-    decide(&mut exchange, session, &Arc::new(around(parts)), inbound).await;
-    if !exchange.is_empty() {
+    decide(&mut exchange, session, &Arc::new(around(parts)), inbound);
+    if exchange.is_empty() {
+        exchange.speak_on(&channel).await;
+    } else {
         // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
-        tokio::spawn(async move { exchange.speak_on(&channel).await });
+        let speaker = channel.speaker();
+        tokio::spawn(async move {
+            exchange.speak_on(&channel).await;
+            drop(speaker);
+        });
     }
     accepted()
 }
