@@ -21,6 +21,9 @@ struct Coverage;
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 
+#[doc = include_str!("../../docs/interop.md")]
+struct Interop;
+
 #[doc = include_str!("../../docs/migrating-from-go-sdk.md")]
 struct MigratingFromGoSdk;
 

@@ -105,7 +105,6 @@ mod error;
     feature = "stdio"
 ))]
 mod guide;
-#[cfg(any(feature = "server", feature = "validation"))]
 mod near;
 #[cfg(feature = "validation")]
 pub mod schema;

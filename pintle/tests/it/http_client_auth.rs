@@ -25,6 +25,7 @@ struct Tokens {
 impl Auth for Tokens {
     async fn authorize(&self, request: Outgoing<'_>) -> Result<HeaderMap> {
         assert_eq!(request.url, "http://server.test/mcp");
+        assert!(request.body.is_empty() || request.body.starts_with(b"{"), "it sees what is said");
         let token = *self.current.lock().unwrap();
         let value = HeaderValue::from_str(&format!("Bearer token-{token}")).unwrap();
         Ok([(AUTHORIZATION, value)].into_iter().collect())
@@ -32,6 +33,8 @@ impl Auth for Tokens {
 
     async fn challenged(&self, challenge: Challenge<'_>) -> Result<bool> {
         let wanted: Vec<_> = challenge.wanted().collect();
+        let sent = challenge.sent[AUTHORIZATION].to_str().unwrap();
+        assert!(sent.starts_with("Bearer token-"), "it is told what was refused: {sent}");
         let (method, url, status, tries) =
             (challenge.method, challenge.url, challenge.status, challenge.tries);
         self.challenges

@@ -51,6 +51,8 @@ mod http_client_proxy;
 #[cfg(feature = "http-client")]
 mod http_client_redirect;
 #[cfg(feature = "http-client")]
+mod http_client_requests;
+#[cfg(feature = "http-client")]
 mod http_client_resume;
 #[cfg(feature = "http-client")]
 mod http_client_script;

@@ -1,7 +1,10 @@
 //! Scenarios that we do not support yet. They are in the table under their reason, and leave it when they pass.
 
 /// How a scenario's name begins, and why it is not supported.
-const GAPS: &[(&str, &str)] = &[("auth/", "authorization comes with `pintle-oauth`")];
+#[cfg(not(test))]
+const GAPS: &[(&str, &str)] = &[];
+#[cfg(test)]
+const GAPS: &[(&str, &str)] = &[("later/", "it comes with the next one")];
 
 /// Why a scenario is not supported, if it is not.
 pub(super) fn reason(scenario: &str) -> Option<&'static str> {

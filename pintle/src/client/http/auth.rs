@@ -1,5 +1,6 @@
 use std::{fmt, future::Future, pin::Pin};
 
+use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Uri,
     header::{AUTHORIZATION, WWW_AUTHENTICATE},
@@ -59,6 +60,8 @@ pub struct Outgoing<'a> {
     pub method: &'a Method,
     /// Where it goes.
     pub url: &'a Uri,
+    /// All that it says.
+    pub body: &'a Bytes,
 }
 
 /// A request that was refused.
@@ -73,6 +76,8 @@ pub struct Challenge<'a> {
     pub status: u16,
     /// The headers of the answer.
     pub headers: &'a HeaderMap,
+    /// What [`Auth::authorize`] gave for this request: it may have been replaced since.
+    pub sent: &'a HeaderMap,
     /// How often this request was refused so far: 1 for the first time.
     pub tries: u32,
 }

@@ -27,6 +27,7 @@ use tower_service::Service;
 use super::{
     body::{Body, BoxError},
     limits::Limits,
+    names::{self, Allowed, Names},
     proxy::Proxies,
 };
 
@@ -53,24 +54,35 @@ pub(super) fn client(
     limits: &Limits,
     proxies: Arc<Proxies>,
     tls: Option<Arc<dyn Encrypt>>,
+    allowed: Option<Allowed>,
 ) -> Client<Connector, Body> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(limits.connect));
-    // A stream may be silent for hours; that its other end is gone is for the system to notice.
-    tcp.set_keepalive(Some(KEEPALIVE));
+    let names = Names::new(allowed);
+    let tcp = tcp(limits, names.clone());
+    let proxied = self::tcp(limits, Names::new(None));
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(IDLE)
         // A smaller one would not hold a read.
         .http1_max_buf_size(limits.head.max(8 << 10))
-        .build(Connector { tcp, proxies, tls })
+        .build(Connector { tcp, proxied, names, proxies, tls })
+}
+
+fn tcp(limits: &Limits, names: Names) -> HttpConnector<Names> {
+    let mut tcp = HttpConnector::new_with_resolver(names);
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(limits.connect));
+    // A stream may be silent for hours; that its other end is gone is for the system to notice.
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp
 }
 
 #[derive(Clone)]
 pub(super) struct Connector {
-    tcp: HttpConnector,
+    tcp: HttpConnector<Names>,
+    /// To proxies, which may be anywhere.
+    proxied: HttpConnector<Names>,
+    names: Names,
     proxies: Arc<Proxies>,
     tls: Option<Arc<dyn Encrypt>>,
 }
@@ -86,7 +98,11 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let proxy = self.proxies.of(&uri);
-        let (mut tcp, tls) = (self.tcp.clone(), self.tls.clone());
+        if proxy.is_none() && self.names.refuses(uri.host().unwrap_or_default()) {
+            return Box::pin(async { Err(names::refused().into()) });
+        }
+        let mut tcp = if proxy.is_some() { self.proxied.clone() } else { self.tcp.clone() };
+        let tls = self.tls.clone();
         Box::pin(async move {
             if let Some(proxy) = &proxy
                 && proxy.uri().scheme_str() != Some("http")

@@ -10,8 +10,10 @@ mod connector;
 mod exchange;
 mod limits;
 mod line;
+mod names;
 mod oldest;
 mod proxy;
+mod requests;
 mod retry;
 mod service;
 mod standing;
@@ -30,6 +32,7 @@ pub use auth::{Auth, Bearer, Challenge, Outgoing};
 pub use body::Body;
 pub use limits::Limits;
 pub use proxy::Proxy;
+pub use requests::Requests;
 pub use retry::Retry;
 
 use crate::{Result, transport::Holdups};
@@ -201,7 +204,7 @@ impl Http {
         let fetch = self.client.take().unwrap_or_else(|| {
             let matcher = Arc::new(self.proxy.matcher());
             proxies = Some(matcher.clone());
-            Box::new(Erased::new(connector::client(&self.limits, matcher, encryption())))
+            Box::new(Erased::new(connector::client(&self.limits, matcher, encryption(), None)))
         });
         Wire {
             address: self.address.clone(),

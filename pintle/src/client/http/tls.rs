@@ -115,7 +115,8 @@ mod tests {
     }
 
     async fn fetch(tls: Tls, proxy: Proxy, port: u16) -> Result<u16, String> {
-        let client = connector::client(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)));
+        let client =
+            connector::client(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)), None);
         let request = Request::post(format!("https://localhost:{port}/mcp")).body(Body::default()).unwrap();
         match Erased::new(client).fetch(request).await {
             Ok(answer) => Ok(answer.status().as_u16()),

@@ -65,7 +65,7 @@ impl Wire {
         let mut address = ask.address.clone();
         let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
         loop {
-            let request = self.request(ask, &address.uri).await?;
+            let (request, sent) = self.request(ask, &address.uri).await?;
             let answer = match self.fetch.fetch(request).await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -120,6 +120,7 @@ impl Wire {
                     url: &address.uri,
                     status: head.status.as_u16(),
                     headers: &head.headers,
+                    sent: &sent,
                     tries: challenges,
                 };
                 let _holdup = self.holdups.hold();
@@ -144,7 +145,8 @@ impl Wire {
         }
     }
 
-    async fn request(&self, ask: &Ask, uri: &Uri) -> Result<Request<super::Body>, Failed> {
+    /// The request, and what it is authorized with.
+    async fn request(&self, ask: &Ask, uri: &Uri) -> Result<(Request<super::Body>, HeaderMap), Failed> {
         let mut headers = ask.headers.clone();
         for name in self.headers.keys().filter(|name| !ask.headers.contains_key(*name)) {
             for value in self.headers.get_all(name) {
@@ -155,11 +157,12 @@ impl Wire {
             headers
                 .insert(USER_AGENT, HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
         }
+        let mut authorized = HeaderMap::new();
         if let Some(auth) = &self.auth {
             let _holdup = self.holdups.hold();
-            let request = Outgoing { method: &ask.method, url: uri };
-            let authorized = auth.authorize(request).await;
-            let authorized = authorized.map_err(|error| unauthorized(&ask.address, &error, None))?;
+            let request = Outgoing { method: &ask.method, url: uri, body: &ask.body };
+            let given = auth.authorize(request).await;
+            authorized = given.map_err(|error| unauthorized(&ask.address, &error, None))?;
             for (name, value) in &authorized {
                 headers.insert(name, value.clone());
             }
@@ -171,7 +174,7 @@ impl Wire {
         *request.method_mut() = ask.method.clone();
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
-        Ok(request)
+        Ok((request, authorized))
     }
 
     /// What a refusal says.

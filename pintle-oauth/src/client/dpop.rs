@@ -1,0 +1,133 @@
+use std::sync::{Mutex, PoisonError};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use pintle::Result;
+use ring::digest;
+use serde_json::json;
+
+use super::{credentials, jwt::SigningKey, pkce, places, secret::Secret};
+
+/// The header of a proof.
+pub(super) const PROOF: HeaderName = HeaderName::from_static("dpop");
+/// The header that says what the next proof has to hold.
+pub(super) const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// Nonces of this many servers are known at once: that of the tokens, that of the tools, and one to spare.
+const SERVERS: usize = 4;
+
+/// Proves that a token is ours, because it is bound to a key that only we have: RFC 9449.
+#[derive(Debug)]
+pub(super) struct Dpop {
+    key: SigningKey,
+    pub(super) kept: Secret,
+    /// What servers want to see in the next proof, by their origin.
+    nonces: Mutex<Vec<(String, String)>>,
+}
+
+/// A request that a proof is for.
+#[derive(Debug)]
+pub(super) struct Proven<'a> {
+    pub(super) method: &'a str,
+    pub(super) url: &'a Uri,
+    /// With a token, and what the request says.
+    pub(super) with: Option<(&'a Secret, &'a [u8])>,
+}
+
+impl Dpop {
+    pub(super) fn new() -> Result<Self> {
+        let (key, kept) = SigningKey::generate()?;
+        Ok(Self { key, kept, nonces: Mutex::default() })
+    }
+
+    pub(super) fn restore(kept: &Secret) -> Option<Self> {
+        Some(Self { key: SigningKey::restore(kept)?, kept: kept.clone(), nonces: Mutex::default() })
+    }
+
+    /// A proof for this request and no other.
+    pub(super) fn proof(&self, proven: &Proven<'_>) -> Result<HeaderValue> {
+        let origin = places::origin(proven.url);
+        let mut claims = json!({
+            "jti": pkce::random()?,
+            "htm": proven.method,
+            "htu": format!("{origin}{}", proven.url.path()),
+            "iat": credentials::now(),
+        });
+        if let Some((token, body)) = proven.with {
+            claims["ath"] = json!(pkce::sha256(token.reveal().as_bytes()));
+            let digest = STANDARD.encode(digest::digest(&digest::SHA256, body));
+            claims["content_digest"] = json!(format!("sha-256=:{digest}:"));
+        }
+        {
+            let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, nonce)) = nonces.iter().find(|(server, _)| *server == origin) {
+                claims["nonce"] = json!(nonce);
+            }
+        }
+        let proof = self.key.sign(json!({ "typ": "dpop+jwt", "jwk": self.key.jwk() }), &claims)?;
+        let mut proof = HeaderValue::try_from(proof)
+            .map_err(|_| pintle::Error::Misuse("a proof that no header can carry".into()))?;
+        proof.set_sensitive(true);
+        Ok(proof)
+    }
+
+    /// Notes what a server wants to see in the next proof. Says whether it wants anything new.
+    pub(super) fn note(&self, url: &Uri, headers: &HeaderMap) -> bool {
+        let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
+        let origin = places::origin(url);
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        let pair = (origin, nonce.to_owned());
+        if nonces.contains(&pair) {
+            return false;
+        }
+        nonces.retain(|(server, _)| *server != pair.0);
+        if nonces.len() >= SERVERS {
+            nonces.remove(0);
+        }
+        nonces.push(pair);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(proof: &HeaderValue) -> (Value, Value) {
+        let parts: Vec<_> = proof.to_str().unwrap().split('.').collect();
+        let part = |text: &str| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap();
+        (part(parts[0]), part(parts[1]))
+    }
+
+    #[test]
+    fn a_proof_is_for_one_request() {
+        let dpop = Dpop::new().unwrap();
+        let url = "https://h:8443/mcp?q=1".parse().unwrap();
+        let token = Secret::new("t0ken");
+        let proven = Proven { method: "POST", url: &url, with: Some((&token, b"{}")) };
+        let (header, claims) = read(&dpop.proof(&proven).unwrap());
+        assert_eq!(header["typ"], "dpop+jwt");
+        assert_eq!(header["jwk"].get("d"), None);
+        assert_eq!(claims["htu"], "https://h:8443/mcp");
+        assert_eq!(claims["htm"], "POST");
+        assert_eq!(claims["ath"], pkce::sha256(b"t0ken"));
+        assert_eq!(claims["content_digest"], "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:");
+        assert_ne!(claims["jti"], read(&dpop.proof(&proven).unwrap()).1["jti"]);
+    }
+
+    #[test]
+    fn a_nonce_is_for_the_server_that_gave_it() {
+        let dpop = Dpop::new().unwrap();
+        let (one, other) = ("https://a/x".parse().unwrap(), "https://b/x".parse().unwrap());
+        let headers = [(NONCE, HeaderValue::from_static("n1"))].into_iter().collect();
+        assert!(dpop.note(&one, &headers));
+        assert!(!dpop.note(&one, &headers));
+        let nonce =
+            |url| read(&dpop.proof(&Proven { method: "GET", url, with: None }).unwrap()).1["nonce"].clone();
+        assert_eq!(nonce(&one), "n1");
+        assert_eq!(nonce(&other), Value::Null);
+    }
+}

@@ -1,0 +1,402 @@
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{HeaderMap, Uri, header::AUTHORIZATION};
+use pintle::{Error, Result, client::http::Challenge};
+use tokio::time::Instant;
+
+use super::{
+    challenge::{self, Wanted},
+    credentials::{Tokens, now},
+    discovery::{Found, discover},
+    dpop::Dpop,
+    flow::Flow,
+    places,
+    reach::Reach,
+    scope::{self, Scopes},
+    settings::Settings,
+    web::Guarded,
+};
+
+/// How often more scopes are asked for. Each time the user has to agree, and a server could go on for ever.
+const STEP_UPS: u32 = 8;
+/// After a refresh that failed, the next one waits this long: those who waited for it would all try it again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Who has it goes for tokens.
+type Flight = tokio::sync::OwnedMutexGuard<()>;
+
+/// What is going on with one server.
+#[derive(Default)]
+pub(super) struct Live {
+    now: Mutex<Now>,
+    /// Only one at a time goes for tokens. It is held while it waits for them, which is what it is for.
+    flight: Arc<tokio::sync::Mutex<()>>,
+}
+
+#[derive(Default)]
+struct Now {
+    server: Option<Uri>,
+    reach: Option<Reach>,
+    held: Option<Arc<Held>>,
+    /// The issuer that a client which was registered before is shown to, once it was shown to any.
+    shown_to: Option<String>,
+    step_ups: u32,
+    /// Logins so far, and how the last one failed.
+    logins: u64,
+    failed: Option<String>,
+    paused: Option<Instant>,
+}
+
+/// Tokens in use.
+pub(super) struct Held {
+    pub(super) tokens: Tokens,
+    pub(super) dpop: Option<Arc<Dpop>>,
+    found: Found,
+    /// Straight from a grant, and not refreshed or read since.
+    is_new: bool,
+}
+
+impl Live {
+    /// The tokens for a request to this address, if it is the server's own.
+    pub(super) fn held_for(&self, url: &Uri) -> Option<Arc<Held>> {
+        let mut now = self.now();
+        let server = now.server.get_or_insert_with(|| url.clone());
+        if !places::same_origin(server, url) {
+            return None;
+        }
+        now.held.clone()
+    }
+
+    /// Newer tokens than these if there is a way, else these. `None`: these are worth nothing any more.
+    pub(super) async fn renewed(self: &Arc<Self>, settings: &Settings, old: Arc<Held>) -> Option<Arc<Held>> {
+        let flight = self.flight.clone().lock_owned().await;
+        match &self.now().held {
+            Some(held) if held.tokens.access == old.tokens.access => {}
+            other => return other.clone(),
+        }
+        self.renew_apart(flight, settings, old).await.1
+    }
+
+    /// Renews tokens apart from the call that needs them: were that given up, a refresh token that was just exchanged
+    /// would be lost with it.
+    async fn renew_apart(
+        self: &Arc<Self>,
+        flight: Flight,
+        settings: &Settings,
+        old: Arc<Held>,
+    ) -> (Option<Flight>, Option<Arc<Held>>) {
+        let (server, reach) = {
+            let now = self.now();
+            let paused = now.paused.is_some_and(|until| until > Instant::now());
+            match (&now.server, now.reach) {
+                (Some(server), Some(reach)) if !paused => (server.clone(), reach),
+                _ => return (Some(flight), Some(old)),
+            }
+        };
+        let (live, settings) = (self.clone(), settings.clone());
+        let renewing = tokio::spawn(async move {
+            let renewed = live.renew(&settings, &server, reach, old).await;
+            (Some(flight), renewed)
+        });
+        renewing.await.unwrap_or((None, None))
+    }
+
+    async fn renew(
+        &self,
+        settings: &Settings,
+        server: &Uri,
+        reach: Reach,
+        old: Arc<Held>,
+    ) -> Option<Arc<Held>> {
+        let web = Guarded { web: &*settings.web, reach };
+        let flow = Flow { settings, web, server, found: &old.found, dpop: old.dpop.as_ref() };
+        if let Some(held) = self.kept_by_others(&flow, &old).await {
+            return Some(held);
+        }
+        match flow.renew(&old.tokens).await {
+            Ok(Some(tokens)) => {
+                tracing::debug!(issuer = old.found.key, "tokens renewed");
+                keep(&flow, Some(&tokens)).await;
+                Some(self.hold(Held {
+                    tokens,
+                    dpop: old.dpop.clone(),
+                    found: old.found.clone(),
+                    is_new: false,
+                }))
+            }
+            Ok(None) => Some(old),
+            Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
+                tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
+                keep(&flow, None).await;
+                self.now().held = None;
+                None
+            }
+            Err(ungranted) => {
+                let error = ungranted.into_error(&old.found.key);
+                tracing::warn!(issuer = old.found.key, %error, "tokens could not be renewed");
+                self.now().paused = Some(Instant::now() + PAUSE);
+                Some(old)
+            }
+        }
+    }
+
+    /// Tokens that somebody else who shares the store has got meanwhile. Those that they replaced are better not tried:
+    /// an authorization server takes a refresh token that comes twice for a stolen one.
+    async fn kept_by_others(&self, flow: &Flow<'_>, old: &Held) -> Option<Arc<Held>> {
+        let mut stored = flow.settings.store.load(&old.found.key).await.ok()??;
+        let tokens = stored.tokens.remove(&flow.kept_under())?;
+        if tokens.access == old.tokens.access
+            || tokens.is_stale(now())
+            || tokens.dpop_key != old.tokens.dpop_key
+        {
+            return None;
+        }
+        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), is_new: false }))
+    }
+
+    /// A request was refused. Says whether it is worth sending again.
+    pub(super) async fn challenged(
+        self: &Arc<Self>,
+        settings: &Settings,
+        challenge: &Challenge<'_>,
+    ) -> Result<bool> {
+        let seen = {
+            let now = self.now();
+            let ours = now.server.as_ref().is_some_and(|server| places::same_origin(server, challenge.url));
+            if !ours {
+                return Ok(false);
+            }
+            now.logins
+        };
+        let wanted = challenge::parse(challenge.wanted());
+        let refused = Refused::read(challenge, &wanted);
+        if refused.more.is_none() && challenge.status != 401 {
+            return Ok(false);
+        }
+
+        let mut flight = self.flight.clone().lock_owned().await;
+        let held = {
+            let now = self.now();
+            if let Some(held) = &now.held
+                && refused.token.as_deref() != Some(held.tokens.access.reveal())
+            {
+                // Somebody else got another one meanwhile.
+                return Ok(true);
+            }
+            if let Some(failed) = &now.failed
+                && now.logins > seen
+            {
+                // Somebody else has just tried: the user is not asked the same again.
+                return Err(Error::Refused(failed.clone()));
+            }
+            now.held.clone()
+        };
+        if let Some(dpop) = held.as_ref().and_then(|held| held.dpop.as_ref()) {
+            let is_new = dpop.note(challenge.url, challenge.headers);
+            if is_new && wanted.iter().any(|wanted| wanted.error() == Some("use_dpop_nonce")) {
+                return Ok(true);
+            }
+        }
+        if let Some(more) = &refused.more {
+            let Some(scopes) = self.step_up(held.as_deref(), more) else { return Ok(false) };
+            let scopes = scopes.and(&settings.scopes);
+            return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+        }
+        if let Some(held) = held {
+            if challenge.tries > 1 && held.is_new {
+                // Another one from the same place would fare no better.
+                return Ok(false);
+            }
+            if challenge.tries == 1
+                && held.tokens.refresh.is_some()
+                && self.still_the_same(settings, challenge.url, &held, &refused).await?
+            {
+                let (again, renewed) = self.renew_apart(flight, settings, held.clone()).await;
+                if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
+                    return Ok(true);
+                }
+                flight = match again {
+                    Some(flight) => flight,
+                    None => self.flight.clone().lock_owned().await,
+                };
+            }
+        }
+        let done = self.log_in(settings, challenge.url, &refused, None).await;
+        drop(flight);
+        done
+    }
+
+    /// All scopes to ask for now; `None` if there is no point.
+    fn step_up(&self, held: Option<&Held>, more: &Scopes) -> Option<Scopes> {
+        let asked = held.map(|held| held.tokens.requested.clone()).unwrap_or_default();
+        // Asked for already, and it was not enough: the user or the authorization server said no.
+        if held.is_some() && asked.covers(more) {
+            return None;
+        }
+        let mut now = self.now();
+        now.step_ups += 1;
+        (now.step_ups <= STEP_UPS).then(|| asked.and(more))
+    }
+
+    /// Whether the server still wants tokens of the same issuer: no other may see them.
+    async fn still_the_same(
+        &self,
+        settings: &Settings,
+        url: &Uri,
+        held: &Held,
+        refused: &Refused<'_>,
+    ) -> Result<bool> {
+        let found = self.discover(settings, url, refused).await?;
+        Ok(found.key == held.found.key && found.resource == held.found.resource)
+    }
+
+    async fn discover(&self, settings: &Settings, url: &Uri, refused: &Refused<'_>) -> Result<Found> {
+        let reach = self.reach(settings, url).await?;
+        let web = Guarded { web: &*settings.web, reach };
+        let server = self.now().server.clone().unwrap_or_else(|| url.clone());
+        let client = settings.registered.as_ref();
+        let wanted = client.and_then(|client| client.issuer.clone());
+        let wanted = wanted.or_else(|| self.now().shown_to.clone());
+        discover(web, &server, refused.metadata, wanted.as_deref()).await
+    }
+
+    async fn log_in(
+        &self,
+        settings: &Settings,
+        url: &Uri,
+        refused: &Refused<'_>,
+        scopes: Option<Scopes>,
+    ) -> Result<bool> {
+        let done = self.try_log_in(settings, url, refused, scopes).await;
+        let mut now = self.now();
+        now.logins += 1;
+        now.failed = done.as_ref().err().map(ToString::to_string);
+        done
+    }
+
+    async fn try_log_in(
+        &self,
+        settings: &Settings,
+        url: &Uri,
+        refused: &Refused<'_>,
+        scopes: Option<Scopes>,
+    ) -> Result<bool> {
+        let found = self.discover(settings, url, refused).await?;
+        let (server, reach) = {
+            let now = self.now();
+            (now.server.clone().unwrap_or_else(|| url.clone()), now.reach.unwrap_or(Reach::of(url, &[])))
+        };
+        let web = Guarded { web: &*settings.web, reach };
+        let flow = |dpop| Flow { settings, web, server: &server, found: &found, dpop };
+
+        // What an earlier run of the program was given, unless that was just refused.
+        let stored = settings.store.load(&found.key).await?.unwrap_or_default();
+        if scopes.is_none()
+            && let Some(tokens) = stored.tokens.get(&flow(None).kept_under())
+            && refused.token.as_deref() != Some(tokens.access.reveal())
+        {
+            let dpop = tokens.dpop_key.as_ref().and_then(Dpop::restore).map(Arc::new);
+            if tokens.dpop_key.is_some() == dpop.is_some() {
+                let held = Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false };
+                let held = self.hold(held);
+                if !held.tokens.is_stale(now()) {
+                    return Ok(true);
+                }
+                let renewed = self.renew(settings, &server, reach, held.clone()).await;
+                if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
+                    return Ok(true);
+                }
+            }
+        }
+
+        let dpop =
+            if settings.dpop && found.server.signs_dpop() { Some(Arc::new(Dpop::new()?)) } else { None };
+        let scopes = scopes.unwrap_or_else(|| {
+            let wanted = scope::first(refused.scopes.clone(), found.scopes.as_deref());
+            let before = self.now().held.as_ref().map(|held| held.tokens.requested.clone());
+            before.unwrap_or_default().and(&wanted).and(&settings.scopes)
+        });
+        if settings.registered.is_some() {
+            self.now().shown_to.get_or_insert_with(|| found.key.clone());
+        }
+        let flow = flow(dpop.as_ref());
+        let tokens = flow.grant(scopes).await?;
+        tracing::debug!(issuer = found.key, "logged in");
+        keep(&flow, Some(&tokens)).await;
+        let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
+        self.hold(Held { tokens, dpop, found: found.clone(), is_new: true });
+        Ok(true)
+    }
+
+    /// What may be reached on behalf of the server, which is looked up once.
+    async fn reach(&self, settings: &Settings, url: &Uri) -> Result<Reach> {
+        if let Some(reach) = self.now().reach {
+            return Ok(reach);
+        }
+        let addresses = settings.web.addresses(url.host().unwrap_or_default()).await;
+        let reach = Reach::of(url, &addresses);
+        // Tokens go there too.
+        reach.check(&format!("{}{}", places::origin(url), url.path()))?;
+        self.now().reach = Some(reach);
+        Ok(reach)
+    }
+
+    fn hold(&self, held: Held) -> Arc<Held> {
+        let held = Arc::new(held);
+        let mut now = self.now();
+        now.held = Some(held.clone());
+        now.paused = None;
+        held
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a refusal says.
+struct Refused<'a> {
+    /// The token that was refused.
+    token: Option<String>,
+    metadata: Option<&'a str>,
+    scopes: Option<Scopes>,
+    /// The scopes that are missing, if that is all.
+    more: Option<Scopes>,
+}
+
+impl<'a> Refused<'a> {
+    fn read(challenge: &Challenge<'_>, wanted: &'a [Wanted]) -> Self {
+        let missing = wanted.iter().find(|wanted| wanted.error() == Some("insufficient_scope"));
+        let more = missing.filter(|_| challenge.status == 403).and_then(Wanted::scopes);
+        Self {
+            token: token(challenge.sent),
+            metadata: wanted.iter().find_map(Wanted::resource_metadata),
+            scopes: wanted.iter().find_map(Wanted::scopes),
+            more,
+        }
+    }
+}
+
+fn token(sent: &HeaderMap) -> Option<String> {
+    let (_, token) = sent.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    Some(token.to_owned())
+}
+
+/// Keeps tokens for the next run, or forgets them. A login that cannot be kept is still one.
+async fn keep(flow: &Flow<'_>, tokens: Option<&Tokens>) {
+    let (store, key) = (&flow.settings.store, &flow.found.key);
+    let kept = async {
+        let mut credentials = store.load(key).await?.unwrap_or_default();
+        match tokens {
+            Some(tokens) => drop(credentials.tokens.insert(flow.kept_under(), tokens.clone())),
+            None => drop(credentials.tokens.remove(&flow.kept_under())),
+        }
+        store.save(key, &credentials).await
+    };
+    if let Err(error) = kept.await {
+        tracing::warn!(issuer = key, %error, "the tokens could not be kept: the next run has to log in again");
+    }
+}

@@ -1,0 +1,183 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::Uri;
+use pintle::{Error, Result};
+
+/// Which addresses a request may go to: public ones, and those of the kind that the server itself has.
+///
+/// Metadata is written by others. Without this it could make the client send requests into the user's own network.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Reach(Kind);
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Kind {
+    Public,
+    /// Somebody's network.
+    Private,
+    /// One cable, and the address where clouds hand out secrets.
+    Link,
+    /// This machine.
+    Loopback,
+}
+
+impl Reach {
+    /// What may be reached on behalf of a server at this address. `found` are the addresses that its name leads to.
+    pub(super) fn of(server: &Uri, found: &[IpAddr]) -> Self {
+        let host = server.host().unwrap_or_default();
+        if let Some(kind) = literal(host) {
+            return Self(kind);
+        }
+        // A name with public addresses too is a public one: its owner may have added the others for our sake.
+        let mut kinds = found.iter().map(|address| kind(*address));
+        let first = kinds.next().unwrap_or(Kind::Public);
+        Self(if kinds.all(|kind| kind == first) { first } else { Kind::Public })
+    }
+
+    /// Whether a connection to this address is allowed.
+    pub fn allows(self, address: IpAddr) -> bool {
+        let kind = kind(address);
+        kind == Kind::Public || kind == self.0
+    }
+
+    /// Whether a request to this address is: encrypted or on this machine, and to no network that is not the server's.
+    pub(super) fn check(self, url: &str) -> Result<Uri> {
+        let refuse = |why: &str| {
+            let shown = url.split(['?', '#']).next().unwrap_or_default();
+            Error::Refused(format!("no request is sent to `{shown}`: {why}"))
+        };
+        let uri: Uri = url.parse().map_err(|_| refuse("it is no address"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| refuse("it names no host"))?;
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(refuse("it has a user or a password in it"));
+        }
+        let kind = literal(host);
+        match uri.scheme_str() {
+            Some("https") => {}
+            Some("http") if kind == Some(Kind::Loopback) => {}
+            Some("http") => {
+                return Err(refuse("it is plain `http`; only `https` is safe beyond this machine"));
+            }
+            _ => return Err(refuse("it is no `https` address")),
+        }
+        match kind {
+            Some(kind) if kind != Kind::Public && kind != self.0 => {
+                Err(refuse("the server is not in that network, and may not send the client there"))
+            }
+            _ => Ok(uri),
+        }
+    }
+}
+
+/// The kind of a host that needs no looking up.
+fn literal(host: &str) -> Option<Kind> {
+    let host = host.trim_end_matches('.');
+    let name = host.to_ascii_lowercase();
+    if name == "localhost" || name.ends_with(".localhost") {
+        return Some(Kind::Loopback);
+    }
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok().map(kind)
+}
+
+fn kind(address: IpAddr) -> Kind {
+    match address {
+        IpAddr::V4(address) => kind_v4(address),
+        IpAddr::V6(address) => {
+            let parts = address.segments();
+            if address.is_loopback() || address.is_unspecified() {
+                Kind::Loopback
+            } else if let Some(inner) = address.to_ipv4_mapped() {
+                kind_v4(inner)
+            } else if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+                // An IPv4 address behind a translator.
+                let [a, b] = parts[6].to_be_bytes();
+                let [c, d] = parts[7].to_be_bytes();
+                kind_v4(Ipv4Addr::new(a, b, c, d))
+            } else if parts[0] & 0xffc0 == 0xfe80 {
+                Kind::Link
+            } else if parts[0] & 0xfe00 == 0xfc00 || parts[0] & 0xffc0 == 0xfec0 {
+                Kind::Private
+            } else {
+                Kind::Public
+            }
+        }
+    }
+}
+
+fn kind_v4(address: Ipv4Addr) -> Kind {
+    match address.octets() {
+        [127 | 0, ..] => Kind::Loopback,
+        [169, 254, ..] => Kind::Link,
+        // Private, shared by a provider's customers, for tests, for many at once, and for nobody yet.
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18 | 19, ..] => {
+            Kind::Private
+        }
+        [224..=255, ..] => Kind::Private,
+        _ => Kind::Public,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(server: &str, url: &str) -> bool {
+        Reach::of(&server.parse().unwrap(), &[]).check(url).is_ok()
+    }
+
+    #[test]
+    fn plain_http_and_foreign_networks_are_not_reached() {
+        let public = "https://mcp.example/mcp";
+        let table = [
+            (public, "https://as.example/token", true),
+            (public, "http://as.example/token", false),
+            (public, "https://127.0.0.1/token", false),
+            (public, "http://localhost:9200/", false),
+            (public, "https://LOCALHOST./", false),
+            (public, "https://a.localhost/", false),
+            (public, "https://169.254.169.254/latest", false),
+            (public, "https://10.0.0.1/", false),
+            (public, "https://192.168.1.1/", false),
+            (public, "https://[::1]/", false),
+            (public, "https://[::ffff:10.0.0.1]/", false),
+            (public, "https://[64:ff9b::10.0.0.1]/", false),
+            (public, "https://[fe80::1]/", false),
+            (public, "https://[fd00::1]/", false),
+            (public, "https://0.0.0.0/", false),
+            (public, "https://8.8.8.8/", true),
+            (public, "https://[2001:4860::8888]/", true),
+            (public, "https://user@as.example/", false),
+            (public, "file:///etc/passwd", false),
+            (public, "/token", false),
+            (public, "", false),
+            ("http://localhost:3000/mcp", "http://localhost:4000/token", true),
+            ("http://localhost:3000/mcp", "http://127.0.0.1:4000/token", true),
+            ("http://localhost:3000/mcp", "https://as.example/token", true),
+            ("http://localhost:3000/mcp", "http://as.example/token", false),
+            ("http://localhost:3000/mcp", "https://10.0.0.1/", false),
+            ("https://10.0.0.5/mcp", "https://10.0.0.6/token", true),
+            ("https://10.0.0.5/mcp", "http://10.0.0.6/token", false),
+            ("https://10.0.0.5/mcp", "http://127.0.0.1:9200/", false),
+            ("https://10.0.0.5/mcp", "https://169.254.169.254/", false),
+        ];
+        for (server, url, expected) in table {
+            assert_eq!(sent(server, url), expected, "{server} {url}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_the_kind_of_all_its_addresses() {
+        let server = "https://mcp.corp/mcp".parse().unwrap();
+        let (inside, outside): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [8, 8, 8, 8].into());
+        assert!(Reach::of(&server, &[inside]).allows(inside));
+        assert!(!Reach::of(&server, &[inside, outside]).allows(inside));
+        assert!(!Reach::of(&server, &[]).allows(inside));
+        assert!(!Reach::of(&server, &[inside]).allows([127, 0, 0, 1].into()));
+    }
+
+    #[test]
+    fn an_address_is_refused_without_its_query() {
+        let reach = Reach::of(&"https://mcp.example/mcp".parse().unwrap(), &[]);
+        let error = reach.check("http://as.example/token?code=s3cret").unwrap_err().to_string();
+        assert!(error.contains("`http://as.example/token`") && !error.contains("s3cret"), "{error}");
+    }
+}

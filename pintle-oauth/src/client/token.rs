@@ -1,0 +1,185 @@
+//! The token endpoint: a grant in, tokens out.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use pintle::{Error, Result};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{
+    callback::told,
+    credentials,
+    dpop::{Dpop, PROOF, Proven},
+    form::{Form, encoded},
+    registered::Proof,
+    registration::{Identity, Method},
+    secret::Secret,
+    web::Guarded,
+};
+
+/// A request for tokens.
+pub(super) struct TokenRequest<'a> {
+    pub(super) web: Guarded<'a>,
+    pub(super) endpoint: &'a str,
+    /// Whom assertions of the client are for.
+    pub(super) issuer: &'a str,
+    pub(super) client: Option<&'a Identity>,
+    pub(super) dpop: Option<&'a Dpop>,
+    pub(super) form: Form,
+}
+
+/// What came back.
+#[derive(Debug, Deserialize)]
+pub(super) struct TokenAnswer {
+    pub(super) access_token: Secret,
+    #[serde(default)]
+    pub(super) token_type: String,
+    #[serde(default, deserialize_with = "seconds")]
+    pub(super) expires_in: Option<u64>,
+    pub(super) refresh_token: Option<Secret>,
+    pub(super) issued_token_type: Option<String>,
+}
+
+/// Why nothing did.
+#[derive(Debug)]
+pub(super) enum Ungranted {
+    /// The authorization server said no, and why.
+    Refused { error: String, description: String },
+    /// It did not get to say anything.
+    Failed(Error),
+}
+
+impl From<Error> for Ungranted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Ungranted {
+    /// That this is no longer worth anything: a code, a refresh token, an assertion.
+    pub(super) fn is_grant(&self) -> bool {
+        matches!(self, Self::Refused { error, .. } if error == "invalid_grant")
+    }
+
+    /// That the client is not known, or not in this way.
+    pub(super) fn is_client(&self) -> bool {
+        matches!(self, Self::Refused { error, .. } if error == "invalid_client" || error == "unauthorized_client")
+    }
+
+    pub(super) fn into_error(self, issuer: &str) -> Error {
+        match self {
+            Self::Refused { error, description } => Error::Refused(format!(
+                "the authorization server `{issuer}` gave no token: {}",
+                told(&error, &description)
+            )),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    error_description: String,
+}
+
+impl TokenRequest<'_> {
+    /// What comes back; `member` is what it has to have.
+    pub(super) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, Ungranted> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (headers, form) = self.proven()?;
+            let kind = "application/x-www-form-urlencoded";
+            let answer = self.web.post(self.endpoint, kind, headers, form.into_body()).await?;
+            let uri = self.web.reach.check(self.endpoint)?;
+            let wants_more = self.dpop.is_some_and(|dpop| dpop.note(&uri, answer.headers()));
+            if answer.status().is_success() {
+                let unread = || {
+                    Error::Decode(format!(
+                        "what `{}` answered cannot be used: it has no `{member}`",
+                        self.endpoint
+                    ))
+                };
+                return serde_json::from_slice(answer.body()).map_err(|_| unread().into());
+            }
+            let refusal: Refusal = serde_json::from_slice(answer.body()).unwrap_or_default();
+            if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
+                continue;
+            }
+            if answer.status().is_server_error() || refusal.error.is_empty() {
+                return Err(Ungranted::Failed(Error::Io(std::io::Error::other(format!(
+                    "`{}` answered with status {}",
+                    self.endpoint,
+                    answer.status().as_u16()
+                )))));
+            }
+            let description = refusal.error_description;
+            return Err(Ungranted::Refused { error: refusal.error, description });
+        }
+    }
+
+    /// With all that proves who is asking.
+    fn proven(&self) -> Result<(HeaderMap, Form)> {
+        let mut headers = HeaderMap::new();
+        let mut form = self.form.clone();
+        if let Some(client) = self.client {
+            match (client.method, &client.proof) {
+                (Method::Basic, Proof::Secret(secret)) => {
+                    let pair = format!("{}:{}", encoded(&client.client_id), encoded(secret.reveal()));
+                    let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
+                    let mut value =
+                        value.map_err(|_| Error::Misuse("a secret that no header can carry".into()))?;
+                    value.set_sensitive(true);
+                    headers.insert(AUTHORIZATION, value);
+                }
+                (Method::Post, Proof::Secret(secret)) => {
+                    form.push("client_id", &client.client_id);
+                    form.push("client_secret", secret.reveal());
+                }
+                (Method::Jwt, Proof::Key(key)) => {
+                    let now = credentials::now();
+                    let assertion = key.client_assertion(&client.client_id, self.issuer, now)?;
+                    form.push(
+                        "client_assertion_type",
+                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                    );
+                    form.push("client_assertion", &assertion);
+                }
+                _ => form.push("client_id", &client.client_id),
+            }
+        }
+        if let Some(dpop) = self.dpop {
+            let uri = self.web.reach.check(self.endpoint)?;
+            headers.insert(PROOF, dpop.proof(&Proven { method: "POST", url: &uri, with: None })?);
+        }
+        Ok((headers, form))
+    }
+}
+
+/// A number, or a text that is one: some servers quote it.
+fn seconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(from)?;
+    Ok(value.as_f64().map(|seconds| seconds as u64).or_else(|| value.as_str()?.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_they_come() {
+        for (text, expires_in) in [
+            (r#"{"access_token":"t","token_type":"Bearer","expires_in":3600}"#, Some(3600)),
+            (r#"{"access_token":"t","expires_in":"60"}"#, Some(60)),
+            (r#"{"access_token":"t","expires_in":1.5}"#, Some(1)),
+            (r#"{"access_token":"t","expires_in":null,"scope":"x"}"#, None),
+            (r#"{"access_token":"t","expires_in":-5}"#, Some(0)),
+        ] {
+            let answer: TokenAnswer = serde_json::from_str(text).unwrap();
+            assert_eq!(answer.expires_in, expires_in, "{text}");
+            assert!(!format!("{answer:?}").contains("\"t\""));
+        }
+    }
+}

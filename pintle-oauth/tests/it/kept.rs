@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use pintle_oauth::client::Memory;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn the_next_run_needs_no_login() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.log();
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    assert_eq!(
+        world.log(),
+        [
+            "server/discover with nothing",
+            "GET https://mcp.test/.well-known/oauth-protected-resource/mcp",
+            "GET https://as.test/.well-known/oauth-authorization-server",
+            "server/discover with access-3",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_next_run_refreshes_what_has_expired_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.change(|state| state.expires_in = 0);
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.change(|state| {
+        state.expires_in = 3600;
+        state.tokens.clear();
+        state.log.clear();
+    });
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert_eq!(log[3], "token at as.test by client-1@as.test: refresh_token");
+    // The first run has used it once itself, to get past its own first request.
+    assert_eq!(log[4], "server/discover with access-7");
+}
+
+#[tokio::test]
+async fn who_shares_a_store_shares_what_others_renewed() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let one = world.connect(&world.login().store(store.clone())).await.unwrap();
+    let other = world.connect(&world.login().store(store)).await.unwrap();
+    world.change(|state| state.tokens.clear());
+    one.call_tool("t", ()).await.unwrap();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_client_is_registered_once() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.refresh.clear();
+        state.log.clear();
+    });
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert!(
+        log.iter().any(|line| line.starts_with("login as.test/authorize client=client-1@as.test")),
+        "{log:#?}"
+    );
+    assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}

@@ -1,0 +1,119 @@
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::world::World;
+
+fn refreshes(log: &[String]) -> usize {
+    log.iter().filter(|line| line.contains(": refresh_token")).count()
+}
+
+#[tokio::test]
+async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
+    let world = World::new();
+    // The first one is stale from the start.
+    world.change(|state| state.expires_in = 0);
+    let server = Arc::new(world.connect(&world.login()).await.unwrap());
+    world.change(|state| {
+        state.expires_in = 3600;
+        state.log.clear();
+    });
+    let call = |_| {
+        let server = server.clone();
+        tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })
+    };
+    for call in (0..10).map(call).collect::<Vec<_>>() {
+        call.await.unwrap().unwrap();
+    }
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("tools/call")).count(), 10, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn ten_calls_whose_token_was_revoked_are_one_refresh() {
+    let world = World::new();
+    let server = Arc::new(world.connect(&world.login()).await.unwrap());
+    world.change(|state| {
+        state.tokens.clear();
+        state.log.clear();
+    });
+    let call = |_| {
+        let server = server.clone();
+        tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })
+    };
+    for call in (0..10).map(call).collect::<Vec<_>>() {
+        call.await.unwrap().unwrap();
+    }
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn each_refresh_token_is_used_once() {
+    let world = World::new();
+    let server = world.connect(&world.login()).await.unwrap();
+    for _ in 0..3 {
+        world.change(|state| state.tokens.clear());
+        server.call_tool("t", ()).await.unwrap();
+    }
+    let log = world.log();
+    assert_eq!(refreshes(&log), 3, "{log:#?}");
+    assert_eq!(world.change(|state| state.refresh.len()), 1);
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_worth_nothing_any_more_means_a_new_login() {
+    let world = World::new();
+    let server = world.connect(&world.login()).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.refresh.clear();
+        state.log.clear();
+    });
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_renewed_now_is_used_as_long_as_it_is_good() {
+    let world = World::new();
+    world.change(|state| state.expires_in = 0);
+    let server = world.connect(&world.login()).await.unwrap();
+    world.change(|state| {
+        state.token_fault = Some((503, json!(null)));
+        state.log.clear();
+    });
+    for _ in 0..3 {
+        server.call_tool("t", ()).await.unwrap();
+    }
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() {
+    let world = World::new();
+    world.change(|state| state.expires_in = 0);
+    let server = world.connect(&world.login()).await.unwrap();
+    let gate = Arc::new(Notify::new());
+    world.change(|state| {
+        state.expires_in = 3600;
+        state.gate = Some(gate.clone());
+        state.log.clear();
+    });
+    let given_up = tokio::time::timeout(Duration::from_secs(1), server.call_tool("t", ())).await;
+    assert!(given_up.is_err());
+    world.change(|state| state.gate = None);
+    gate.notify_one();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
