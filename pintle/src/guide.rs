@@ -15,6 +15,9 @@ struct Clients;
 #[doc = include_str!("../../docs/conformance.md")]
 struct Conformance;
 
+#[doc = include_str!("../../docs/coverage.md")]
+struct Coverage;
+
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of it is test, helpers too")]
 
 mod demo;
+mod fields;
 mod pattern;
 mod replies;
 mod script;

@@ -168,6 +168,15 @@ fn every_transcript_plays_as_written_and_together_they_cover_the_protocol() {
             check(seen.contains(&said) == has(row), format!("{said}: has({})", has(row)));
         }
     }
+    // Digest 1.7: what JSON-RPC and MCP keep for themselves has no other codes.
+    for said in &seen {
+        let code = said.rsplit_once("! ").and_then(|(_, code)| code.parse::<i32>().ok());
+        let kept = code.filter(|code| (-32768..=-32000).contains(code));
+        check(
+            kept.is_none_or(|kept| CODES.iter().any(|(known, _)| *known == kept)),
+            format!("nobody knows: {said}"),
+        );
+    }
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));
 }
 

@@ -250,7 +250,8 @@ mod tests {
         meta.set_related_task(&RelatedTask::new("t"));
         meta.set_model_immediate_response("wait");
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
-        let trace = TraceContext { parent: Some(parent), state: Some("a=b".into()), baggage: None };
+        let trace =
+            TraceContext { parent: Some(parent), state: Some("a=b".into()), baggage: Some("k=v".into()) };
         meta.set_trace_context(&trace);
         assert_eq!(
             serde_json::to_value(&meta).unwrap(),
@@ -266,6 +267,7 @@ mod tests {
                 "io.modelcontextprotocol/model-immediate-response": "wait",
                 "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
                 "tracestate": "a=b",
+                "baggage": "k=v",
             })
         );
         assert_eq!(meta.progress_token(), Ok(Some(7.into())));

@@ -110,6 +110,18 @@ async fn every_refusal_says_what_to_change() {
 }
 
 #[tokio::test]
+async fn a_notification_is_taken_in_silence_and_an_answer_is_refused() {
+    let wire = Wire::new(&adder().http().unwrap()).with("mcp-protocol-version", "2026-07-28");
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let mut taken = wire.with("mcp-method", "notifications/cancelled").post(told).await;
+    assert_eq!(taken.status, 202);
+    assert!(taken.bytes().await.is_empty());
+    let mut refused = wire.post(json!({"jsonrpc": "2.0", "id": 1, "result": {}})).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json().await["error"]["code"], -32600);
+}
+
+#[tokio::test]
 async fn a_header_that_disagrees_with_the_body_is_refused() {
     let server = Server::new("s", "0")
         .tool(tool("find", |_: Cx| async { "found" }).input_schema(json!({"type": "object", "properties": {

@@ -144,6 +144,8 @@ async fn each_endpoint_has_its_method_and_its_guard() {
         (wire.clone(), "POST", "/messages?session=00000000000000000000000000000000", 404),
         (wire.with("host", "evil.example"), "GET", "/sse", 403),
         (wire.with("host", "evil.example"), "POST", "/messages", 403),
+        (wire.with("origin", "https://evil.example"), "GET", "/sse", 403),
+        (wire.with("origin", "https://evil.example"), "POST", "/messages", 403),
         (wire.with("accept", "application/json"), "GET", "/sse", 406),
         (wire.with("content-type", "text/plain"), "POST", "/messages", 415),
     ] {

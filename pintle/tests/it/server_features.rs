@@ -81,6 +81,7 @@ async fn a_server_says_who_it_is_and_how_to_use_it() {
         .title("Server")
         .website("https://example.com")
         .instructions("Ask first.")
+        .experimental("acme", json!({"a": 1}))
         .tool(tool("t", || async { "" }));
     for revision in ALL {
         let mut raw = Raw::new(&server);
@@ -94,6 +95,7 @@ async fn a_server_says_who_it_is_and_how_to_use_it() {
         };
         assert_eq!(result["instructions"], "Ask first.", "{result}");
         assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
+        assert_eq!(result["capabilities"]["experimental"], json!({"acme": {"a": 1}}), "{result}");
         assert!(result["capabilities"].get("logging").is_none(), "nobody offered it: {result}");
         let info = match revision {
             R5 => &result["_meta"]["io.modelcontextprotocol/serverInfo"],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::source::Source;
 use crate::cargo::Failure;
@@ -19,6 +19,8 @@ pub(super) struct Tree {
     pub(super) paths: BTreeSet<String>,
     /// `name version` of all that `pintle-proto` pulls in.
     pub(super) under_proto: BTreeSet<String>,
+    /// The specification's digest, where there is one: it is no part of the workspace.
+    pub(super) digest: Option<String>,
 }
 
 const SKIPPED: &[&str] = &["target", "node_modules", "corpus", "artifacts", "__pycache__", ".git", ".venv"];
@@ -33,6 +35,9 @@ impl Tree {
         }
         tree.walk(&root(), "").map_err(|error| Failure::new(error, "cargo xtask tidy"))?;
         tree.read_sources();
+        let beside = || root().join("../shared/reference/spec-digest.md");
+        let digest = std::env::var_os("PINTLE_DIGEST").map_or_else(beside, PathBuf::from);
+        tree.digest = fs::read_to_string(digest).ok();
         Ok(tree)
     }
 
