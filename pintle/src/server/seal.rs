@@ -4,7 +4,7 @@ use pintle_proto::inputs::{KeyId, Seal};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey},
     error::Unspecified,
-    hkdf::{self, HKDF_SHA256, Prk},
+    hkdf::{HKDF_SHA256, KeyType, Prk, Salt},
 };
 
 use super::random;
@@ -93,7 +93,7 @@ impl StateKeys {
 /// A key of your own: 32 secret bytes that every process of a fleet is given.
 impl From<[u8; 32]> for StateKeys {
     fn from(secret: [u8; 32]) -> Self {
-        let secret = hkdf::Salt::new(HKDF_SHA256, b"pintle").extract(&secret);
+        let secret = Salt::new(HKDF_SHA256, b"pintle").extract(&secret);
         // The key's name is made from it like the others: it tells keys apart and nothing about them.
         let mut id = [0; 8];
         let named = secret.expand(&[b"name"], Name).and_then(|name| name.fill(&mut id));
@@ -105,7 +105,7 @@ impl From<[u8; 32]> for StateKeys {
 /// As long as the name of a key.
 struct Name;
 
-impl hkdf::KeyType for Name {
+impl KeyType for Name {
     fn len(&self) -> usize {
         8
     }
