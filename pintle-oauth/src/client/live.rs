@@ -157,6 +157,7 @@ impl Live {
         if tokens.access == old.tokens.access
             || tokens.is_stale(now())
             || tokens.dpop_key != old.tokens.dpop_key
+            || tokens.client_id != old.tokens.client_id
         {
             return None;
         }
@@ -307,6 +308,7 @@ impl Live {
         if scopes.is_none()
             && let Some(tokens) = stored.tokens.get(&flow(None).kept_under())
             && refused.token.as_deref() != Some(tokens.access.reveal())
+            && flow(None).is_ours(tokens).await?
         {
             let dpop = tokens.dpop_key.as_ref().and_then(Dpop::restore).map(Arc::new);
             // A stale one is renewed when the request is sent again, like any other.
