@@ -4,3 +4,5 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(all(doctest, feature = "client"))]
+mod guide;

@@ -85,13 +85,13 @@ impl Flow<'_> {
 
     /// New tokens for old ones. `None`: there is no way without the user.
     pub(super) async fn renew(&self, old: &Tokens) -> Result<Option<Tokens>, Ungranted> {
-        let Some(refresh) = &old.refresh else {
+        let client = self.known(&old.client_id).await?;
+        let (Some(refresh), Some(client)) = (&old.refresh, client) else {
             if !self.settings.grant.is_silent() {
                 return Ok(None);
             }
             return Ok(Some(self.grant(old.requested.clone()).await?));
         };
-        let Some(client) = self.known(&old.client_id).await? else { return Ok(None) };
         let mut form =
             Form::new().with("grant_type", "refresh_token").with("refresh_token", refresh.reveal());
         self.add_resource(&mut form);
@@ -181,6 +181,14 @@ impl Flow<'_> {
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
         Ok(client)
+    }
+
+    /// Whether tokens were given to this client, and not to another one that shares the store.
+    pub(super) async fn is_ours(&self, tokens: &Tokens) -> Result<bool> {
+        Ok(match &*self.settings.grant {
+            Grant::Workload(_) => tokens.client_id.is_empty(),
+            _ => self.known(&tokens.client_id).await?.is_some(),
+        })
     }
 
     /// The client that tokens were given to, if it still is one.

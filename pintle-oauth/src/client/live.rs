@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How often more scopes are asked for. Each time the user has to agree, and a server could go on for ever.
-const STEP_UPS: u32 = 8;
+const STEP_UPS: u32 = 16;
 /// After a refresh that failed, the next one waits this long: those who waited for it would all try it again.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -47,7 +47,14 @@ struct Now {
     /// Logins so far, and how the last one failed.
     logins: u64,
     failed: Option<String>,
-    paused: Option<Instant>,
+    /// Why tokens could not be renewed, and until when that is not tried again.
+    paused: Option<(Instant, String)>,
+}
+
+impl Now {
+    fn pause(&self) -> Option<&str> {
+        self.paused.as_ref().filter(|(until, _)| *until > Instant::now()).map(|(_, failed)| failed.as_str())
+    }
 }
 
 /// Tokens in use.
@@ -90,9 +97,8 @@ impl Live {
     ) -> (Option<Flight>, Option<Arc<Held>>) {
         let (server, reach) = {
             let now = self.now();
-            let paused = now.paused.is_some_and(|until| until > Instant::now());
             match (&now.server, now.reach) {
-                (Some(server), Some(reach)) if !paused => (server.clone(), reach),
+                (Some(server), Some(reach)) if now.pause().is_none() => (server.clone(), reach),
                 _ => return (Some(flight), Some(old)),
             }
         };
@@ -137,7 +143,7 @@ impl Live {
             Err(ungranted) => {
                 let error = ungranted.into_error(&old.found.key);
                 tracing::warn!(issuer = old.found.key, %error, "tokens could not be renewed");
-                self.now().paused = Some(Instant::now() + PAUSE);
+                self.now().paused = Some((Instant::now() + PAUSE, error.to_string()));
                 Some(old)
             }
         }
@@ -151,6 +157,7 @@ impl Live {
         if tokens.access == old.tokens.access
             || tokens.is_stale(now())
             || tokens.dpop_key != old.tokens.dpop_key
+            || tokens.client_id != old.tokens.client_id
         {
             return None;
         }
@@ -217,6 +224,10 @@ impl Live {
                 let (again, renewed) = self.renew_apart(flight, settings, held.clone()).await;
                 if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
                     return Ok(true);
+                }
+                // The user could not mend that by logging in again.
+                if let Some(failed) = self.now().pause() {
+                    return Err(Error::Refused(failed.to_owned()));
                 }
                 flight = match again {
                     Some(flight) => flight,
@@ -297,18 +308,14 @@ impl Live {
         if scopes.is_none()
             && let Some(tokens) = stored.tokens.get(&flow(None).kept_under())
             && refused.token.as_deref() != Some(tokens.access.reveal())
+            && flow(None).is_ours(tokens).await?
         {
             let dpop = tokens.dpop_key.as_ref().and_then(Dpop::restore).map(Arc::new);
-            if tokens.dpop_key.is_some() == dpop.is_some() {
-                let held = Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false };
-                let held = self.hold(held);
-                if !held.tokens.is_stale(now()) {
-                    return Ok(true);
-                }
-                let renewed = self.renew(settings, &server, reach, held.clone()).await;
-                if renewed.is_some_and(|renewed| renewed.tokens.access != held.tokens.access) {
-                    return Ok(true);
-                }
+            // A stale one is renewed when the request is sent again, like any other.
+            let is_good = tokens.refresh.is_some() || !tokens.is_stale(now());
+            if is_good && tokens.dpop_key.is_some() == dpop.is_some() {
+                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false });
+                return Ok(true);
             }
         }
 

@@ -9,7 +9,7 @@ use pintle::Result;
 
 use super::credentials::Credentials;
 
-/// Keeps credentials, by the authorization server that gave them.
+/// Keeps credentials, by the authorization server that gave them. One store is for one user.
 ///
 /// [`Memory`] is the default, [`File`](super::File) outlives the process. A keychain is a few lines: what is kept can be
 /// written with serde.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pintle_oauth::client::Memory;
+use pintle_oauth::client::{Memory, OAuth, Registered};
 
 use crate::world::World;
 
@@ -71,4 +71,17 @@ async fn a_client_is_registered_once() {
         "{log:#?}"
     );
     assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn another_client_does_not_use_what_this_one_was_given() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.log();
+    let bot = OAuth::machine(Registered::new("bot")).web(world.clone()).store(store.clone());
+    world.connect(&bot).await.unwrap();
+    assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
+    world.connect(&world.login().store(store)).await.unwrap();
+    assert!(world.log()[3].starts_with("login as.test/authorize client=client-1@as.test"));
 }

@@ -8,8 +8,10 @@
 )]
 
 mod device;
+mod dpop;
 mod kept;
 mod login;
+mod loopback;
 mod machine;
 mod refresh;
 mod refused;

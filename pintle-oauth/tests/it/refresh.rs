@@ -117,3 +117,21 @@ async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() 
     assert_eq!(refreshes(&log), 1, "{log:#?}");
     assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
 }
+
+#[tokio::test]
+async fn a_user_is_not_asked_to_log_in_again_because_the_authorization_server_is_down() {
+    let world = World::new();
+    let server = world.connect(&world.login()).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.token_fault = Some((503, json!(null)));
+        state.log.clear();
+    });
+    for _ in 0..3 {
+        let error = server.call_tool("t", ()).await.unwrap_err().to_string();
+        assert!(error.contains("`https://as.test/token` answered with status 503"), "{error}");
+    }
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}

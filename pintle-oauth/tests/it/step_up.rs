@@ -42,5 +42,5 @@ async fn a_server_that_always_wants_more_is_given_up_on() {
         server.call_tool("t", ()).await.unwrap_err();
     }
     let log = world.log();
-    assert_eq!(logins(&log).len(), 1 + 8, "{log:#?}");
+    assert_eq!(logins(&log).len(), 1 + 16, "{log:#?}");
 }

@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) token_fault: Option<(u16, Value)>,
     /// What the token endpoint says to those who ask whether a user has agreed elsewhere.
     pub(crate) pending: Vec<&'static str>,
+    /// What proofs have to hold; tokens are bound to keys then.
+    pub(crate) nonce: Option<String>,
     /// All that was asked, in order.
     pub(crate) log: Vec<String>,
     /// Good tokens, and their scopes.
@@ -69,6 +71,7 @@ impl World {
             state: None,
             token_fault: None,
             pending: Vec::new(),
+            nonce: None,
             log: Vec::new(),
             tokens: HashMap::new(),
             refresh: Vec::new(),
@@ -162,6 +165,13 @@ impl State {
         if let Some((status, fault)) = &self.token_fault {
             return (*status, fault.clone());
         }
+        if let Some(nonce) = &self.nonce
+            && request.headers().contains_key("dpop")
+            && !proven(request.headers(), nonce)
+        {
+            self.log.push(format!("{grant} without the nonce"));
+            return (400, json!({"error": "use_dpop_nonce"}));
+        }
         self.grant(&grant, &asked)
     }
 
@@ -193,10 +203,10 @@ impl State {
         let (access, refresh) = (self.name("access"), self.name("refresh"));
         self.tokens.insert(access.clone(), scope);
         self.refresh.push(refresh.clone());
-        let expires_in = self.expires_in;
+        let (expires_in, kind) = (self.expires_in, if self.nonce.is_some() { "DPoP" } else { "Bearer" });
         (
             200,
-            json!({"access_token": access, "token_type": "Bearer", "expires_in": expires_in, "refresh_token": refresh}),
+            json!({"access_token": access, "token_type": kind, "expires_in": expires_in, "refresh_token": refresh}),
         )
     }
 
@@ -204,10 +214,26 @@ impl State {
     fn serve(&mut self, request: &Request<Body>) -> Response<Body> {
         let body: Value = serde_json::from_slice(request.body().bytes()).unwrap();
         let method = body["method"].as_str().unwrap();
-        let token = request.headers().get("authorization").map(|value| value.to_str().unwrap().to_owned());
-        let token = token.as_deref().and_then(|value| value.strip_prefix("Bearer "));
-        let scope = token.and_then(|token| self.tokens.get(token)).cloned();
-        self.log.push(format!("{method} with {}", token.unwrap_or("nothing")));
+        let authorization = request.headers().get("authorization");
+        let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        let token = authorization.as_deref().and_then(|value| value.strip_prefix("Bearer "));
+        let scope = authorization
+            .as_deref()
+            .and_then(|value| value.split(' ').nth(1))
+            .and_then(|token| self.tokens.get(token))
+            .cloned();
+        let bound = authorization.as_deref().and_then(|value| value.strip_prefix("DPoP "));
+        if let (Some(nonce), Some(token)) = (&self.nonce, bound) {
+            if !proven(request.headers(), nonce) {
+                self.log.push(format!("{method} with {token} without the nonce"));
+                let answer = Response::builder().status(401).header("dpop-nonce", nonce);
+                let answer = answer.header("www-authenticate", "DPoP error=\"use_dpop_nonce\"");
+                return answer.body(Body::default()).unwrap();
+            }
+            self.log.push(format!("{method} with {token} and a proof"));
+        } else {
+            self.log.push(format!("{method} with {}", token.unwrap_or("nothing")));
+        }
         let answer = Response::builder().header("content-type", "application/json");
         let Some(scope) = scope else {
             let answer = answer.status(401).header("www-authenticate", &self.challenge);
@@ -237,7 +263,12 @@ impl Web for World {
             gate.notified().await;
         }
         let (status, body) = self.change(|state| state.answer(&request));
-        Ok(Response::builder().status(status).body(Bytes::from(body.to_string())).unwrap())
+        let answer = Response::builder().status(status);
+        let answer = match self.change(|state| state.nonce.clone()) {
+            Some(nonce) if status == 400 => answer.header("dpop-nonce", nonce),
+            _ => answer,
+        };
+        Ok(answer.body(Bytes::from(body.to_string())).unwrap())
     }
 
     async fn addresses(&self, _host: &str) -> Vec<IpAddr> {
@@ -308,4 +339,11 @@ fn plain(text: &str) -> String {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).unwrap()
+}
+
+/// Whether there is a proof that holds the nonce. Who signed it is for other tests.
+fn proven(headers: &http::HeaderMap, nonce: &str) -> bool {
+    let proof = headers["dpop"].to_str().unwrap();
+    let claims = URL_SAFE_NO_PAD.decode(proof.split('.').nth(1).unwrap()).unwrap();
+    serde_json::from_slice::<Value>(&claims).unwrap()["nonce"] == nonce
 }

@@ -95,7 +95,9 @@ pub(super) fn page(reports: &[Report]) -> String {
     );
     text.push_str(&table(reports));
     failing(reports, &mut text);
-    text.push_str("\nNot supported:\n\n");
+    if gaps::all().next().is_some() {
+        text.push_str("\nNot supported:\n\n");
+    }
     for (start, reason) in gaps::all() {
         let names = reports.iter().flat_map(Report::unsupported).map(|scenario| scenario.name.as_str());
         let names: BTreeSet<_> = names.filter(|name| name.starts_with(start)).collect();
