@@ -1,6 +1,11 @@
-//! The work that is measured, as functions of a count.
+//! The work that is measured, as functions of a count; the servers that are; and what is said to them.
 
+mod full;
+pub mod http;
+pub mod limit;
 pub mod pair;
 pub mod protocol;
+pub mod served;
 pub mod server;
 pub mod typed;
+pub mod wire;

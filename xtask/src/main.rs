@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` alone lists them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to its terminal")]
 
+mod bench;
 mod budget;
 mod cargo;
 mod conformance;
@@ -65,6 +66,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "what the hot paths cost in instructions; rewrites the table in bench/README.md",
         run: instructions::command,
+    },
+    Command {
+        name: "bench",
+        usage: "[--quick]",
+        about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
+        run: bench::command,
     },
     Command {
         name: "rebuild",

@@ -4,10 +4,12 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::{pair, protocol, protocol::Case, server, typed};
+use bench::{http, pair, protocol, protocol::Case, server, typed};
 
 fn main() -> ExitCode {
-    let cases = || protocol::CASES.iter().chain(server::CASES).chain(typed::CASES).chain(pair::CASES);
+    let cases = || {
+        protocol::CASES.iter().chain(server::CASES).chain(typed::CASES).chain(pair::CASES).chain(http::CASES)
+    };
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [name, times] = arguments.as_slice() else {
         cases().for_each(|case| println!("{}", case.name));

@@ -1,30 +1,38 @@
-//! What an idle session over HTTP holds: `sessions [n]` opens as many and says how much the process grew, for each.
+//! What an idle session over HTTP holds: `sessions [n] [differing]` opens as many and says how much the process grew, for
+//! each. With the second word no two clients say the same of themselves.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::time::Instant;
 
+use bench::wire::Era;
 use http::Request;
 use pintle::{Server, server::tool};
 use tower_service::Service as _;
 
 /// As a desktop client introduces itself.
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{},"roots":{"listChanged":true}},"clientInfo":{"name":"some-client","title":"Some Client","version":"1.2.3"}}}"#;
+fn initialize(version: usize) -> String {
+    let revision = Era::Session.revision();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"sampling":{{}},"elicitation":{{}},"roots":{{"listChanged":true}}}},"clientInfo":{{"name":"some-client","title":"Some Client","version":"1.2.{version:06}"}}}}}}"#
+    )
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sessions: usize = std::env::args().nth(1).map_or(Ok(100_000), |n| n.parse())?;
-    tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(open(sessions))
+    let differing = std::env::args().nth(2).is_some_and(|word| word == "differing");
+    tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(open(sessions, differing))
 }
 
-async fn open(sessions: usize) -> Result<(), Box<dyn std::error::Error>> {
+async fn open(sessions: usize, differing: bool) -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new("bench", "0").tool(tool("greet", || async { "Hello!" }));
     let mut http = server.http()?.max_sessions(sessions);
     let (before, start) = (resident()?, Instant::now());
-    for _ in 0..sessions {
+    for n in 0..sessions {
         let request = Request::post("/mcp")
             .header("host", "localhost")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
-            .body(INITIALIZE.to_owned())?;
+            .body(initialize(if differing { n } else { 0 }))?;
         http.call(request).await?;
     }
     let took = start.elapsed();

@@ -10,6 +10,7 @@ mod record;
 mod service;
 mod session;
 mod stateless;
+mod wordings;
 
 use std::{borrow::Cow, sync::Arc, sync::Mutex};
 

@@ -5,7 +5,7 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{Extension, acquaintances::Acquaintances};
+use super::{Extension, acquaintances::Acquaintances, wordings::Wordings};
 use crate::{
     Limits, Revision,
     inputs::Seal,
@@ -40,6 +40,7 @@ pub struct Service {
     acquaintances: Arc<Acquaintances>,
     /// The same for those who opened a session: thousands of sessions of one kind of client share what it said.
     handshakes: Arc<Acquaintances>,
+    wordings: Arc<Wordings>,
 }
 
 /// How long a result may be kept, and by whom.
@@ -98,6 +99,7 @@ impl Service {
             discover_hint: CacheHint::default(),
             acquaintances: Arc::default(),
             handshakes: Arc::default(),
+            wordings: Arc::default(),
         }
     }
 
@@ -200,6 +202,10 @@ impl Service {
 
     pub(super) fn handshakes(&self) -> &Acquaintances {
         &self.handshakes
+    }
+
+    pub(super) fn wordings(&self) -> &Wordings {
+        &self.wordings
     }
 
     pub(super) fn instructions_text(&self) -> Option<&String> {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Call, Outcome, Service, SessionRecord,
+    Body, Call, Outcome, Service, SessionRecord,
     audience::{Listener, Wants},
     raised,
 };
@@ -273,7 +273,7 @@ impl Session {
 /// Says how a call ended, in the words of the session's revision.
 pub(super) fn finish(
     call: &Call,
-    _: &Service,
+    service: &Service,
     outcome: Outcome,
     _: u64,
     out: &mut Vec<u8>,
@@ -282,12 +282,27 @@ pub(super) fn finish(
     match outcome {
         Outcome::Complete(body) | Outcome::Cacheable(body, _) => {
             let part = Part::Result(call.method());
-            if revision.lowers(part, body.as_str()) {
-                let result =
-                    lowered(revision, part, &body).map_err(|said| RpcError::internal(said.to_string()))?;
-                out.extend_from_slice(result.as_str().as_bytes());
-            } else {
-                out.extend_from_slice(body.as_str().as_bytes());
+            let worded = |body: &RawObject| {
+                lowered(revision, part, body).map_err(|said| RpcError::internal(said.to_string()))
+            };
+            match body {
+                Body::Shared(body) => {
+                    let known = service.wordings().find(revision, call.method(), &body);
+                    let result = match known {
+                        Some(known) => known,
+                        None => {
+                            let lowers = revision.lowers(part, body.as_str());
+                            let result = if lowers { Arc::new(worded(&body)?) } else { body.clone() };
+                            service.wordings().add(revision, call.method(), &body, &result);
+                            result
+                        }
+                    };
+                    out.extend_from_slice(result.as_str().as_bytes());
+                }
+                Body::Own(body) if revision.lowers(part, body.as_str()) => {
+                    out.extend_from_slice(worded(&body)?.as_str().as_bytes());
+                }
+                Body::Own(body) => out.extend_from_slice(body.as_str().as_bytes()),
             }
             Ok(())
         }

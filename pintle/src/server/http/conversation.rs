@@ -105,38 +105,43 @@ pub(super) async fn answer(
 /// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could
 /// be dropped, and calls with it that a closed connection must not cancel.
 pub(super) fn decide(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, inbound: Inbound) {
-    let inbound = match inbound {
+    let several = match inbound {
         Inbound::Many(several) => several,
-        one => vec![one],
+        one => return decide_one(exchange, session, around, one),
     };
     let cancelled = |inbound: &Inbound| match inbound {
         Inbound::Cancel(ticket) => Some(*ticket),
         _ => None,
     };
-    let cancelled: HashSet<Ticket> = inbound.iter().filter_map(cancelled).collect();
-    for inbound in inbound {
+    let cancelled: HashSet<Ticket> = several.iter().filter_map(cancelled).collect();
+    for inbound in several {
         match inbound {
             // A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
             Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
                 exchange.skip(&call);
             }
-            Inbound::Call(call) => exchange.add(around, call),
-            Inbound::Reply(answer) => exchange.reply(Message::Response(answer).to_vec()),
-            Inbound::BatchReply(bytes) => exchange.reply(bytes),
-            Inbound::Answer(answer) => session.answer(answer),
-            Inbound::Cancel(ticket) => session.cancel(ticket),
-            Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
-            Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
-            Inbound::Listen(listen) => {
-                let said = "subscriptions are not served here: open them where requests stand alone";
-                let answer =
-                    Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
-                session.forget(&listen.call);
-                exchange.reply(Message::Response(answer).to_vec());
-            }
-            // Batches do not nest.
-            Inbound::Many(_) => {}
+            inbound => decide_one(exchange, session, around, inbound),
         }
+    }
+}
+
+fn decide_one(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, inbound: Inbound) {
+    match inbound {
+        Inbound::Call(call) => exchange.add(around, call),
+        Inbound::Reply(answer) => exchange.reply(Message::Response(answer).to_vec()),
+        Inbound::BatchReply(bytes) => exchange.reply(bytes),
+        Inbound::Answer(answer) => session.answer(answer),
+        Inbound::Cancel(ticket) => session.cancel(ticket),
+        Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
+        Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
+        Inbound::Listen(listen) => {
+            let said = "subscriptions are not served here: open them where requests stand alone";
+            let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
+            session.forget(&listen.call);
+            exchange.reply(Message::Response(answer).to_vec());
+        }
+        // Batches do not nest.
+        Inbound::Many(_) => {}
     }
 }
 

@@ -525,8 +525,19 @@ impl SessionId {
 
     /// Reads what was given out; anything else is nobody's.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(Self)
+        if text.len() != 32 {
+            return None;
+        }
+        // One pass, where checking and `from_str_radix` are two.
+        let digits = text.bytes().try_fold(0, |number, byte| {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => return None,
+            };
+            Some(number << 4 | u128::from(digit))
+        });
+        digits.map(Self)
     }
 }
 

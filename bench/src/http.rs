@@ -1,0 +1,178 @@
+//! HTTP: the service alone, called in memory, and the whole server on a socket of this machine beside the limit.
+//!
+//! The client on the socket blocks on a thread of its own and does next to nothing, so what is counted is the server.
+
+use std::{
+    future::{Future as _, poll_fn},
+    hint::black_box,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::Body as _;
+use pintle::server::http::Http;
+use tokio::{net::TcpListener, sync::oneshot};
+use tower_service::Service as _;
+
+use crate::{
+    full::Full,
+    limit,
+    protocol::Case,
+    served,
+    wire::{self, Ask, Asking, Era},
+};
+
+/// All of them.
+pub const CASES: &[Case] = &[
+    Case { name: "HTTP request, made and dropped", run: |n| service(n, Ask::Echo, Era::Stateless, false) },
+    Case { name: "HTTP service, session", run: |n| service(n, Ask::Echo, Era::Session, true) },
+    Case { name: "HTTP service, stateless", run: |n| service(n, Ask::Echo, Era::Stateless, true) },
+    Case { name: "HTTP service, list of 102, session", run: |n| service(n, Ask::List, Era::Session, true) },
+    Case {
+        name: "HTTP service, list of 102, stateless",
+        run: |n| service(n, Ask::List, Era::Stateless, true),
+    },
+    Case { name: "HTTP limit, session", run: |n| socket(n, Ask::Echo, Era::Session, true) },
+    Case { name: "HTTP limit, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, true) },
+    Case { name: "HTTP limit, list of 102, stateless", run: |n| socket(n, Ask::List, Era::Stateless, true) },
+    Case { name: "HTTP whole, session", run: |n| socket(n, Ask::Echo, Era::Session, false) },
+    Case { name: "HTTP whole, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, false) },
+    Case { name: "HTTP whole, list of 102, stateless", run: |n| socket(n, Ask::List, Era::Stateless, false) },
+];
+
+fn runtime() -> Option<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
+}
+
+/// A request with head and body goes in, the bytes of an answer come out. How many.
+fn service(times: usize, ask: Ask, era: Era, called: bool) -> usize {
+    let Some(runtime) = runtime() else { return 0 };
+    runtime.block_on(async {
+        let Ok(mut http) = served::server().http() else { return 0 };
+        let session = match era {
+            Era::Session => open(&mut http).await,
+            Era::Stateless => None,
+        };
+        let (body, _) = wire::body(ask, era);
+        let Some(template) = post(body, &wire::headers(ask, era, session.as_deref())) else { return 0 };
+        let mut bytes = 0;
+        for _ in 0..times {
+            let request = black_box(template.clone());
+            bytes += if called { answered(&mut http, request).await } else { 1 };
+        }
+        assert!(bytes >= times, "each is answered");
+        bytes
+    })
+}
+
+/// Opens a session, and gives its id.
+async fn open(http: &mut Http) -> Option<String> {
+    let [open, done] = wire::handshake().map(String::into_bytes);
+    let Ok(response) = http.call(post(open, &[])?).await;
+    let id = response.headers().get("mcp-session-id")?.to_str().ok()?.to_owned();
+    let headers = wire::headers(Ask::Echo, Era::Session, Some(&id));
+    let Ok(_) = http.call(post(done, &headers)?).await;
+    Some(id)
+}
+
+fn post(body: Vec<u8>, headers: &[(&'static str, String)]) -> Option<Request<Full>> {
+    let mut request = Request::post("/mcp")
+        .header("host", "127.0.0.1:8080")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-length", body.len());
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    request.body(Full(Some(body.into()))).ok()
+}
+
+async fn answered(http: &mut Http, request: Request<Full>) -> usize {
+    let Ok(response) = http.call(request).await;
+    let right = response.status() == 200;
+    let mut body = pin!(response.into_body());
+    let mut bytes = 0;
+    while let Some(Ok(frame)) = poll_fn(|task| body.as_mut().poll_frame(task)).await {
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+    }
+    if right { bytes } else { 0 }
+}
+
+/// One request after the other on one connection. How many bytes came back.
+fn socket(times: usize, ask: Ask, era: Era, bare: bool) -> usize {
+    let Some(runtime) = runtime() else { return 0 };
+    runtime.block_on(async {
+        let Ok(listener) = TcpListener::bind("127.0.0.1:0").await else { return 0 };
+        let Ok(address) = listener.local_addr() else { return 0 };
+        let serving = async {
+            if bare {
+                limit::http::serve(listener).await;
+            } else if let Ok(serving) = served::server().http().map(|http| http.at("/mcp").serve(listener)) {
+                serving.ok()?.wait().await;
+            }
+            None::<()>
+        };
+        let (done, mut asked) = oneshot::channel();
+        std::thread::spawn(move || done.send(ask_often(address, times, ask, era).unwrap_or(0)));
+        let mut serving = pin!(serving);
+        poll_fn(|task| {
+            let _ = serving.as_mut().poll(task);
+            Pin::new(&mut asked).poll(task).map(|bytes| bytes.unwrap_or(0))
+        })
+        .await
+    })
+}
+
+fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::Result<usize> {
+    let host = address.to_string();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut buffer = vec![0; 64 << 10];
+    let mut session = None;
+    if era == Era::Session {
+        for (message, answered) in wire::handshake().iter().zip([true, false]) {
+            let headers = session.as_deref().map(|id| wire::headers(ask, era, Some(id))).unwrap_or_default();
+            stream.write_all(wire::head(&host, message.len(), &headers).as_bytes())?;
+            stream.write_all(message.as_bytes())?;
+            let length = one(&mut stream, &mut buffer)?;
+            let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
+            let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+            session = session.or(id.map(str::to_owned));
+            assert!(!answered || session.is_some(), "a session is opened");
+        }
+    }
+    let mut asking = Asking::post(ask, era, &host, session.as_deref());
+    let mut bytes = 0;
+    // What comes back is always as long as the first one.
+    stream.write_all(asking.next())?;
+    let length = one(&mut stream, &mut buffer)?;
+    assert!(buffer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&buffer));
+    for _ in 0..times {
+        stream.write_all(asking.next())?;
+        let mut came = 0;
+        while came < length {
+            came += stream.read(&mut buffer)?;
+        }
+        bytes += came;
+    }
+    Ok(bytes)
+}
+
+/// Reads one answer; how long it is.
+fn one(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut came = 0;
+    loop {
+        came += stream.read(buffer.get_mut(came..).unwrap_or_default())?;
+        let text = String::from_utf8_lossy(buffer.get(..came).unwrap_or_default());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
+            return Ok(came);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The limit over HTTP: bare hyper.
+
+use std::{
+    collections::HashSet,
+    convert::Infallible,
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http_body::Body as _;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use super::{Answer, Limit, Said};
+use crate::full::Full;
+
+/// Serves what comes in here, for ever.
+pub async fn serve(listener: TcpListener) {
+    let app = Arc::new(App::default());
+    loop {
+        let Ok((socket, _)) = listener.accept().await else { continue };
+        let _ = socket.set_nodelay(true);
+        let app = app.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| answer(app.clone(), request));
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
+        });
+    }
+}
+
+#[derive(Default)]
+struct App {
+    limit: Limit,
+    sessions: RwLock<HashSet<Box<str>>>,
+    last: AtomicU64,
+}
+
+async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Full>, Infallible> {
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        return Ok(bare(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let Some(body) = whole(body).await else { return Ok(bare(StatusCode::BAD_REQUEST)) };
+    let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(session) = header("mcp-session-id")
+        && !app.sessions.read().unwrap_or_else(PoisonError::into_inner).contains(session)
+    {
+        return Ok(bare(StatusCode::NOT_FOUND));
+    }
+    let said = Said {
+        method: header("mcp-method"),
+        name: header("mcp-name"),
+        version: header("mcp-protocol-version"),
+    };
+    let mut out = Vec::with_capacity(body.len() + 256);
+    Ok(match app.limit.answer(&body, Some(&said), &mut out) {
+        Answer::Nothing => bare(StatusCode::ACCEPTED),
+        Answer::Bad => bare(StatusCode::BAD_REQUEST),
+        Answer::Reply => json(out),
+        Answer::Opened => {
+            let id = format!("{:032x}", app.last.fetch_add(1, Ordering::Relaxed));
+            let mut response = json(out);
+            if let Ok(value) = HeaderValue::try_from(&id) {
+                response.headers_mut().insert("mcp-session-id", value);
+            }
+            app.sessions.write().unwrap_or_else(PoisonError::into_inner).insert(id.into());
+            response
+        }
+    })
+}
+
+fn bare(status: StatusCode) -> Response<Full> {
+    let mut response = Response::new(Full(None));
+    *response.status_mut() = status;
+    response
+}
+
+fn json(bytes: Vec<u8>) -> Response<Full> {
+    let mut response = Response::new(Full(Some(bytes.into())));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A body in one piece, without a copy if it comes so.
+async fn whole(body: Incoming) -> Option<Bytes> {
+    let mut body = pin!(body);
+    let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = poll_fn(|task| body.as_mut().poll_frame(task)).await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        if first.is_empty() {
+            first = data;
+        } else {
+            joined.extend_from_slice(&data);
+        }
+    }
+    Some(if joined.is_empty() { first } else { [first, joined.freeze()].concat().into() })
+}
