@@ -62,6 +62,10 @@ mod http_client_session;
 mod http_client_socket;
 #[cfg(feature = "http-client")]
 mod http_client_stateless;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_gone;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_hands;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
@@ -80,6 +84,8 @@ mod http_session;
 mod http_stateless;
 #[cfg(feature = "http-server")]
 mod http_two_endpoints;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_world;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]
