@@ -76,6 +76,8 @@ mod http_modes;
 mod http_mounted;
 #[cfg(feature = "http-server")]
 mod http_resume;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_reuse;
 #[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "http-server")]
