@@ -63,6 +63,10 @@ mod http_client_socket;
 #[cfg(feature = "http-client")]
 mod http_client_stateless;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_crowd;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_cut;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_gone;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_hands;
@@ -74,6 +78,8 @@ mod http_log_kit;
 mod http_modes;
 #[cfg(feature = "http-server")]
 mod http_mounted;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_restart;
 #[cfg(feature = "http-server")]
 mod http_resume;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
@@ -82,6 +88,8 @@ mod http_reuse;
 mod http_serve;
 #[cfg(feature = "http-server")]
 mod http_session;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_soak;
 #[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "http-server")]
