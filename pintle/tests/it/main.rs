@@ -76,8 +76,10 @@ mod http_kit;
 mod http_log_kit;
 #[cfg(feature = "http-server")]
 mod http_modes;
-#[cfg(feature = "http-server")]
+#[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_mounted;
+#[cfg(feature = "http-server")]
+mod http_refusals;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_restart;
 #[cfg(feature = "http-server")]
