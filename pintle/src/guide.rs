@@ -18,6 +18,9 @@ struct Conformance;
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 
+#[doc = include_str!("../../docs/http.md")]
+struct Http;
+
 #[doc = include_str!("../../docs/migrating-from-go-sdk.md")]
 struct MigratingFromGoSdk;
 

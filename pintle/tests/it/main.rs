@@ -66,6 +66,8 @@ mod http_client_stateless;
 mod http_crowd;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_cut;
+#[cfg(all(unix, feature = "child", feature = "http-client", feature = "http-server"))]
+mod http_docs;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_gone;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
