@@ -21,6 +21,9 @@ struct Errors;
 #[doc = include_str!("../../docs/http.md")]
 struct Http;
 
+#[doc = include_str!("../../docs/interop.md")]
+struct Interop;
+
 #[doc = include_str!("../../docs/migrating-from-go-sdk.md")]
 struct MigratingFromGoSdk;
 

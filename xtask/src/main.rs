@@ -7,7 +7,10 @@ mod conformance;
 mod features;
 mod fuzz;
 mod instructions;
+mod interop;
+mod npm;
 mod page;
+mod process;
 mod rebuild;
 mod test;
 mod tidy;
@@ -44,6 +47,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--only run] [--scenario name] [--server program] [--client program]",
         about: "the official suite, against our server and our client; needs npm",
         run: conformance::command,
+    },
+    Command {
+        name: "interop",
+        usage: "[--only row]",
+        about: "our client and server with those of other SDKs; needs npm and Python",
+        run: interop::command,
     },
     Command {
         name: "fuzz",

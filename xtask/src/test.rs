@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{Cargo, Failure};
 use crate::workspace::root;
-use crate::{budget, features, tidy};
+use crate::{budget, conformance, features, tidy};
 
 struct Step {
     name: &'static str,
@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
             Cargo::new("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
         },
     },
+    Step { name: "conformance", run: |_| conformance::command(&[]) },
     Step { name: "crate budget", run: |_| budget::command(&[]) },
     Step { name: "licences and advisories", run: |_| deny() },
 ];

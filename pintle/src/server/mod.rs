@@ -55,6 +55,7 @@ mod port;
 mod prompt;
 mod questions;
 mod queue;
+mod random;
 mod rate;
 mod resource;
 mod route;

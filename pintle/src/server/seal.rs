@@ -1,10 +1,13 @@
 use std::fmt;
 
-use chacha20poly1305::{
-    KeyInit, XChaCha20Poly1305, XNonce,
-    aead::{Aead, Payload},
-};
 use pintle_proto::inputs::{KeyId, Seal};
+use ring::{
+    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey},
+    error::Unspecified,
+    hkdf::{self, HKDF_SHA256, Prk},
+};
+
+use super::random;
 
 /// The keys that seal what calls remember between their rounds: the first seals, all of them open.
 ///
@@ -18,14 +21,48 @@ use pintle_proto::inputs::{KeyId, Seal};
 /// ```
 #[derive(Clone)]
 pub struct StateKeys {
-    ring: Vec<Key>,
+    keys: Vec<Key>,
     random: bool,
 }
 
 #[derive(Clone)]
 struct Key {
     id: KeyId,
-    cipher: XChaCha20Poly1305,
+    /// What the key of each seal is made from.
+    secret: Prk,
+}
+
+/// So many random bytes make the key of one seal: enough that no two ever have the same.
+const SALT: usize = 24;
+
+impl Key {
+    /// A key that is used once, so that the nonce needs not be random: twelve bytes of it would not be enough for that.
+    fn once(&self, salt: &[u8]) -> Result<(LessSafeKey, Nonce), Unspecified> {
+        let key: UnboundKey = self.secret.expand(&[b"state", salt], &CHACHA20_POLY1305)?.into();
+        Ok((LessSafeKey::new(key), Nonce::assume_unique_for_key([0; 12])))
+    }
+
+    fn seal(&self, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
+        let salt: [u8; SALT] = random::bytes()?;
+        let (key, nonce) = self.once(&salt)?;
+        let mut sealed = [salt.as_slice(), plain].concat();
+        let tag = key.seal_in_place_separate_tag(
+            nonce,
+            Aad::from(bound),
+            sealed.get_mut(SALT..).unwrap_or_default(),
+        )?;
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (salt, sealed) = sealed.split_at_checked(SALT)?;
+        let (key, nonce) = self.once(salt).ok()?;
+        let mut plain = sealed.to_vec();
+        let length = key.open_in_place(nonce, Aad::from(bound), &mut plain).ok()?.len();
+        plain.truncate(length);
+        Some(plain)
+    }
 }
 
 impl StateKeys {
@@ -36,15 +73,14 @@ impl StateKeys {
     /// If the system has no randomness to give: there is no safe way to go on.
     #[expect(clippy::expect_used, reason = "without randomness nothing can be sealed")]
     pub fn random() -> Self {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).expect("the system gives random bytes");
+        let secret: [u8; 32] = random::bytes().expect("the system gives random bytes");
         Self { random: true, ..Self::from(secret) }
     }
 
     /// Adds keys that open, but do not seal.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
-        self.ring.extend(others.ring);
+        self.keys.extend(others.keys);
         self
     }
 
@@ -57,42 +93,42 @@ impl StateKeys {
 /// A key of your own: 32 secret bytes that every process of a fleet is given.
 impl From<[u8; 32]> for StateKeys {
     fn from(secret: [u8; 32]) -> Self {
-        let cipher = XChaCha20Poly1305::new(&secret.into());
-        // The key's name is what it makes of nothing: it tells keys apart and nothing about them.
-        let named = cipher.encrypt(&XNonce::default(), b"".as_slice()).unwrap_or_default();
+        let secret = hkdf::Salt::new(HKDF_SHA256, b"pintle").extract(&secret);
+        // The key's name is made from it like the others: it tells keys apart and nothing about them.
         let mut id = [0; 8];
-        id.iter_mut().zip(named).for_each(|(to, from)| *to = from);
-        Self { ring: vec![Key { id: KeyId(id), cipher }], random: false }
+        let named = secret.expand(&[b"name"], Name).and_then(|name| name.fill(&mut id));
+        debug_assert!(named.is_ok(), "eight bytes are not too many");
+        Self { keys: vec![Key { id: KeyId(id), secret }], random: false }
+    }
+}
+
+/// As long as the name of a key.
+struct Name;
+
+impl hkdf::KeyType for Name {
+    fn len(&self) -> usize {
+        8
     }
 }
 
 impl Seal for StateKeys {
     fn key(&self) -> KeyId {
-        self.ring.first().map_or(KeyId([0; 8]), |key| key.id)
+        self.keys.first().map_or(KeyId([0; 8]), |key| key.id)
     }
 
     fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
-        let Some(key) = self.ring.iter().find(|known| known.id == key) else { return Vec::new() };
-        let mut nonce = [0; 24];
-        if getrandom::fill(&mut nonce).is_err() {
-            return Vec::new();
-        }
-        let payload = Payload { msg: plain, aad: bound };
-        let sealed = key.cipher.encrypt(&nonce.into(), payload).unwrap_or_default();
-        [nonce.as_slice(), &sealed].concat()
+        let key = self.keys.iter().find(|known| known.id == key);
+        key.and_then(|key| key.seal(bound, plain).ok()).unwrap_or_default()
     }
 
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        let key = self.ring.iter().find(|known| known.id == key)?;
-        let (nonce, sealed) = sealed.split_at_checked(24)?;
-        let nonce: [u8; 24] = nonce.try_into().ok()?;
-        key.cipher.decrypt(&nonce.into(), Payload { msg: sealed, aad: bound }).ok()
+        self.keys.iter().find(|known| known.id == key)?.open(bound, sealed)
     }
 }
 
 impl fmt::Debug for StateKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateKeys").field("keys", &self.ring.len()).finish_non_exhaustive()
+        f.debug_struct("StateKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
     }
 }
 

@@ -209,9 +209,9 @@ pub(crate) async fn connect(revision: &str, name: &str, address: impl std::fmt::
 /// Timeouts that no test reaches unless something hangs.
 fn patient() -> Timeouts {
     let mut timeouts = Timeouts::default();
-    timeouts.call = Duration::from_secs(50);
-    timeouts.probe = Duration::from_secs(50);
-    timeouts.initialize = Duration::from_secs(50);
+    timeouts.call = Duration::from_secs(150);
+    timeouts.probe = Duration::from_secs(150);
+    timeouts.initialize = Duration::from_secs(150);
     timeouts
 }
 
@@ -225,7 +225,7 @@ pub(crate) async fn marked(connection: &Connection, tool: &str, mark: &str) -> p
 
 /// Nothing here takes this long unless it hangs.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_secs(180), future).await.expect("it hangs")
 }
 
 /// Looks until it is so: what another task on another socket does cannot be waited for otherwise.

@@ -31,7 +31,7 @@ mod client_world;
 mod content;
 #[cfg(feature = "server")]
 mod eras;
-#[cfg(all(feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
+#[cfg(all(unix, feature = "child", feature = "client", feature = "macros", feature = "stdio"))]
 mod examples;
 #[cfg(all(feature = "client", feature = "server"))]
 mod guide_errors;

@@ -3,7 +3,6 @@
 mod checks;
 mod gaps;
 mod install;
-mod process;
 mod report;
 mod runs;
 
@@ -17,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use install::Installed;
-use process::Process;
 use report::Report;
 use runs::{Pick, RUNS, Role, Run, TIMED};
 
 use crate::cargo::{Cargo, Failure};
+use crate::process::Process;
 use crate::workspace::root;
 
 /// More would make the suite's own clocks suffer on two cores.
@@ -39,7 +38,8 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         return Err(wrong(format!("no run has that in its name; there are\n  {}", names.join("\n  "))));
     }
     let start = Instant::now();
-    Cargo::new("build --package fixtures --bins").run()?;
+    // With the features of the tests, whose build can then be used.
+    Cargo::new("build --workspace --all-features --bin conformance-server --bin conformance-client").run()?;
     let place = root().join("target/conformance");
     let bench = Bench { suite: install::install(&place)?, place, wanted };
     let mut reports = bench.run_all(&chosen)?;

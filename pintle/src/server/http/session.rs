@@ -16,13 +16,14 @@ use pintle_proto::{
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
 use pintle_types::{Frame, RequestId, Response, schema::InputRequest};
+use ring::error::Unspecified;
 
 use super::{channel::Channel, store::StoredSession};
 use crate::{
     Ended,
     server::{
         Caller, Cx, Server, connection::now, ears::Ear, hearing, hooks::Visit, port::Reply,
-        questions::Questions,
+        questions::Questions, random,
     },
 };
 
@@ -468,9 +469,8 @@ impl Core {
 
 /// A number that is most likely larger than any that was counted up to in another process.
 pub(super) fn fresh_number() -> i64 {
-    let mut bytes = [0; 4];
     // Without random numbers there would be no session.
-    let _ = getrandom::fill(&mut bytes);
+    let bytes = random::bytes().unwrap_or_default();
     i64::from(u32::from_ne_bytes(bytes)) << 16
 }
 
@@ -480,10 +480,8 @@ pub(super) struct SessionId(u128);
 
 impl SessionId {
     /// One that nobody can guess.
-    pub(super) fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(u128::from_ne_bytes(bytes)))
+    pub(super) fn random() -> Result<Self, Unspecified> {
+        random::bytes().map(|bytes| Self(u128::from_ne_bytes(bytes)))
     }
 
     /// Reads what was given out; anything else is nobody's.

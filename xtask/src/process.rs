@@ -10,19 +10,24 @@ use std::time::{Duration, Instant};
 
 /// A process that does not outlive this value.
 #[derive(Debug)]
-pub(super) struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
     /// Starts a command that writes what it has to say to `log`.
-    pub(super) fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
-        let out = File::create(log)?;
-        command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
+    pub(crate) fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
+        let log = File::create(log)?;
+        Self::start_apart(command, log.try_clone()?, log)
+    }
+
+    /// Starts a command whose answers are not to be mixed with its complaints.
+    pub(crate) fn start_apart(command: &mut Command, answers: File, complaints: File) -> io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(answers).stderr(complaints);
         own_group(command);
         Ok(Self(command.spawn()?))
     }
 
     /// Starts a server and waits for the line in which it says where it is.
-    pub(super) fn serve(command: &mut Command, log: &Path, patience: Duration) -> io::Result<(Self, String)> {
+    pub(crate) fn serve(command: &mut Command, log: &Path, patience: Duration) -> io::Result<(Self, String)> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         own_group(command);
         let mut process = Self(command.spawn()?);
@@ -44,7 +49,7 @@ impl Process {
     }
 
     /// Waits for the end; `None` if there was none in time.
-    pub(super) fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.0.try_wait()? {
@@ -58,7 +63,7 @@ impl Process {
     }
 
     /// Whether it still runs.
-    pub(super) fn runs(&mut self) -> bool {
+    pub(crate) fn runs(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
 }

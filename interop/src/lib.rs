@@ -1,0 +1,7 @@
+//! Pintle's side of `cargo xtask interop`: a server for the clients of other SDKs, a client for their servers.
+//!
+//! Every server of the matrix, in whatever language, offers the same; every client asks for the same. `README.md` beside
+//! this crate has the list.
+
+pub mod client;
+pub mod server;

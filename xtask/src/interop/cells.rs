@@ -1,0 +1,84 @@
+//! The columns, and what a client says of them: a line of JSON each.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// The columns: the name in a client's lines, and what a cell of it has shown, for people.
+pub(super) const CELLS: &[(&str, &str)] = &[
+    ("open", "a connection in the wanted era, or in the newest that both speak"),
+    ("list", "tools are listed"),
+    ("call", "a tool is called, and its structured result is right"),
+    ("bad-arguments", "a call that does not fit the tool's schema is refused"),
+    ("progress", "every step that a call tells of arrives, in order"),
+    ("answer", "the user is asked in the middle of a call, and answers"),
+    ("decline", "the user is asked, and declines"),
+    ("sample", "the client's model is asked in the middle of a call"),
+    ("cancel", "a call is cancelled, and its handler learns of it"),
+    ("read", "a resource is read"),
+    ("update", "a resource that is watched changes, and the client is told"),
+    ("change", "the list of tools changes, the client is told, and lists the new one"),
+    ("complete", "an argument of a prompt is completed"),
+    ("pages", "a list of three pages comes page by page"),
+];
+
+/// What a client says of one cell.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    Works(String),
+    Fails(String),
+}
+
+/// Reads what a client said. What is no line about a cell, or the second about the same, is an error.
+pub(super) fn read(text: &str) -> Result<BTreeMap<&'static str, Said>, String> {
+    let mut cells = BTreeMap::new();
+    for line in text.lines() {
+        let (cell, said) = read_line(line).ok_or_else(|| format!("the client said `{line}`"))?;
+        if cells.insert(cell, said).is_some() {
+            return Err(format!("the client spoke twice of `{cell}`"));
+        }
+    }
+    Ok(cells)
+}
+
+fn read_line(line: &str) -> Option<(&'static str, Said)> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let name = value["cell"].as_str()?;
+    let (cell, _) = CELLS.iter().find(|(cell, _)| *cell == name)?;
+    let said = match (value["ok"].as_str(), value["error"].as_str()) {
+        (Some(shown), None) => Said::Works(shown.to_owned()),
+        (None, Some(error)) => Said::Fails(error.to_owned()),
+        _ => return None,
+    };
+    Some((cell, said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_about_one_cell() {
+        let text = "{\"cell\":\"open\",\"ok\":\"2026-07-28\"}\n{\"cell\":\"list\",\"error\":\"no\"}\n";
+        let cells = read(text).unwrap();
+        assert_eq!(cells["open"], Said::Works("2026-07-28".to_owned()));
+        assert_eq!(cells["list"], Said::Fails("no".to_owned()));
+        assert_eq!(cells.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_such_line_is_an_error() {
+        let open = r#"{"cell":"open","ok":"x"}"#;
+        let wrong = [
+            "Warning: something",
+            r#"{"cell":"unheard-of","ok":"x"}"#,
+            r#"{"cell":"open"}"#,
+            r#"{"cell":"open","ok":"x","error":"y"}"#,
+            r#"{"cell":"open","ok":true}"#,
+            &format!("{open}\n{open}"),
+        ];
+        for text in wrong {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

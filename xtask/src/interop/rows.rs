@@ -1,0 +1,153 @@
+//! The rows: whose SDK, over what, in which era, and which side of it is theirs.
+
+/// Another SDK.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Peer {
+    Ts2,
+    Ts1,
+    Py2,
+    Rmcp,
+}
+
+/// How the two are connected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Transport {
+    Stdio,
+    Http,
+}
+
+/// What the client is told to speak.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Era {
+    Session,
+    Stateless,
+    Auto,
+}
+
+/// Which side is the other SDK's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Role {
+    Server,
+    Client,
+}
+
+/// One conversation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) peer: Peer,
+    pub(super) transport: Transport,
+    pub(super) era: Era,
+    pub(super) role: Role,
+}
+
+pub(super) fn all() -> impl Iterator<Item = Row> {
+    Peer::ALL.into_iter().flat_map(|peer| {
+        Role::ALL.into_iter().flat_map(move |role| {
+            Transport::ALL.into_iter().flat_map(move |transport| {
+                Era::ALL.into_iter().map(move |era| Row { peer, transport, era, role })
+            })
+        })
+    })
+}
+
+impl Row {
+    /// For people, and for `--only`: `ts2/http/session/server`.
+    pub(super) fn name(&self) -> String {
+        let Self { peer, transport, era, role } = self;
+        format!("{}/{}/{}/{}", peer.as_str(), transport.as_str(), era.as_str(), role.as_str())
+    }
+
+    /// Whether the two should end up without a session: where both can, automatic choice takes the newer era.
+    pub(super) fn is_stateless(&self) -> bool {
+        match self.era {
+            Era::Session => false,
+            Era::Stateless => true,
+            Era::Auto => self.peer != Peer::Ts1,
+        }
+    }
+}
+
+impl Peer {
+    pub(super) const ALL: [Self; 4] = [Self::Ts2, Self::Py2, Self::Rmcp, Self::Ts1];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ts2 => "ts2",
+            Self::Ts1 => "ts1",
+            Self::Py2 => "py2",
+            Self::Rmcp => "rmcp",
+        }
+    }
+
+    /// For people, with the version that the lock files have.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Ts2 => "TypeScript SDK 2.4.0",
+            Self::Ts1 => "TypeScript SDK 1.32.2",
+            Self::Py2 => "Python SDK 2.3.0",
+            Self::Rmcp => "rmcp 3.8.0",
+        }
+    }
+}
+
+impl Transport {
+    const ALL: [Self; 2] = [Self::Stdio, Self::Http];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        }
+    }
+}
+
+impl Era {
+    const ALL: [Self; 3] = [Self::Session, Self::Stateless, Self::Auto];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Stateless => "stateless",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl Role {
+    const ALL: [Self; 2] = [Self::Server, Self::Client];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn every_combination_is_there_once() {
+        let names: BTreeSet<_> = all().map(|row| row.name()).collect();
+        assert_eq!((all().count(), names.len()), (48, 48));
+    }
+
+    #[test]
+    fn the_versions_are_those_of_the_lock_files() {
+        let locked = |file: &str| fs::read_to_string(root().join("interop").join(file)).unwrap();
+        let newest = |peer: Peer| peer.title().rsplit(' ').next().unwrap();
+        let npm = locked("ts/package.json");
+        assert!(npm.contains(&format!("\"@modelcontextprotocol/server\": \"{}\"", newest(Peer::Ts2))));
+        assert!(npm.contains(&format!("\"@modelcontextprotocol/client\": \"{}\"", newest(Peer::Ts2))));
+        assert!(npm.contains(&format!("\"@modelcontextprotocol/sdk\": \"{}\"", newest(Peer::Ts1))));
+        assert!(locked("py/requirements.txt").contains(&format!("\nmcp=={} ", newest(Peer::Py2))));
+        let rmcp = format!("name = \"rmcp\"\nversion = \"{}\"", newest(Peer::Rmcp));
+        assert!(locked("rmcp/Cargo.lock").contains(&rmcp));
+    }
+}
