@@ -21,6 +21,9 @@ struct Coverage;
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 
+#[doc = include_str!("../../docs/http.md")]
+struct Http;
+
 #[doc = include_str!("../../docs/interop.md")]
 struct Interop;
 

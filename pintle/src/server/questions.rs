@@ -20,6 +20,11 @@ impl Questions {
         self.replies.insert(id, (ticket, reply));
     }
 
+    #[cfg(feature = "http-server")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.replies.is_empty()
+    }
+
     /// Takes out the one that was answered.
     pub(crate) fn take(&mut self, id: &RequestId) -> Option<Reply> {
         let (ticket, reply) = self.replies.remove(id)?;

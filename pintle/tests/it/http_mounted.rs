@@ -1,113 +1,148 @@
-//! The parts of HTTP in somebody else's framework, and somebody else's framework in ours.
+//! Our service in somebody else's server, and somebody else's framework in ours: with layers around it, for clients of
+//! every revision.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
-use axum::{Extension, Router};
-use http::{Request, Response};
-use http_body::Body;
+use axum::{Router, extract::Request as AxumRequest, middleware::Next, response::Response as AxumResponse};
 use pintle::{
+    Server,
     proto::http::Guard,
-    server::http::{Cors, HttpServer, Patience, PeerAddress, Unread, read_body},
+    server::{
+        Cx, Extension,
+        http::{Cors, Http, HttpServer, Patience, PeerAddress},
+        tool,
+    },
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream, ToSocketAddrs},
-    time::timeout,
+use tokio::net::TcpListener;
+use tower_service::Service as _;
+
+use crate::{
+    eras::{ALL, R1},
+    http_hands::{Hands, request},
+    http_world::{client, remote, soon},
 };
-use tower_service::Service;
 
 /// Who is calling, as a layer of the application found out.
 #[derive(Clone)]
-struct User(&'static str);
+struct User(String);
 
-/// Says who sent what, if it is not too long.
-#[derive(Clone)]
-struct Echo;
-
-impl<B> Service<Request<B>> for Echo
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-{
-    type Response = Response<String>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<String>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        Box::pin(async move {
-            let (head, body) = request.into_parts();
-            let user = head.extensions.get::<User>().map_or("nobody", |user| user.0);
-            let known = head.extensions.get::<PeerAddress>().map_or("", |_| ", from somewhere");
-            let mut patience = Patience::default();
-            patience.limit = 10;
-            Ok(match read_body(body, &patience).await {
-                Ok(body) => Response::new(format!("{user}: {}{known}", String::from_utf8_lossy(&body))),
-                Err(Unread::Refused(refusal)) => {
-                    Response::builder().status(refusal.status).body(refusal.body(None)).unwrap()
-                }
-                Err(Unread::Broken) => Response::new(String::new()),
-            })
-        })
-    }
+/// Says who calls, and how far it is.
+fn service() -> Http {
+    let whoami = |cx: Cx, Extension(user): Extension<User>| async move {
+        cx.progress(1.0, None).await;
+        let from = cx.extensions().get::<PeerAddress>().map_or("", |_| ", from somewhere");
+        format!("{} ({}){from}", user.0, cx.principal().unwrap_or("nobody"))
+    };
+    let mut patience = Patience::default();
+    patience.limit = 4096;
+    let server = Server::new("mounted", "1").tool(tool("whoami", whoami));
+    let http = server.http().unwrap().patience(patience).two_endpoints("/sse", "/messages");
+    http.principal(|head| Some(head.extensions.get::<User>()?.0.to_uppercase()))
 }
 
-fn app() -> Router {
+/// What an application does: it looks who it is, and tells the rest.
+async fn authenticate(mut request: AxumRequest, next: Next) -> AxumResponse {
+    let name = request.headers().get("x-user").and_then(|name| name.to_str().ok()).unwrap_or("nobody");
+    let user = User(name.to_owned());
+    request.extensions_mut().insert(user);
+    next.run(request).await
+}
+
+fn app(http: &Http) -> Router {
     Router::new()
-        .route_service("/mcp", Echo)
-        .layer(Extension(User("ann")))
+        .route_service("/mcp", http.clone())
+        .route_service("/sse", http.clone())
+        .route_service("/messages", http.clone())
+        .layer(axum::middleware::from_fn(authenticate))
         .layer(Cors::new(Guard::loopback().origins(["https://app.example.com"])))
 }
 
-/// Sends a request on a connection of its own; gives the status line and all that is left of the answer.
-async fn send(address: impl ToSocketAddrs, head: &str, body: &str) -> (String, String) {
-    let mut client = TcpStream::connect(address).await.unwrap();
-    let fields = format!("host: localhost\r\nconnection: close\r\ncontent-length: {}", body.len());
-    client.write_all(format!("{head}\r\n{fields}\r\n\r\n{body}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    let read = timeout(Duration::from_secs(20), client.read_to_string(&mut answer));
-    read.await.expect("it hangs").unwrap();
-    let (status, rest) = answer.split_once("\r\n").unwrap();
-    (status.to_owned(), rest.to_owned())
+/// Calls it as a client of each revision, with progress, as one user.
+async fn as_everyone(address: SocketAddr, http: &Http, expected: &str) {
+    for revision in ALL {
+        let (client, remote) = (client(revision, "c"), remote(revision, address).header("x-user", "ann"));
+        let connection = soon(client.connect(remote)).await.unwrap();
+        let (steps, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let call = connection.call("whoami").on_progress(move |step| steps.send(step.progress).unwrap());
+        let result = soon(call.send()).await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some(expected), "{revision}");
+        assert_eq!(soon(heard.recv()).await, Some(1.0), "{revision}");
+        soon(connection.close()).await;
+    }
+    crate::http_world::wait_for(|| http.sessions() == 0).await;
+}
+
+/// The layers and the limits hold.
+async fn keeps_its_rules(address: SocketAddr) {
+    let large = Hands::ask(address, &request("POST /mcp", &[], &"x".repeat(5000))).await;
+    assert_eq!(large.status, 413);
+    assert!(large.body.contains("the body is larger than 4096 bytes; send less"), "{large:?}");
+    let origin = ("origin", "https://app.example.com");
+    let asks = request("OPTIONS /mcp", &[origin, ("access-control-request-method", "POST")], "");
+    let asked = Hands::ask(address, &asks).await;
+    assert_eq!(asked.status, 204);
+    assert_eq!(asked.header("access-control-allow-origin"), Some("https://app.example.com"));
+    assert_eq!(Hands::ask(address, &request("GET /other", &[], "")).await.status, 404);
 }
 
 #[tokio::test]
 async fn in_axum() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { axum::serve(listener, app()).await });
-
-    let (status, rest) = send(address, "POST /mcp HTTP/1.1", "hello").await;
-    assert_eq!(status, "HTTP/1.1 200 OK");
-    assert!(rest.ends_with("\r\n\r\nann: hello"), "{rest}");
-    let (status, rest) = send(address, "POST /mcp HTTP/1.1", "hello, hello").await;
-    assert_eq!(status, "HTTP/1.1 413 Payload Too Large");
-    assert!(rest.contains("the body is larger than 10 bytes; send less"), "{rest}");
-    let asks =
-        "OPTIONS /mcp HTTP/1.1\r\norigin: https://app.example.com\r\naccess-control-request-method: POST";
-    let (status, rest) = send(address, asks, "").await;
-    assert_eq!(status, "HTTP/1.1 204 No Content");
-    assert!(rest.contains("access-control-allow-origin: https://app.example.com\r\n"), "{rest}");
+    let (address, http) = (listener.local_addr().unwrap(), service());
+    let app = app(&http);
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    as_everyone(address, &http, "ann (ANN)").await;
+    keeps_its_rules(address).await;
     serving.abort();
 }
 
 #[tokio::test]
 async fn axum_in_our_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let serving = HttpServer::new(app()).serve(listener).unwrap();
-    let (status, rest) = send(serving.address(), "POST /mcp HTTP/1.1", "hello").await;
-    assert_eq!(status, "HTTP/1.1 200 OK");
-    assert!(rest.ends_with("\r\n\r\nann: hello, from somewhere"), "{rest}");
-    let (status, _) = send(serving.address(), "GET /other HTTP/1.1", "").await;
-    assert_eq!(status, "HTTP/1.1 404 Not Found");
+    let http = service();
+    let serving = HttpServer::new(app(&http)).serve(listener).unwrap();
+    as_everyone(serving.address(), &http, "ann (ANN), from somewhere").await;
+    keeps_its_rules(serving.address()).await;
     assert_eq!(serving.shutdown(Duration::from_secs(20)).await.aborted, 0);
+}
+
+#[tokio::test]
+async fn below_a_path_of_axum() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let http = service().two_endpoints("/api/sse", "/api/messages");
+    let inner = Router::new().fallback_service(http.clone());
+    let app = Router::new().nest("/api", inner).layer(axum::middleware::from_fn(authenticate));
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    for (revision, path) in ALL.map(|revision| (revision, if revision == R1 { "sse" } else { "mcp" })) {
+        let url = format!("http://{address}/api/{path}");
+        let remote = pintle::client::http::Http::new(url).unwrap();
+        let remote = remote.proxy(pintle::client::http::Proxy::none()).header("x-user", "ann");
+        let connection = soon(client(revision, "c").connect(remote)).await.unwrap();
+        let result = soon(connection.call_tool("whoami", ())).await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some("ann (ANN)"), "{revision}");
+        soon(connection.close()).await;
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn in_bare_hyper() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, http) = (listener.local_addr().unwrap(), service());
+    let mounted = http.clone();
+    let serving = tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let http = mounted.clone();
+            let service =
+                hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+                    request.extensions_mut().insert(User("hyper".into()));
+                    http.clone().call(request)
+                });
+            let socket = hyper_util::rt::TokioIo::new(socket);
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(socket, service));
+        }
+    });
+    as_everyone(address, &http, "hyper (HYPER)").await;
+    serving.abort();
 }

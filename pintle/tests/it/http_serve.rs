@@ -76,10 +76,10 @@ impl Body for Written {
 }
 
 /// A socket that counts how often it is written to.
-struct Counted {
-    socket: TcpStream,
-    writes: Arc<AtomicUsize>,
-    vectored: bool,
+pub(crate) struct Counted {
+    pub(crate) socket: TcpStream,
+    pub(crate) writes: Arc<AtomicUsize>,
+    pub(crate) vectored: bool,
 }
 
 impl Counted {

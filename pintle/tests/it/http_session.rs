@@ -343,40 +343,6 @@ async fn a_session_runs_so_many_calls_at_once_and_the_others_wait() {
 }
 
 #[tokio::test]
-async fn two_thousand_sessions_all_at_once() {
-    let http = server().http().unwrap();
-    let mut clients = Vec::new();
-    for n in 0..2_000 {
-        clients.push(Wire::new(&http).open(REVISIONS[n % 3], json!({})).await);
-    }
-    assert_eq!(http.sessions(), 2_000);
-    for (n, client) in clients.iter().enumerate() {
-        let n = i64::try_from(n).unwrap();
-        let answer = client.call(n, "tools/call", call("add", json!({"a": n, "b": 1}))).await.json().await;
-        assert_eq!(answer["result"]["content"][0]["text"], (n + 1).to_string());
-    }
-}
-
-#[tokio::test]
-async fn a_slow_reader_hears_of_the_newest_state() {
-    let server = server();
-    let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
-    client.call(1, "resources/subscribe", json!({"uri": "note://1"})).await;
-    let mut stream = client.get().await;
-    for _ in 0..10_000 {
-        server.resource_updated("note://1");
-        server.resources_changed();
-    }
-    let mut heard = Vec::new();
-    for _ in 0..2 {
-        heard.push(stream.message().await.unwrap()["method"].to_string());
-    }
-    assert_eq!(heard, [r#""notifications/resources/list_changed""#, r#""notifications/resources/updated""#]);
-    client.delete().await;
-    assert!(stream.messages().await.is_empty());
-}
-
-#[tokio::test]
 async fn one_session_from_many_connections_at_once() {
     let http = server().http().unwrap();
     let client = Wire::new(&http).open(R4, json!({"sampling": {}})).await;

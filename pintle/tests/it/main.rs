@@ -64,26 +64,46 @@ mod http_client_session;
 mod http_client_socket;
 #[cfg(feature = "http-client")]
 mod http_client_stateless;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_crowd;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_cut;
+#[cfg(all(unix, feature = "child", feature = "http-client", feature = "http-server"))]
+mod http_docs;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_gone;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_hands;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
 mod http_modes;
-#[cfg(feature = "http-server")]
+#[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_mounted;
 #[cfg(feature = "http-server")]
+mod http_refusals;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_restart;
+#[cfg(feature = "http-server")]
 mod http_resume;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_reuse;
 #[cfg(feature = "http-server")]
 mod http_review;
 #[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "http-server")]
 mod http_session;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_soak;
 #[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "http-server")]
 mod http_two_endpoints;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http_world;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]

@@ -31,8 +31,9 @@ use super::{
     proxy::Proxies,
 };
 
-/// How many idle connections are kept. Calls at the same time have one each.
-const IDLE: usize = 32;
+/// How many idle connections are kept, for a minute and a half. Calls at the same time have one each: with fewer than
+/// there are calls, each wave of calls would open some anew.
+const IDLE: usize = 256;
 
 /// After how long without a word the system asks whether the other end is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);

@@ -204,6 +204,11 @@ impl Channel {
         wake(lane);
     }
 
+    /// Whether somebody reads it at the moment.
+    pub(super) fn is_read(&self) -> bool {
+        self.lane().read
+    }
+
     /// Has the reader look again.
     pub(super) fn wake(&self) {
         wake(self.lane());

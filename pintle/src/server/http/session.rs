@@ -482,6 +482,18 @@ impl Session {
         self.lock().ended
     }
 
+    /// Whether a call waits for an answer of the client's, and nobody is there who could have heard the question.
+    pub(super) fn is_deserted(&self) -> bool {
+        // Looked at without the lock: whoever reads a channel holds it, and asks for the session.
+        let channels: Vec<_> = match &self.lock().busy {
+            Some(busy) if !busy.questions.is_empty() && busy.standing.is_empty() => {
+                busy.channels.values().cloned().collect()
+            }
+            _ => return false,
+        };
+        !channels.iter().any(|channel| channel.is_read())
+    }
+
     pub(super) fn touch(&self, now: u64) {
         self.seen.store(now, Ordering::Relaxed);
     }

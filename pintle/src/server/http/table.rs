@@ -59,13 +59,19 @@ impl Table {
     fn idle(&self, after: Duration) -> Vec<Arc<Session>> {
         let now = self.now();
         let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
-        // Somebody who holds one is using it: a request in flight, an open stream, a call that runs.
-        let is_idle = |session: &Arc<Session>| {
-            let seen = session.seen.load(Ordering::Relaxed);
-            Arc::strong_count(session) == 1 && now.saturating_sub(seen) >= after
+        let is_old = |session: &Session| now.saturating_sub(session.seen.load(Ordering::Relaxed)) >= after;
+        let (mut idle, held) = {
+            let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+            // Somebody who holds one is using it: a request in flight, an open stream, a call that runs.
+            let idle = sessions.extract_if(|_, session| Arc::strong_count(session) == 1 && is_old(session));
+            let idle: Vec<_> = idle.map(|(_, session)| session).collect();
+            let held: Vec<_> = sessions.values().filter(|session| is_old(session)).cloned().collect();
+            (idle, held)
         };
-        sessions.extract_if(|_, session| is_idle(session)).map(|(_, session)| session).collect()
+        // Unless that call waits for a client that does not come back: then nobody would ever let go.
+        let deserted = held.into_iter().filter(|session| session.is_deserted() && is_old(session));
+        idle.extend(deserted.filter_map(|session| self.remove(session.id)));
+        idle
     }
 
     pub(super) fn now(&self) -> u64 {
