@@ -68,7 +68,6 @@ async fn discovery_needs_no_handler() {
     assert_eq!(result["result"]["supportedVersions"][0], "2026-07-28", "{result}");
 }
 
-/// What is wrong, the status, and a part of the message.
 #[tokio::test]
 async fn a_notification_is_taken_in_silence_and_an_answer_is_refused() {
     let wire = Wire::new(&adder().http().unwrap()).with("mcp-protocol-version", "2026-07-28");
