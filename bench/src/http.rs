@@ -149,11 +149,11 @@ fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::
     let mut asking = Asking::post(ask, era, &host, session.as_deref());
     let mut bytes = 0;
     // What comes back is always as long as the first one.
-    stream.write_all(asking.next())?;
+    stream.write_all(asking.another())?;
     let length = one(&mut stream, &mut buffer)?;
     assert!(buffer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&buffer));
     for _ in 0..times {
-        stream.write_all(asking.next())?;
+        stream.write_all(asking.another())?;
         let mut came = 0;
         while came < length {
             came += stream.read(&mut buffer)?;

@@ -75,7 +75,7 @@ impl Asking {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> &[u8] {
+    pub fn another(&mut self) -> &[u8] {
         self.id += 1;
         if let Some(place) = self.bytes.get_mut(self.id_at..self.id_at + DIGITS) {
             place.copy_from_slice(self.id.to_string().as_bytes());
@@ -101,8 +101,8 @@ impl Asking {
 
 /// The JSON text in an answer: all of it, or the data of its last event that has any.
 fn payload(answer: &[u8]) -> &[u8] {
-    let events = answer.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
-    events.filter(|data| !data.trim_ascii().is_empty()).last().unwrap_or(answer)
+    let mut events = answer.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
+    events.rfind(|data| !data.trim_ascii().is_empty()).unwrap_or(answer)
 }
 
 /// The handshake: `initialize`, and that it is done.
@@ -167,7 +167,7 @@ mod tests {
         for (ask, era) in [(Ask::Echo, Era::Stateless), (Ask::List, Era::Session)] {
             let mut asking = Asking::line(ask, era);
             let ids: Vec<_> = (0..3)
-                .map(|_| serde_json::from_slice::<Value>(asking.next()).unwrap()["id"].clone())
+                .map(|_| serde_json::from_slice::<Value>(asking.another()).unwrap()["id"].clone())
                 .collect();
             assert_eq!(ids, [FIRST_ID + 1, FIRST_ID + 2, FIRST_ID + 3]);
         }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn only_the_right_answer_passes() {
         let mut asking = Asking::line(Ask::Echo, Era::Session);
-        asking.next();
+        asking.another();
         let answer = |id: u64, text: &str| {
             serde_json::json!({"id": id, "result": {"content": [{"type": "text", "text": text}]}}).to_string()
         };

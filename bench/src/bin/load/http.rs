@@ -90,7 +90,7 @@ impl Connection {
 
     /// Asks once, and looks at the answer.
     async fn ask(&mut self, closely: bool) -> Result<(), String> {
-        let request = self.asking.next();
+        let request = self.asking.another();
         self.stream.write_all(request).await.map_err(|error| error.to_string())?;
         let head = self.read().await?;
         if head.status != 200 {

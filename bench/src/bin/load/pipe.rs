@@ -63,7 +63,7 @@ impl Pipes {
         loop {
             lines.clear();
             while asked - answered < in_flight && asked < bounds.requests && Instant::now() < until {
-                lines.extend_from_slice(self.asking.next());
+                lines.extend_from_slice(self.asking.another());
                 asked += 1;
             }
             self.to.write_all(&lines).await.map_err(|error| format!("its input: {error}"))?;
