@@ -101,7 +101,7 @@ pub(crate) fn route(
     });
     let call = quote_spanned!(ident.span()=> #function(#(#passed),*));
     let called = match signature.asyncness {
-        Some(_) => quote_spanned!(ident.span()=> ::pintle::__private::waits(#call).await),
+        Some(_) => quote_spanned!(ident.span()=> ::pintle::__private::must_be_send(#call).await),
         None => call,
     };
     let result = result(signature);

@@ -14,7 +14,11 @@ pub fn takes<T: ToolArgument>() {}
 pub fn takes_text<T: TextArgument>() {}
 
 /// Says at a function what is wrong with its future. What comes back is right in any case, so nothing else is said.
-pub fn waits<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
+pub fn must_be_send<F>(future: F) -> impl Future<Output = F::Output> + Send
+where
+    // The compiler shows this line, and with it what to write.
+    F: Future + Send, // use `Arc` for `Rc`, a lock for `RefCell`, and drop guards before `.await`
+{
     future
 }
 

@@ -5,14 +5,21 @@ use std::time::Duration;
 use pintle::{
     Error,
     client::{Change, Event},
+    types::schema::CallToolResult,
 };
 use serde_json::json;
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 
 use crate::{
     eras::{ALL, R1, R5},
     http_world::{World, connect, marked, soon},
 };
+
+/// Nobody can say what became of a call that ran when the server went.
+async fn lost(revision: &str, running: JoinHandle<pintle::Result<CallToolResult>>) {
+    let error = soon(running).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Failed(_) | Error::Closed(_)), "{revision}: {error:?}");
+}
 
 #[tokio::test]
 async fn a_client_of_any_revision_goes_on() {
@@ -40,12 +47,18 @@ async fn a_client_of_any_revision_goes_on() {
 
         let second = World::new();
         let serving = second.serve_on(TcpListener::bind(address).await.unwrap());
+        let mut running = Some(running);
+        if revision == R1 {
+            // Here the stream is the connection, and what is called before its end is seen would be lost with it.
+            lost(revision, running.take().unwrap()).await;
+        }
         // The first call finds that out. If it was not taken, it is sent again; that is once in all.
         let came = soon(marked(&connection, "echo", "after")).await;
         assert_eq!(came.unwrap(), "after", "{revision}");
         assert_eq!(*second.called.lock().unwrap(), ["after"], "{revision}");
-        let error = soon(running).await.unwrap().unwrap_err();
-        assert!(matches!(error, Error::Failed(_) | Error::Closed(_)), "{revision}: {error:?}");
+        if let Some(running) = running {
+            lost(revision, running).await;
+        }
 
         // What was wished for holds: it is asked for again, without a word from here.
         let told = async {
