@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pintle::{Connection, Error, Timeouts, transport::Delivery};
+use pintle::{Connection, Error, client::OpenError, transport::Delivery};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -32,8 +32,6 @@ const FURTHEST: usize = 400;
 /// So many at the same time.
 const AT_ONCE: usize = 64;
 const NEVER: usize = usize::MAX;
-/// What an opening has. Some cuts are found out only by that (ROUGH_EDGES.md).
-const OPENING: Duration = Duration::from_secs(5);
 
 /// What stands between: counts the bytes that go one way, and cuts.
 struct Scissors {
@@ -121,7 +119,9 @@ fn judge(world: &World, mark: &str, came: Result<String, Error>) -> bool {
         Err(error) => {
             let said = error.to_string();
             assert!(said.len() > 20, "{said}");
-            assert!(!matches!(error, Error::Timeout(_)), "{mark}: {said}");
+            let silent =
+                matches!(error, Error::Timeout(_) | Error::Open { error: OpenError::Silent { .. }, .. });
+            assert!(!silent, "{mark}: {said}");
             assert!(!matches!(error, Error::Protocol(_) | Error::Decode(_)), "{mark}: {said}");
             assert!(carried_out <= 1, "{mark}: {carried_out} times: {said}");
             if let Error::Failed(failed) = &error
@@ -160,9 +160,7 @@ async fn all_cuts_of_an_opening(revision: &'static str, down: bool) -> usize {
                 let _permit = permits.acquire().await.unwrap();
                 let scissors = Scissors::new(address, down, after).await;
                 let mark = format!("{revision}-{after}");
-                let mut timeouts = Timeouts::default();
-                (timeouts.probe, timeouts.initialize) = (OPENING, OPENING);
-                let client = client(revision, "cut").timeouts(timeouts);
+                let client = client(revision, "cut");
                 let came = match soon(client.connect(remote(revision, scissors.address))).await {
                     Ok(connection) => soon(marked(&connection, "echo", &mark)).await,
                     Err(error) => Err(error),

@@ -52,6 +52,10 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
     loop {
         let piece = match body.next().await {
             Some(Ok(piece)) => piece,
+            Some(Err(error)) if !*named => {
+                let said = format!("its stream broke off before it named an endpoint: {}", cause(&*error));
+                return Err(Failed::new(format!("`{address}`: {said}")));
+            }
             Some(Err(error)) => return Ok(format!("its stream broke off: {}", cause(&*error))),
             None if !*named => return Err(garbled(format!("`{address}` named no endpoint for messages"))),
             None => return Ok("its stream ended".into()),
