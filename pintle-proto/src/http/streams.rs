@@ -1,6 +1,6 @@
 use crate::Revision;
 
-/// How an event stream of a revision begins, breaks and ends.
+/// How a revision uses HTTP: what is repeated in headers, and how its event streams begin, break and end.
 ///
 /// ```
 /// use pintle_proto::{Revision, http::Streams};
@@ -17,6 +17,8 @@ pub struct Streams {
     /// A stream begins with an event that has an id and no data, and the server may hang up at will after a `retry`:
     /// the client comes back. Clients of other revisions may try to parse the nothing.
     pub polled: bool,
+    /// Requests repeat in headers what is in their bodies, the annotated arguments of tools included.
+    pub mirrored: bool,
 }
 
 impl Streams {
@@ -25,6 +27,7 @@ impl Streams {
         Self {
             resumable: !revision.is_stateless() && !revision.dialect().two_endpoints,
             polled: revision.dialect().polling,
+            mirrored: revision.is_stateless(),
         }
     }
 }
@@ -40,5 +43,7 @@ mod tests {
         assert_eq!(resumable, [false, true, true, true, false]);
         let polled: Vec<_> = Revision::all().map(|revision| Streams::of(revision).polled).collect();
         assert_eq!(polled, [false, true, false, false, false]);
+        let mirrored: Vec<_> = Revision::all().map(|revision| Streams::of(revision).mirrored).collect();
+        assert_eq!(mirrored, [true, false, false, false, false]);
     }
 }

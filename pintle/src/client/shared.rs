@@ -9,7 +9,7 @@ use std::{
 use http::HeaderMap;
 use pintle_proto::{
     client::{Cache, Change, Opened, Verdict},
-    http::{BadAnnotation, BadArgument, HeaderParams},
+    http::{BadAnnotation, BadArgument, HeaderParams, Streams},
 };
 use pintle_types::{
     RawObject, RawValue,
@@ -77,7 +77,7 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(opened: Opened, batches: bool, has_headers: bool) -> Self {
         Self {
-            mirrors: has_headers && opened.revision.is_stateless(),
+            mirrors: has_headers && Streams::of(opened.revision).mirrored,
             verdict: Some(opened.verdict),
             info: opened.info.as_ref().and_then(|info| info.decode().ok()).map(Arc::new),
             capabilities: opened.capabilities.as_ref().and_then(|can| can.decode().ok()),

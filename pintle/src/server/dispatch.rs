@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError};
 
 use super::{Cx, Entry, ToolRoute, complete, cx::Called, lists, run::Handling, source, texts::Given};
@@ -85,10 +85,10 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     }
 }
 
-/// Headers that repeat arguments must say the same. Only requests that stand alone have them.
+/// Headers that repeat arguments must say the same, where a revision has them.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let Some(head) = cx.http() else { return Ok(()) };
-    if route.mirrored.is_empty() || !cx.peer().revision.is_stateless() {
+    if route.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
     }
     // Text that is no JSON cannot have come this far.

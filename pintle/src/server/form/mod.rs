@@ -3,7 +3,6 @@
 mod check;
 mod error;
 mod field;
-mod order;
 mod reduce;
 
 use std::{
@@ -65,7 +64,7 @@ impl Form {
         if schema.get("type").is_some_and(|kind| kind == "null") {
             return Ok(Self { unit: true, ..Self::default() });
         }
-        let schema = reduce::object(&T::schema_name(), schema, order::declared::<T>())?;
+        let schema = reduce::object(&T::schema_name(), schema, super::fields::of::<T>())?;
         Ok(Self { schema, ..Self::default() })
     }
 
