@@ -63,8 +63,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "instructions",
-        usage: "",
-        about: "what the hot paths cost in instructions; rewrites the table in bench/README.md",
+        usage: "[--bless]",
+        about: "what the hot paths cost in instructions, against the baseline; `--bless` makes a new one",
         run: instructions::command,
     },
     Command {

@@ -1,0 +1,111 @@
+//! `cargo xtask instructions`: what the hot paths cost, counted by callgrind and held against a baseline.
+//!
+//! Instructions do not depend on what else the machine does. Each case runs with two counts; the difference is what one
+//! pass costs, without start-up.
+
+mod baseline;
+mod profile;
+
+use std::fs;
+use std::process::Command;
+
+use crate::cargo::{Cargo, Failure};
+use crate::page;
+use crate::workspace::root;
+use baseline::Baseline;
+use profile::Profile;
+
+const REPEAT: &str = "cargo xtask instructions";
+const BLESS: &str = "cargo xtask instructions --bless";
+const BASELINE: &str = "bench/baseline.txt";
+/// A case, and one that it may cost no more than, give or take one in a hundred.
+const NO_MORE: &[(&str, &str)] = &[("call typed", "call typed, read by hand")];
+/// How often a case that seems to have grown is counted. Wake-ups between threads come in other numbers each time, and
+/// hash tables have another shape: the cheapest count is the one with the least of that.
+const TRIES: usize = 3;
+
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    let bless = match args {
+        [] => false,
+        [bless] if bless == "--bless" => true,
+        _ => return Err(Failure::new(format!("`{}` is not `--bless`", args.join(" ")), BLESS)),
+    };
+    if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return Err(Failure::new("counting needs valgrind; install Debian's package `valgrind`", REPEAT));
+    }
+    Cargo::new("build --quiet --release --package bench --bin instructions").run()?;
+    let before = if bless { Baseline::default() } else { read()? };
+    let mut now = Baseline { compiler: compiler()?, ..Baseline::default() };
+    for case in run(&[])?.lines() {
+        let profile = measured(case, &before)?;
+        println!("{case:<40}{:>10}", profile.total());
+        now.cases.push((case.to_owned(), profile));
+    }
+    let mut wrong = now.excess(NO_MORE);
+    if bless {
+        page::rewrite("bench/README.md", "instructions", &now.table(), BLESS)?;
+        write(&now)?;
+    } else {
+        wrong.extend(now.grown(&before));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"), REPEAT)) }
+}
+
+/// Counts again what has grown, in case it was chance.
+fn measured(case: &str, before: &Baseline) -> Result<Profile, Failure> {
+    let (few, many) = if case.contains("MiB") { (2, 6) } else { (100, 1100) };
+    let mut best: Option<Profile> = None;
+    for _ in 0..TRIES {
+        let profile = count(case, many)?.less(&count(case, few)?).per(many - few).folded();
+        if best.as_ref().is_none_or(|best| profile.total() < best.total()) {
+            best = Some(profile);
+        }
+        if best.as_ref().is_some_and(|best| !before.is_passed(case, best)) {
+            break;
+        }
+    }
+    best.ok_or_else(|| Failure::new(format!("`{case}` was not counted"), REPEAT))
+}
+
+fn binary() -> Command {
+    Command::new(root().join("target/release/instructions"))
+}
+
+fn run(args: &[&str]) -> Result<String, Failure> {
+    let output = binary().args(args).output().map_err(|error| Failure::new(error.to_string(), REPEAT))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn count(case: &str, times: u64) -> Result<Profile, Failure> {
+    let failure = |error: std::io::Error| Failure::new(format!("callgrind, for `{case}`: {error}"), REPEAT);
+    let file = root().join("target/callgrind.out");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--compress-pos=no"])
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(binary().get_program())
+        .args([case, &times.to_string()])
+        .output()
+        .map_err(failure)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::new(format!("callgrind, for `{case}`: {said}"), REPEAT));
+    }
+    Ok(Profile::read(&String::from_utf8_lossy(&fs::read(&file).map_err(failure)?)))
+}
+
+fn compiler() -> Result<String, Failure> {
+    let output = Command::new("rustc").arg("--version").output();
+    let output = output.map_err(|error| Failure::new(format!("`rustc --version`: {error}"), REPEAT))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn read() -> Result<Baseline, Failure> {
+    let text = fs::read_to_string(root().join(BASELINE));
+    let text = text.map_err(|error| Failure::new(format!("`{BASELINE}`: {error}"), BLESS))?;
+    Baseline::read(&text).map_err(|wrong| Failure::new(format!("`{BASELINE}`: {wrong}"), BLESS))
+}
+
+fn write(baseline: &Baseline) -> Result<(), Failure> {
+    let written = fs::write(root().join(BASELINE), baseline.to_string());
+    written.map_err(|error| Failure::new(format!("`{BASELINE}`: {error}"), BLESS))
+}
