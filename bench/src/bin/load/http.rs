@@ -82,7 +82,7 @@ pub(crate) fn run_with(
     }
     while lanes.iter().any(|lane| lane.waits) {
         for lane in lanes.iter_mut().filter(|lane| lane.waits) {
-            lane.receive(tally.requests() % 256 == 0)?;
+            lane.receive(tally.requests().is_multiple_of(256))?;
             tally.answered(lane.since);
             if tally.may_ask() {
                 next(&mut lane.asking);

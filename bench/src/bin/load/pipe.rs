@@ -65,7 +65,7 @@ impl Pipes {
                 return Ok(tally);
             }
             self.read()?;
-            for _ in 0..self.take(tally.requests() % 4096 == 0)? {
+            for _ in 0..self.take(tally.requests().is_multiple_of(4096))? {
                 tally.answered(asked.pop_front().ok_or("more answers than requests came")?);
             }
         }

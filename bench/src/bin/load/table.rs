@@ -18,7 +18,10 @@ impl Section {
 
 /// What each costs, how many times the first that is, and what it should be.
 pub(crate) fn costs(figures: &Figures, section: Section) -> String {
-    let Some((rows, [first, ours, others @ ..])) = shown(figures, section) else { return String::new() };
+    let rows = shown(figures, section);
+    let (false, [first, ours, others @ ..]) = (rows.is_empty(), figures.names.as_slice()) else {
+        return String::new();
+    };
     let mut text = format!("| {} | {first} | {ours} | × {first} | goal | |", section.title());
     for name in others {
         let _ = write!(text, " {name} | × |");
@@ -53,7 +56,10 @@ pub(crate) fn costs(figures: &Figures, section: Section) -> String {
 
 /// What a clock on the wall says.
 pub(crate) fn walls(figures: &Figures, section: Section) -> String {
-    let Some((rows, names)) = shown(figures, section) else { return String::new() };
+    let (rows, names) = (shown(figures, section), &figures.names);
+    if rows.is_empty() {
+        return String::new();
+    }
     let mut text = format!("| a second; p50 / p99 µs | {} |\n|---|", names.join(" | "));
     let _ = writeln!(text, "{}", "---:|".repeat(names.len()));
     for (at, row) in rows {
@@ -113,9 +119,9 @@ pub(crate) fn missing(tables: &[&Figures]) -> String {
     if text.is_empty() { text } else { format!("A dash:\n\n{text}") }
 }
 
-fn shown(figures: &Figures, section: Section) -> Option<(Vec<(usize, &Row)>, &[String])> {
-    let rows: Vec<_> = figures.of(section).filter(|(at, _)| figures.cost(*at, 0).is_some()).collect();
-    (!rows.is_empty()).then_some((rows, figures.names.as_slice()))
+/// The rows that have figures, and where they are.
+fn shown(figures: &Figures, section: Section) -> Vec<(usize, &Row)> {
+    figures.of(section).filter(|(at, _)| figures.cost(*at, 0).is_some()).collect()
 }
 
 /// What a program said, as a page can hold it.
