@@ -13,7 +13,7 @@ use std::{
 use bench::wire::{self, Ask, Asking, Era};
 
 use crate::{
-    STUCK,
+    SILENCE,
     tally::{Bounds, Tally},
 };
 
@@ -107,9 +107,9 @@ impl Wire {
         let error = |error: std::io::Error| format!("`{address}`: {error}");
         let stream = TcpStream::connect(address).map_err(error)?;
         stream.set_nodelay(true).map_err(error)?;
-        stream.set_write_timeout(Some(STUCK)).map_err(error)?;
+        stream.set_write_timeout(Some(SILENCE)).map_err(error)?;
         let this = Self { address: address.to_owned(), stream, buffer: vec![0; 16 << 10], filled: 0 };
-        this.patience(STUCK)?;
+        this.patience(SILENCE)?;
         Ok(this)
     }
 
@@ -170,6 +170,7 @@ impl Wire {
         }
         let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
         match self.stream.read(room) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             Ok(0) => Err("it hung up".to_owned()),
             Ok(came) => {
                 self.filled += came;

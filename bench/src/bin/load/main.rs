@@ -40,8 +40,10 @@ use options::Options;
 use program::Program;
 use workload::{FEW, MANY, MEASURED, WORKLOADS, Workload};
 
-/// After so long a program is given up.
-const STUCK: Duration = Duration::from_secs(10);
+/// After so long without a word a connection is given up.
+const SILENCE: Duration = Duration::from_secs(10);
+/// After so long a program is given up; one that has to be read and compiled first may take a while to start.
+const STUCK: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let cores = Cores::part();

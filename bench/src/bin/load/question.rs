@@ -9,7 +9,7 @@ use bench::wire::{self, Ask, Asking, Era};
 use serde_json::Value;
 
 use crate::{
-    STUCK,
+    SILENCE,
     http::{Head, Wire, shown},
     tally::{Bounds, Tally},
 };
@@ -115,7 +115,7 @@ impl Asked {
 
     /// The question on the call's own stream.
     fn question_here(&mut self, elsewhere: bool) -> Result<Value, String> {
-        self.call.patience(if elsewhere { ELSEWHERE } else { STUCK })?;
+        self.call.patience(if elsewhere { ELSEWHERE } else { SILENCE })?;
         let found = self.call.receive_head().and_then(|head| {
             loop {
                 if let Some(question) = question_in(&self.call.body(&head)) {
@@ -129,7 +129,7 @@ impl Asked {
                 }
             }
         });
-        self.call.patience(STUCK)?;
+        self.call.patience(SILENCE)?;
         found
     }
 }
@@ -147,7 +147,7 @@ fn stand(address: &str, session: &str) -> Result<Option<Wire>, String> {
     wire.patience(ELSEWHERE)?;
     // Some say nothing, not even a head, before there is something to say.
     let there = wire.receive_head().map_or(true, |head| head.status == 200);
-    wire.patience(STUCK)?;
+    wire.patience(SILENCE)?;
     Ok(there.then_some(wire))
 }
 
