@@ -243,3 +243,51 @@ fn report(out: &mut Vec<u8>, token: &str) {
         out.extend_from_slice(b"}}\n");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::wire::{self, Ask, Asking};
+
+    fn said(limit: &Limit, message: &[u8]) -> (Answer, Vec<u8>) {
+        let mut out = Vec::new();
+        (limit.answer(message, None, &mut out), out)
+    }
+
+    #[test]
+    fn every_request_gets_the_answer_that_is_looked_for() {
+        for era in [Era::Session, Era::Stateless] {
+            for ask in [Ask::Echo, Ask::Large(1000), Ask::List, Ask::Progress] {
+                let mut asking = Asking::line(ask, era);
+                let (_, out) = said(&Limit::default(), asking.another());
+                assert_eq!(asking.fault(&out), None, "{ask:?} {era:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_is_asked_and_its_answer_understood() {
+        let limit = Limit::default();
+        let mut asking = Asking::line(Ask::Confirm, Era::Session);
+        let (Answer::Asked(question), out) = said(&limit, asking.another()) else {
+            panic!("it does not ask")
+        };
+        let asked: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!((&asked["id"], &asked["method"]), (&question.into(), &"elicitation/create".into()));
+        let reply = said(&limit, wire::accepted(&asked["id"]).as_bytes()).0;
+        assert!(matches!(reply, Answer::Answered(id, true) if id == question));
+    }
+
+    #[test]
+    fn a_question_without_a_session_ends_the_call_until_it_comes_again() {
+        let limit = Limit::default();
+        let mut asking = Asking::line(Ask::Confirm, Era::Stateless);
+        let asked: Value = serde_json::from_slice(&said(&limit, asking.another()).1).unwrap();
+        assert_eq!(asked["result"]["resultType"], "input_required");
+        let again = wire::again(7, &asked["result"]);
+        let done: Value = serde_json::from_slice(&said(&limit, again.as_bytes()).1).unwrap();
+        assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&7.into(), &"yes".into()));
+    }
+}

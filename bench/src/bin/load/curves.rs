@@ -8,7 +8,7 @@ use crate::{
     program::Program,
     sessions::Spread,
     tally::{Bounds, Sample},
-    workload::{MEASURED, Requests},
+    workload::{MEASURED, Requests, measured},
 };
 
 /// What grows along a curve.
@@ -69,9 +69,7 @@ impl Point {
                 let (server, address) = program.serve_http(&[], STUCK)?;
                 let mut spread = Spread::open(&address, self.at, BESIDE)?;
                 spread.run(WARM)?;
-                let cpu = server.cpu()?;
-                let tally = spread.run(MEASURED)?;
-                Ok(tally.sample(server.cpu()?.saturating_sub(cpu)))
+                measured(&server, || spread.run(MEASURED))
             }
         }
     }

@@ -28,6 +28,7 @@ mod workload;
 
 use std::{
     fs,
+    path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -192,7 +193,7 @@ impl<'a> Bench<'a> {
     fn write(&self) -> Result<(), String> {
         if let Some(file) = &self.options.data {
             let data = [self.servers.data(), self.clients.data(), self.curves.data()].concat();
-            fs::write(file, data).map_err(|error| format!("`{file}`: {error}"))?;
+            write(file, &data)?;
         }
         let Some(folder) = &self.options.plots else { return Ok(()) };
         let plots = [
@@ -202,14 +203,17 @@ impl<'a> Bench<'a> {
             ("clients", plot::bars(&self.clients, Section::Client, "Clients: CPU time per call, × raw")),
             ("curves", plot::curves(&self.curves, &self.points)),
         ];
-        fs::create_dir_all(folder).map_err(|error| format!("`{folder}`: {error}"))?;
-        for (name, svg) in plots {
-            let Some(svg) = svg else { continue };
-            let file = format!("{folder}/{name}.svg");
-            fs::write(&file, svg).map_err(|error| format!("`{file}`: {error}"))?;
-        }
-        Ok(())
+        let drawn = plots.into_iter().filter_map(|(name, svg)| Some((name, svg?)));
+        drawn.map(|(name, svg)| write(&format!("{folder}/{name}.svg"), &svg)).collect()
     }
+}
+
+/// Writes a file, in a folder that may have to be made.
+fn write(file: &str, text: &str) -> Result<(), String> {
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(file, text))
+        .map_err(|error| format!("`{file}`: {error}"))
 }
 
 /// Measures every column of a row, in an order that turns. What others are compared with has to work.

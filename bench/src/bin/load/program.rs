@@ -77,15 +77,25 @@ impl Program {
 }
 
 impl Running {
-    /// CPU time of all its threads. Those that have ended are not in it.
+    /// CPU time of all its threads, when they have come to rest. Those that have ended are not in it.
     pub(crate) fn cpu(&self) -> Result<Duration, String> {
-        let error = |error: std::io::Error| format!("CPU time is read from /proc, on Linux: {error}");
-        let mut nanoseconds = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id())).map_err(error)? {
-            let stat = fs::read_to_string(thread.map_err(error)?.path().join("schedstat")).map_err(error)?;
-            nanoseconds += number(&stat, 0).ok_or("schedstat has no number")?;
+        // What a thread that runs has used since the last tick is not told yet: up to four milliseconds.
+        for _ in 0..20 {
+            if !self.threads("stat")?.iter().any(|stat| runs(stat)) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
-        Ok(Duration::from_nanos(nanoseconds))
+        let spent = self.threads("schedstat")?.iter().map(|stat| number(stat, 0)).sum::<Option<u64>>();
+        Ok(Duration::from_nanos(spent.ok_or("schedstat has no number")?))
+    }
+
+    /// What this file says of each thread.
+    fn threads(&self, file: &str) -> Result<Vec<String>, String> {
+        let error = |error: std::io::Error| format!("CPU time is read from /proc, on Linux: {error}");
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).map_err(error)?;
+        // One may end meanwhile.
+        Ok(threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join(file)).ok()).collect())
     }
 
     /// Bytes of it that are in memory.
@@ -102,6 +112,11 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a line of `stat` is that of a thread that runs: its name is in brackets, and may hold anything.
+fn runs(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
 }
 
 fn number(text: &str, nth: usize) -> Option<u64> {
@@ -134,6 +149,12 @@ mod tests {
         );
         assert!(Program::parse("limit", None).is_none());
         assert!(Program::parse("limit= ", None).is_none());
+    }
+
+    #[test]
+    fn a_thread_runs_or_not_whatever_its_name_is() {
+        assert!(runs("12 (a (b) S) R 1 2 3"));
+        assert!(!runs("12 (node R) S 1 2 3"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Tally {
     begun: usize,
     began: Instant,
     ended: Instant,
+    /// What was asked before, in others.
+    before: Duration,
 }
 
 /// One figure of one round.
@@ -39,7 +41,14 @@ pub(crate) struct Wall {
 impl Tally {
     pub(crate) fn begin(bounds: Bounds) -> Self {
         let now = Instant::now();
-        Self { waits: Vec::with_capacity(bounds.requests), bounds, begun: 0, began: now, ended: now }
+        Self {
+            waits: Vec::with_capacity(bounds.requests),
+            bounds,
+            begun: 0,
+            began: now,
+            ended: now,
+            before: Duration::ZERO,
+        }
     }
 
     /// Whether one more may be asked; if so, it is counted as begun.
@@ -61,12 +70,24 @@ impl Tally {
         self.waits.len()
     }
 
+    /// This, and what was asked before.
+    pub(crate) fn after(mut self, other: Self) -> Self {
+        self.before += other.wall();
+        self.waits.extend(other.waits);
+        self
+    }
+
+    /// How long all of it took.
+    pub(crate) fn wall(&self) -> Duration {
+        self.before + (self.ended - self.began)
+    }
+
     /// What that is for each, if all of it cost so much.
     pub(crate) fn sample(mut self, cpu: Duration) -> Sample {
         self.waits.sort_unstable();
         let requests = self.waits.len().max(1) as f64;
         let wall = Wall {
-            per_second: requests / (self.ended - self.began).as_secs_f64(),
+            per_second: requests / self.wall().as_secs_f64(),
             p50: micros(percentile(&self.waits, 50)),
             p99: micros(percentile(&self.waits, 99)),
         };
@@ -103,8 +124,11 @@ mod tests {
         assert_eq!([tally.may_ask(), tally.may_ask(), tally.may_ask()], [true, true, false]);
         let since = Instant::now();
         tally.answered(since);
-        tally.answered(since);
-        assert_eq!(tally.requests(), 2);
+        let mut more = Tally::begin(Bounds { requests: 1, time: Duration::from_secs(600) });
+        more.answered(since);
+        let (first, second) = (tally.wall(), more.wall());
+        let tally = more.after(tally);
+        assert_eq!((tally.requests(), tally.wall()), (2, first + second));
         assert_eq!(tally.sample(Duration::from_micros(30)).cost, 15.0);
         assert!(!Tally::begin(Bounds { requests: 2, time: Duration::ZERO }).may_ask());
     }
