@@ -1,41 +1,100 @@
-//! `cargo xtask bench`: what a request costs a server, beside a bare one that does only what cannot be left out.
+//! `cargo xtask bench`: what a request costs a server, beside a bare one that does only what cannot be left out, and beside
+//! the servers and clients of other SDKs.
 
+mod peers;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use peers::Peer;
 
 use crate::cargo::{Cargo, Failure};
 use crate::page;
 use crate::workspace::root;
 
 const REPEAT: &str = "cargo xtask bench";
-/// The servers, and the programs of `bench` that are started for them. The others are compared with the first.
-const SERVERS: &[(&str, &str)] = &[("limit", "limit"), ("pintle", "served")];
+const LOAD: &str = "target/release/load";
+/// The servers, and the programs that are started for them. The others are compared with the first.
+const SERVERS: &[&str] = &["limit=target/release/limit", "pintle=target/release/served"];
+const CLIENT: &str = "pintle=target/release/client";
 
-pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
-    let rounds = rounds(args)?;
-    Cargo::new("build --quiet --release --package bench --bins").run()?;
-    let built = root().join("target/release");
-    let servers = SERVERS.iter().map(|(name, program)| format!("{name}={}", built.join(program).display()));
-    let output = Command::new(built.join("load"))
-        .arg(rounds)
-        .args(servers)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| Failure::new(format!("the load generator: {error}"), REPEAT))?;
-    if !output.status.success() {
-        return Err(Failure::new(format!("the load generator: {}", output.status), REPEAT));
-    }
-    let table = String::from_utf8_lossy(&output.stdout);
-    println!("\n{table}");
-    page::rewrite("bench/README.md", "servers", &table, REPEAT)
+/// How much is measured.
+#[derive(Debug)]
+struct Run {
+    peers: &'static [&'static str],
+    options: &'static [&'static str],
+    /// Whether the page is to say so.
+    written: bool,
 }
 
-/// Five take about a minute.
-fn rounds(args: &[String]) -> Result<&'static str, Failure> {
-    match args {
-        [] => Ok("25"),
-        [quick] if quick == "--quick" => Ok("5"),
-        _ => Err(Failure::new(format!("`{}` is not `--quick`", args.join(" ")), REPEAT)),
+const ALL: Run = Run {
+    peers: peers::ALL,
+    options: &["5", "--seconds", "560", "--data", "target/bench/figures.jsonl", "--plots", "bench/plots"],
+    written: true,
+};
+const QUICK: Run = Run {
+    peers: &["rmcp"],
+    options: &["3", "--seconds", "85", "--data", "target/bench/quick.jsonl", "--quick"],
+    written: false,
+};
+
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    if args == ["--peers"] {
+        return peers::command();
     }
+    let run = run(args)?;
+    let start = Instant::now();
+    Cargo::new("build --quiet --release --package bench --bins").run()?;
+    let peers = peers::ready(run.peers);
+    println!("    built and installed after {} s", start.elapsed().as_secs());
+    let start = Instant::now();
+    let tables = measure(run, &peers)?;
+    println!("\n{tables}\n    measured in {} s", start.elapsed().as_secs());
+    if run.written { page::rewrite("bench/README.md", "servers", &tables, REPEAT) } else { Ok(()) }
+}
+
+fn run(args: &[String]) -> Result<&'static Run, Failure> {
+    match args {
+        [] => Ok(&ALL),
+        [quick] if quick == "--quick" => Ok(&QUICK),
+        _ => Err(Failure::new(format!("`{}` is not `--quick` or `--peers`", args.join(" ")), REPEAT)),
+    }
+}
+
+/// Has the load generator measure all of them; its tables.
+fn measure(run: &Run, peers: &[Peer]) -> Result<String, Failure> {
+    let failure = |what: String| Failure::new(format!("the load generator: {what}"), REPEAT);
+    let mut load = Command::new(root().join(LOAD));
+    load.args(run.options).args(SERVERS).args(["--client", CLIENT]).current_dir(root());
+    for Peer { name, server, client } in peers {
+        load.arg(format!("{name}={}", below_root(server)));
+        if let Some(client) = client {
+            load.args(["--client", &format!("{name}={}", below_root(client))]);
+        }
+    }
+    let output = load.stderr(Stdio::inherit()).output().map_err(|error| failure(error.to_string()))?;
+    let tables = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(format!("{tables}{}", left_out(run, peers)));
+    }
+    println!("{tables}");
+    Err(failure(output.status.to_string()))
+}
+
+/// Who should have been measured, and could not.
+fn left_out(run: &Run, peers: &[Peer]) -> String {
+    let has = |name: &str| peers.iter().any(|peer| peer.name == name);
+    let names: Vec<_> = run.peers.iter().copied().filter(|name| !has(name)).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("\nLeft out, because they could not be built or installed: {}.\n", names.join(", ")),
+    }
+}
+
+/// Without what only this machine has in its paths, which may be spaces.
+fn below_root(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]
@@ -43,13 +102,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_quick_is_understood() {
-        let rounds = |args: &[&str]| {
-            rounds(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
+    fn all_or_what_is_quick() {
+        let written = |args: &[&str]| {
+            run(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
+                .map(|run| run.written)
                 .map_err(|failure| failure.what)
         };
-        assert_eq!(rounds(&[]), Ok("25"));
-        assert_eq!(rounds(&["--quick"]), Ok("5"));
-        assert_eq!(rounds(&["--fast"]), Err("`--fast` is not `--quick`".to_owned()));
+        assert_eq!(written(&[]), Ok(true));
+        assert_eq!(written(&["--quick"]), Ok(false));
+        assert_eq!(written(&["--fast"]), Err("`--fast` is not `--quick` or `--peers`".to_owned()));
+    }
+
+    #[test]
+    fn who_is_left_out_is_named() {
+        assert_eq!(
+            left_out(&QUICK, &[]),
+            "\nLeft out, because they could not be built or installed: rmcp.\n"
+        );
+        let rmcp = Peer { name: "rmcp", server: "server".into(), client: None };
+        assert_eq!(left_out(&QUICK, &[rmcp]), "");
     }
 }
