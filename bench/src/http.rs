@@ -31,17 +31,17 @@ pub const CASES: &[Case] = &[
     Case { name: "HTTP request, made and dropped", run: |n| service(n, Ask::Echo, Era::Stateless, false) },
     Case { name: "HTTP service, session", run: |n| service(n, Ask::Echo, Era::Session, true) },
     Case { name: "HTTP service, stateless", run: |n| service(n, Ask::Echo, Era::Stateless, true) },
-    Case { name: "HTTP service, list of 102, session", run: |n| service(n, Ask::List, Era::Session, true) },
+    Case { name: "HTTP service, list of 104, session", run: |n| service(n, Ask::List, Era::Session, true) },
     Case {
-        name: "HTTP service, list of 102, stateless",
+        name: "HTTP service, list of 104, stateless",
         run: |n| service(n, Ask::List, Era::Stateless, true),
     },
     Case { name: "HTTP limit, session", run: |n| socket(n, Ask::Echo, Era::Session, true) },
     Case { name: "HTTP limit, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, true) },
-    Case { name: "HTTP limit, list of 102, stateless", run: |n| socket(n, Ask::List, Era::Stateless, true) },
+    Case { name: "HTTP limit, list of 104, stateless", run: |n| socket(n, Ask::List, Era::Stateless, true) },
     Case { name: "HTTP whole, session", run: |n| socket(n, Ask::Echo, Era::Session, false) },
     Case { name: "HTTP whole, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, false) },
-    Case { name: "HTTP whole, list of 102, stateless", run: |n| socket(n, Ask::List, Era::Stateless, false) },
+    Case { name: "HTTP whole, list of 104, stateless", run: |n| socket(n, Ask::List, Era::Stateless, false) },
 ];
 
 fn runtime() -> Option<tokio::runtime::Runtime> {

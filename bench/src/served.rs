@@ -1,18 +1,29 @@
-//! The server that is measured: `echo`, `add`, a hundred trivial tools, and a resource. Its peers have the same.
+//! The server that is measured: `echo`, `add`, `progress`, `confirm`, a hundred trivial tools, and a resource. Its peers
+//! have the same.
 
 use pintle::{
     Server,
-    server::{Args, resource, tool},
+    server::{Args, Cx, ToolError, resource, tool},
 };
+
+use crate::wire::{QUESTION, REPORTS};
 
 /// That server.
 pub fn server() -> Server {
-    let server = Server::new("bench", "1.0.0").tools(pintle::tools![echo, add]).resource(resource(
-        "bench://note",
-        "note",
-        || async { "A note." },
-    ));
-    (0..100).fold(server, |server, n| {
+    let server = Server::new("bench", "1.0.0")
+        .tools(pintle::tools![echo, add, progress])
+        .tool(tool("confirm", confirm).description("Ask whether to go on").asks::<Confirmed>())
+        .resource(resource("bench://note", "note", || async { "A note." }));
+    trivial(server, 100)
+}
+
+/// One with so many tools: `echo`, and trivial ones.
+pub fn with_tools(tools: usize) -> Server {
+    trivial(Server::new("bench", "1.0.0").tools(pintle::tools![echo]), tools.saturating_sub(1))
+}
+
+fn trivial(server: Server, tools: usize) -> Server {
+    (0..tools).fold(server, |server, n| {
         let trivial = |Args(Trivial { value }): Args<Trivial>| async move { value };
         server.tool(tool(format!("tool_{n:03}"), trivial).description(format!("Trivial tool number {n}")))
     })
@@ -36,6 +47,25 @@ async fn add(
     b: f64,
 ) -> f64 {
     a + b
+}
+
+/// Report ten times
+#[pintle::tool]
+async fn progress(cx: Cx) -> &'static str {
+    for done in 1..=REPORTS {
+        cx.progress(done as f64, None).await;
+    }
+    "done"
+}
+
+async fn confirm(cx: Cx) -> Result<&'static str, ToolError> {
+    let confirmed = cx.elicit::<Confirmed>("ok", QUESTION).await?.accepted();
+    Ok(if confirmed.is_some_and(|confirmed| confirmed.ok) { "yes" } else { "no" })
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Confirmed {
+    ok: bool,
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

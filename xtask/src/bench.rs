@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: what a request costs a server, beside a bare one that does only what cannot be left out.
 
+mod peers;
+
 use std::process::{Command, Stdio};
 
 use crate::cargo::{Cargo, Failure};
@@ -11,6 +13,9 @@ const REPEAT: &str = "cargo xtask bench";
 const SERVERS: &[(&str, &str)] = &[("limit", "limit"), ("pintle", "served")];
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    if args == ["--peers"] {
+        return peers::command();
+    }
     let rounds = rounds(args)?;
     Cargo::new("build --quiet --release --package bench --bins").run()?;
     let built = root().join("target/release");

@@ -11,6 +11,7 @@ mod instructions;
 mod interop;
 mod npm;
 mod page;
+mod pip;
 mod process;
 mod rebuild;
 mod test;
@@ -69,7 +70,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[--quick]",
+        usage: "[--quick | --peers]",
         about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
         run: bench::command,
     },

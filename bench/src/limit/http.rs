@@ -1,12 +1,12 @@
 //! The limit over HTTP: bare hyper.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     convert::Infallible,
     future::poll_fn,
     pin::pin,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,9 +16,9 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_T
 use http_body::Body as _;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 
-use super::{Answer, Limit, Said};
+use super::{Answer, Limit, Said, body::Reply, call_id, called, question};
 use crate::full::Full;
 
 /// Serves what comes in here, for ever.
@@ -40,9 +40,11 @@ struct App {
     limit: Limit,
     sessions: RwLock<HashSet<Box<str>>>,
     last: AtomicU64,
+    /// The calls that wait for the answer to a question.
+    asked: Mutex<HashMap<u64, (String, oneshot::Sender<Bytes>)>>,
 }
 
-async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Full>, Infallible> {
+async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Reply>, Infallible> {
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
         return Ok(bare(StatusCode::METHOD_NOT_ALLOWED));
@@ -64,6 +66,20 @@ async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Fu
         Answer::Nothing => bare(StatusCode::ACCEPTED),
         Answer::Bad => bare(StatusCode::BAD_REQUEST),
         Answer::Reply => json(out),
+        Answer::Lines => stream(Reply::Whole(Full(Some(events(&out))))),
+        Answer::Asked(question) => {
+            let (tell, rest) = oneshot::channel();
+            app.asked().insert(question, (call_id(&body), tell));
+            stream(Reply::Asking { question: Some(events(&out)), rest: Some(rest) })
+        }
+        Answer::Answered(question, yes) => {
+            let asked = app.asked().remove(&question);
+            let Some((call, tell)) = asked else { return Ok(bare(StatusCode::BAD_REQUEST)) };
+            called(&mut out, &call, false, question::word(yes));
+            // Who asked may have hung up.
+            let _ = tell.send(events(&out));
+            bare(StatusCode::ACCEPTED)
+        }
         Answer::Opened => {
             let id = format!("{:032x}", app.last.fetch_add(1, Ordering::Relaxed));
             let mut response = json(out);
@@ -76,16 +92,41 @@ async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Fu
     })
 }
 
-fn bare(status: StatusCode) -> Response<Full> {
-    let mut response = Response::new(Full(None));
+impl App {
+    fn asked(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (String, oneshot::Sender<Bytes>)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bare(status: StatusCode) -> Response<Reply> {
+    let mut response = Response::new(Reply::Whole(Full(None)));
     *response.status_mut() = status;
     response
 }
 
-fn json(bytes: Vec<u8>) -> Response<Full> {
-    let mut response = Response::new(Full(Some(bytes.into())));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+fn json(bytes: Vec<u8>) -> Response<Reply> {
+    typed("application/json", Reply::Whole(Full(Some(bytes.into()))))
+}
+
+fn stream(body: Reply) -> Response<Reply> {
+    typed("text/event-stream", body)
+}
+
+fn typed(kind: &'static str, body: Reply) -> Response<Reply> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+/// Each line as an event.
+fn events(lines: &[u8]) -> Bytes {
+    let mut events = Vec::with_capacity(lines.len() + 128);
+    for line in lines.split(|byte| *byte == b'\n') {
+        events.extend_from_slice(b"data: ");
+        events.extend_from_slice(line);
+        events.extend_from_slice(b"\n\n");
+    }
+    events.into()
 }
 
 /// A body in one piece, without a copy if it comes so.

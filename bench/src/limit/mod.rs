@@ -1,7 +1,9 @@
 //! What an answer costs at the least: the message parsed with serde_json in one typed pass, and the bytes written that
 //! a reply has. There is no registry, and of sessions only their ids.
 
+mod body;
 pub mod http;
+mod question;
 pub mod stdio;
 
 use std::borrow::Cow;
@@ -9,7 +11,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::Era;
+use crate::wire::{Era, REPORTS};
 
 /// The whole message: envelope, params and arguments together.
 #[derive(Deserialize)]
@@ -17,9 +19,11 @@ struct Message<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Text<'a>,
+    method: Option<Text<'a>>,
     #[serde(borrow, default)]
     params: Params<'a>,
+    /// Of a question of ours.
+    result: Option<question::Reply>,
 }
 
 #[derive(Default, Deserialize)]
@@ -30,6 +34,10 @@ struct Params<'a> {
     arguments: Option<Arguments<'a>>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<Meta<'a>>,
+    #[serde(rename = "inputResponses")]
+    replies: Option<question::Replies>,
+    #[serde(borrow, rename = "requestState")]
+    state: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +52,8 @@ struct Arguments<'a> {
 struct Meta<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     version: Option<Text<'a>>,
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
 }
 
 /// Borrowed from the message unless it has escapes.
@@ -61,6 +71,12 @@ pub(crate) struct Said<'a> {
 
 pub(crate) enum Answer {
     Reply,
+    /// Several messages, a line each.
+    Lines,
+    /// A question is written; the call goes on when its answer is here.
+    Asked(u64),
+    /// The answer to that question.
+    Answered(u64, bool),
     /// A session begins.
     Opened,
     /// A notification: nothing to say.
@@ -73,6 +89,7 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub struct Limit {
     tools: String,
+    questions: question::Questions,
 }
 
 const SERVER: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bench","version":"1.0.0"}},"resultType":"complete","#;
@@ -86,12 +103,14 @@ impl Default for Limit {
                 "Add two numbers",
                 &[("a", "number", "first number"), ("b", "number", "second number")],
             ),
+            tool("progress", "Report ten times", &[]),
+            tool("confirm", "Ask whether to go on", &[]),
         ];
         let value = [("value", "string", "a value")];
         tools.extend(
             (0..100).map(|n| tool(&format!("tool_{n:03}"), &format!("Trivial tool number {n}"), &value)),
         );
-        Self { tools: format!(r#""tools":[{}]"#, tools.join(",")) }
+        Self { tools: format!(r#""tools":[{}]"#, tools.join(",")), questions: question::Questions::default() }
     }
 }
 
@@ -113,33 +132,62 @@ impl Limit {
     /// Writes the answer to a message behind what is in `out`. `said` is what HTTP has besides.
     pub(crate) fn answer(&self, message: &[u8], said: Option<&Said<'_>>, out: &mut Vec<u8>) -> Answer {
         let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else { return Answer::Bad };
-        let Some(id) = message.id else { return Answer::Nothing };
+        let Some(id) = message.id.map(RawValue::get) else { return Answer::Nothing };
+        let Some(method) = message.method.as_ref().map(|text| &*text.0) else {
+            let reply = id.parse().ok().zip(message.result.as_ref());
+            return reply.map_or(Answer::Bad, |(id, reply)| Answer::Answered(id, reply.is_yes()));
+        };
         let params = &message.params;
-        let version = params.meta.as_ref().and_then(|meta| meta.version.as_ref()).map(|text| &*text.0);
+        let meta = params.meta.as_ref();
+        let version = meta.and_then(|meta| meta.version.as_ref()).map(|text| &*text.0);
         let name = params.name.as_ref().map(|text| &*text.0);
         if let Some(said) = said.filter(|_| version.is_some())
-            && (said.method != Some(&*message.method.0) || said.name != name || said.version != version)
+            && (said.method != Some(method) || said.name != name || said.version != version)
         {
             return Answer::Bad;
         }
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        out.extend_from_slice(id.get().as_bytes());
-        out.extend_from_slice(br#","result":{"#);
-        if version.is_some() {
-            out.extend_from_slice(SERVER.as_bytes());
-        }
-        match (&*message.method.0, name, &params.arguments) {
-            ("tools/call", Some("echo"), Some(Arguments { text: Some(text), .. })) => content(out, &text.0),
-            ("tools/call", Some("add"), Some(Arguments { a: Some(a), b: Some(b), .. })) => {
-                content(out, &(a + b).to_string());
+        let stateless = version.is_some();
+        match (method, name, &params.arguments) {
+            ("tools/call", Some("echo"), Some(Arguments { text: Some(text), .. })) => {
+                called(out, id, stateless, &text.0);
             }
+            ("tools/call", Some("add"), Some(Arguments { a: Some(a), b: Some(b), .. })) => {
+                called(out, id, stateless, &(a + b).to_string());
+            }
+            ("tools/call", Some("progress"), _) => {
+                if let Some(token) = meta.and_then(|meta| meta.token) {
+                    report(out, token.get());
+                }
+                called(out, id, stateless, "done");
+                return Answer::Lines;
+            }
+            ("tools/call", Some("confirm"), _) if stateless => {
+                match (&params.replies, params.state.as_ref().map(|text| &*text.0)) {
+                    (Some(replies), Some(question::STATE)) => {
+                        called(out, id, true, question::word(replies.ok.is_yes()));
+                    }
+                    _ => question::park(out, id),
+                }
+            }
+            ("tools/call", Some("confirm"), _) => return Answer::Asked(self.questions.ask(out)),
             ("tools/list", ..) => {
-                if version.is_some() {
+                begin(out, id, stateless);
+                if stateless {
                     out.extend_from_slice(br#""ttlMs":0,"cacheScope":"public","#);
                 }
                 out.extend_from_slice(self.tools.as_bytes());
+                out.extend_from_slice(b"}}");
+            }
+            ("server/discover", ..) => {
+                begin(out, id, true);
+                let revision = Era::Stateless.revision();
+                let said = format!(
+                    r#""ttlMs":0,"cacheScope":"public","supportedVersions":["{revision}"],"capabilities":{{"tools":{{}},"resources":{{}}}}}}}}"#
+                );
+                out.extend_from_slice(said.as_bytes());
             }
             ("initialize", ..) => {
+                begin(out, id, false);
                 let revision = Era::Session.revision();
                 let said = format!(
                     r#""protocolVersion":"{revision}","capabilities":{{"tools":{{}},"resources":{{}}}},"serverInfo":{{"name":"bench","version":"1.0.0"}}}}}}"#
@@ -147,16 +195,51 @@ impl Limit {
                 out.extend_from_slice(said.as_bytes());
                 return Answer::Opened;
             }
-            _ => return Answer::Bad,
+            _ => {
+                let no = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no such method"}}}}"#
+                );
+                out.extend_from_slice(no.as_bytes());
+            }
         }
-        out.extend_from_slice(b"}}");
         Answer::Reply
     }
 }
 
-fn content(out: &mut Vec<u8>, text: &str) {
+/// The result of a call, whole.
+fn called(out: &mut Vec<u8>, id: &str, stateless: bool, text: &str) {
+    begin(out, id, stateless);
     out.extend_from_slice(br#""content":[{"type":"text","text":"#);
     // A vector takes everything.
     let _ = serde_json::to_writer(&mut *out, text);
-    out.extend_from_slice(b"}]");
+    out.extend_from_slice(b"}]}}");
+}
+
+/// The id of a call that was read before, as text.
+fn call_id(message: &[u8]) -> String {
+    let message = serde_json::from_slice::<Message<'_>>(message).ok();
+    message.and_then(|message| message.id).map(RawValue::get).unwrap_or("null").to_owned()
+}
+
+/// Up to where the members of a result begin.
+fn begin(out: &mut Vec<u8>, id: &str, stateless: bool) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","result":{"#);
+    if stateless {
+        out.extend_from_slice(SERVER.as_bytes());
+    }
+}
+
+/// All reports of a call, a line each.
+fn report(out: &mut Vec<u8>, token: &str) {
+    for done in 1..=REPORTS {
+        out.extend_from_slice(
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#,
+        );
+        out.extend_from_slice(token.as_bytes());
+        out.extend_from_slice(br#","progress":"#);
+        out.extend_from_slice(done.to_string().as_bytes());
+        out.extend_from_slice(b"}}\n");
+    }
 }

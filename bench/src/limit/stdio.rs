@@ -1,12 +1,13 @@
 //! The limit on a pipe: one thread that blocks, and writes when all that was read is answered.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{BufRead, BufReader, Result, Write, stdin, stdout},
     os::fd::AsFd,
 };
 
-use super::{Answer, Limit};
+use super::{Answer, Limit, call_id, called, question};
 
 /// So much may wait to be written.
 const FULL: usize = 256 << 10;
@@ -22,10 +23,21 @@ pub fn serve() -> Result<()> {
     // Standard output itself would be written line by line.
     let mut output = File::from(stdout().as_fd().try_clone_to_owned()?);
     let (mut line, mut out) = (Vec::new(), Vec::new());
+    let mut asked: HashMap<u64, String> = HashMap::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         let before = out.len();
         match limit.answer(line.trim_ascii_end(), None, &mut out) {
-            Answer::Reply | Answer::Opened => out.push(b'\n'),
+            Answer::Reply | Answer::Opened | Answer::Lines => out.push(b'\n'),
+            Answer::Asked(question) => {
+                out.push(b'\n');
+                asked.insert(question, call_id(&line));
+            }
+            Answer::Answered(question, yes) => {
+                if let Some(call) = asked.remove(&question) {
+                    called(&mut out, &call, false, question::word(yes));
+                    out.push(b'\n');
+                }
+            }
             Answer::Nothing | Answer::Bad => out.truncate(before),
         }
         line.clear();

@@ -3,17 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use super::rows::Peer;
 use super::wrong;
 use crate::cargo::{Cargo, Failure};
 use crate::npm;
-use crate::process::Process;
+use crate::pip;
 use crate::workspace::root;
-
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The programs of the other SDKs, ready to run.
 #[derive(Debug)]
@@ -29,7 +25,7 @@ pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<Installed, Failure
         typescript(&place.join("ts")).map_err(failed)?;
     }
     if has(&[Peer::Py2]) {
-        python(&place.join("py")).map_err(failed)?;
+        pip::install(&["interop/py/requirements.txt"], &place.join("py")).map_err(failed)?;
     }
     if has(&[Peer::Rmcp]) {
         let manifest = "--manifest-path interop/rmcp/Cargo.toml";
@@ -73,30 +69,4 @@ fn typescript(place: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn python(place: &Path) -> io::Result<()> {
-    let requirements = root().join("interop/py/requirements.txt");
-    let mark = place.join("installed");
-    let wanted = fs::read(&requirements)?;
-    if fs::read(&mark).is_ok_and(|found| found == wanted) {
-        return Ok(());
-    }
-    println!("    pip installs what interop/py/requirements.txt says");
-    fs::create_dir_all(place)?;
-    let venv = place.join("venv");
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv), &place.join("venv.log"))?;
-    let mut pip = Command::new(venv.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--require-hashes", "--only-binary", ":all:", "-r"]).arg(&requirements);
-    run(&mut pip, &place.join("pip.log"))?;
-    fs::write(&mark, wanted)
-}
-
-fn run(command: &mut Command, log: &Path) -> io::Result<()> {
-    let what = command.get_program().to_string_lossy().into_owned();
-    match Process::start(command, log)?.wait(PATIENCE)? {
-        Some(status) if status.success() => Ok(()),
-        Some(status) => Err(io::Error::other(format!("`{what}`: {status}; see {}", log.display()))),
-        None => Err(io::Error::other(format!("`{what}` took too long; see {}", log.display()))),
-    }
 }

@@ -1,83 +1,51 @@
-//! Servers side by side: `load <rounds> <name=program>…` prints a table of what a request costs each of them.
+//! Servers and clients side by side: prints tables of what a request costs each of them.
 //!
-//! Each program is started with `http`, and then says its address in one line, or with `stdio`. The first one is what the
-//! others are compared with. What is compared is the CPU time of the server's process, which depends least on what else the
-//! machine does; every workload visits every server before the next one begins, and the order turns each round.
+//! `load [<rounds>] [options] <name=command>… [--client <name=command>]…`
+//!
+//! A server's command is started with `http` behind it, and then says its address in one line, or with `stdio`. A
+//! client's is started with `http <url> <calls> <in flight>` or `stdio <calls> <in flight> <server command>…`, and
+//! prints `{"calls":…,"cpu_us":…,"wall_us":…}`. The first server is what the others are compared with, the second the
+//! one that has goals. What is compared is the CPU time of a process, which depends least on what else the machine
+//! does; every workload visits every server before the next one begins, and the order turns each round.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod clients;
+mod cores;
+mod curves;
+mod figures;
 mod http;
+mod options;
 mod pipe;
-mod server;
+mod plot;
+mod program;
+mod question;
+mod sessions;
+mod start;
+mod svg;
 mod table;
+mod tally;
+mod workload;
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    fs,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
-use bench::wire::{Ask, Era};
-use server::Program;
-use table::{Figures, Row};
+use clients::{CALLS, Calls};
+use cores::Cores;
+use curves::Point;
+use figures::{Figures, Section};
+use options::Options;
+use program::Program;
+use workload::{FEW, MANY, MEASURED, WORKLOADS, Workload};
 
-/// What is asked of a server, and how.
-#[derive(Clone, Copy)]
-struct Workload {
-    transport: Transport,
-    ask: Ask,
-    era: Era,
-    in_flight: usize,
-    /// As many times the first server's cost are aimed at.
-    goal: f64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Transport {
-    Http,
-    Stdio,
-}
-
-const fn workload(transport: Transport, ask: Ask, era: Era, in_flight: usize, goal: f64) -> Workload {
-    Workload { transport, ask, era, in_flight, goal }
-}
-
-const WORKLOADS: &[Workload] = &[
-    workload(Transport::Http, Ask::Echo, Era::Session, 1, 1.25),
-    workload(Transport::Http, Ask::Echo, Era::Stateless, 1, 1.25),
-    workload(Transport::Http, Ask::Echo, Era::Session, 64, 1.4),
-    workload(Transport::Http, Ask::Echo, Era::Stateless, 64, 1.25),
-    workload(Transport::Http, Ask::List, Era::Session, 16, 1.2),
-    workload(Transport::Http, Ask::List, Era::Stateless, 16, 1.2),
-    workload(Transport::Stdio, Ask::Echo, Era::Session, 1, 2.0),
-    workload(Transport::Stdio, Ask::Echo, Era::Stateless, 1, 2.0),
-    workload(Transport::Stdio, Ask::Echo, Era::Session, 64, 4.0),
-    workload(Transport::Stdio, Ask::Echo, Era::Stateless, 64, 4.0),
-    workload(Transport::Stdio, Ask::List, Era::Stateless, 4, 1.5),
-];
-
-/// How much is asked at most, before it counts and while it does.
-#[derive(Clone, Copy)]
-struct Bounds {
-    requests: usize,
-    time: Duration,
-}
-
-const WARM: Bounds = Bounds { requests: 1000, time: Duration::from_millis(100) };
-const MEASURED: Bounds = Bounds { requests: 20_000, time: Duration::from_millis(400) };
-/// After so long a server is given up.
+/// After so long a program is given up.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// What some requests cost.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    requests: usize,
-    cpu: Duration,
-}
-
 fn main() -> ExitCode {
-    let pinned = server::pin_self();
-    let run = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(run(pinned)));
-    match run {
+    let cores = Cores::part();
+    match Options::read(std::env::args().skip(1), cores).and_then(|options| run(&options, cores.is_some())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("load: {error}");
@@ -86,53 +54,204 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(pinned: bool) -> Result<(), String> {
-    let mut arguments = std::env::args().skip(1);
-    let rounds: usize = arguments.next().and_then(|rounds| rounds.parse().ok()).ok_or(USAGE)?;
-    let programs: Vec<Program> =
-        arguments.map(|argument| Program::parse(&argument).ok_or(USAGE)).collect::<Result<_, _>>()?;
-    let before = table::load_average();
-    let mut figures = Figures::new(WORKLOADS.len(), programs.len());
-    for round in 0..rounds {
-        for (row, workload) in WORKLOADS.iter().enumerate() {
-            for turn in 0..programs.len() {
-                let column = (turn + round) % programs.len();
-                let Some(program) = programs.get(column) else { continue };
-                let cost = tokio::time::timeout(STUCK, measure(program, *workload, pinned)).await;
-                let cost = cost.map_err(|_| "nothing came for 10 seconds".to_owned()).and_then(|cost| cost);
-                let cost = cost.map_err(|error| format!("{}, {}: {error}", program.name, workload.name()))?;
-                figures.add(row, column, cost);
+fn run(options: &Options, pinned: bool) -> Result<(), String> {
+    let (before, start) = (load_average(), Instant::now());
+    let mut bench = Bench::new(options);
+    let mut last = Duration::ZERO;
+    for round in 0..options.rounds {
+        if start.elapsed() + last > options.time {
+            eprintln!("no time for round {}", round + 1);
+            break;
+        }
+        last = bench.round(round)?;
+        eprintln!("round {} of {} after {} s", round + 1, options.rounds, start.elapsed().as_secs());
+    }
+    let pinned = if pinned { "generator and server pinned to a core each" } else { "nothing pinned" };
+    println!(
+        "Median of {} rounds of at most {} requests or {} ms each, {} s in all; {pinned}; load average of the machine {before} before and {} after.\n",
+        bench.servers.rounds(),
+        MEASURED.requests,
+        MEASURED.time.as_millis(),
+        start.elapsed().as_secs(),
+        load_average()
+    );
+    bench.print();
+    bench.write()?;
+    let failed = [&bench.servers, &bench.clients, &bench.curves].into_iter().find_map(Figures::failed);
+    failed.map_or(Ok(()), Err)
+}
+
+/// All that is measured.
+struct Bench<'a> {
+    options: &'a Options,
+    workloads: Vec<Workload>,
+    servers: Figures,
+    calls: Vec<Calls>,
+    clients: Figures,
+    points: Vec<Point>,
+    curves: Figures,
+}
+
+impl<'a> Bench<'a> {
+    fn new(options: &'a Options) -> Self {
+        let wanted = |name: &str| name.contains(&options.only);
+        let names =
+            |programs: &[Program]| programs.iter().map(|program| program.name.clone()).collect::<Vec<_>>();
+        let thorough = |workload: &Workload| !options.quick || *workload != Workload::Idle(MANY);
+        let workloads: Vec<_> = WORKLOADS
+            .iter()
+            .copied()
+            .filter(|workload| wanted(&workload.row().name) && thorough(workload))
+            .collect();
+        let calls: Vec<_> = CALLS
+            .iter()
+            .copied()
+            .filter(|calls| !options.clients.is_empty() && wanted(&calls.row().name))
+            .collect();
+        let points: Vec<_> =
+            curves::points().filter(|point| !options.quick && wanted(&point.row().name)).collect();
+        // One that has many tools is the second server only.
+        let compared = options.servers.get(..2).unwrap_or(&options.servers);
+        Self {
+            options,
+            servers: Figures::new(names(&options.servers), workloads.iter().map(|workload| workload.row())),
+            workloads,
+            clients: Figures::new(
+                [vec!["raw".to_owned()], names(&options.clients)].concat(),
+                calls.iter().map(|calls| calls.row()),
+            ),
+            calls,
+            curves: Figures::new(names(compared), points.iter().map(|point| point.row())),
+            points,
+        }
+    }
+
+    /// Measures everything once; how long that took, without what is not done again.
+    fn round(&mut self, round: usize) -> Result<Duration, String> {
+        let start = Instant::now();
+        let mut once = Duration::ZERO;
+        for (row, workload) in self.workloads.iter().enumerate() {
+            if round > 0 && workload.is_done_once() {
+                continue;
+            }
+            let begun = Instant::now();
+            for column in 2..self.options.servers.len() {
+                if let Some(why) = too_many(&self.servers, *workload, column) {
+                    self.servers.leave_out(row, column, why);
+                }
+            }
+            visit(&mut self.servers, row, round, |column| {
+                workload.measure(self.options.servers.get(column).ok_or("no such server")?)
+            })?;
+            if workload.is_done_once() {
+                once += begun.elapsed();
             }
         }
-        eprintln!("round {} of {rounds}", round + 1);
+        let limit = self.options.servers.first().ok_or("there is no server")?;
+        for (row, calls) in self.calls.iter().enumerate() {
+            visit(&mut self.clients, row, round, |column| match column.checked_sub(1) {
+                None => calls.raw(limit),
+                Some(nth) => calls.measure(self.options.clients.get(nth).ok_or("no such client")?, limit),
+            })?;
+        }
+        for (row, point) in self.points.iter().enumerate() {
+            visit(&mut self.curves, row, round, |column| {
+                point.measure(self.options.servers.get(column).ok_or("no such server")?)
+            })?;
+        }
+        Ok(start.elapsed().saturating_sub(once))
     }
-    let rows: Vec<Row> =
-        WORKLOADS.iter().map(|workload| Row { name: workload.name(), goal: workload.goal }).collect();
-    let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
-    print!("{}", table::told(rounds, pinned, (&before, &table::load_average())));
-    print!("{}", figures.table(&rows, &names));
+
+    fn print(&self) {
+        for (figures, section) in self.sections() {
+            println!("{}", table::costs(figures, section));
+        }
+        if !self.points.is_empty() {
+            println!("{}", table::costs(&self.curves, Section::Curve));
+        }
+        println!("{}", table::not_met(&[&self.servers, &self.clients]));
+        for (figures, section) in self.sections() {
+            println!("{}", table::walls(figures, section));
+        }
+        print!("{}", table::missing(&[&self.servers, &self.clients, &self.curves]));
+    }
+
+    /// Those that have figures.
+    fn sections(&self) -> impl Iterator<Item = (&Figures, Section)> {
+        let all = [
+            (&self.servers, Section::Http),
+            (&self.servers, Section::Stdio),
+            (&self.servers, Section::Process),
+            (&self.clients, Section::Client),
+        ];
+        all.into_iter().filter(|(figures, section)| figures.of(*section).next().is_some())
+    }
+
+    fn write(&self) -> Result<(), String> {
+        if let Some(file) = &self.options.data {
+            let data = [self.servers.data(), self.clients.data(), self.curves.data()].concat();
+            fs::write(file, data).map_err(|error| format!("`{file}`: {error}"))?;
+        }
+        let Some(folder) = &self.options.plots else { return Ok(()) };
+        let plots = [
+            ("http", plot::bars(&self.servers, Section::Http, "HTTP: CPU time per request, × the limit")),
+            ("stdio", plot::bars(&self.servers, Section::Stdio, "stdio: CPU time per request, × the limit")),
+            ("process", plot::bars(&self.servers, Section::Process, "Memory and start, × the limit")),
+            ("clients", plot::bars(&self.clients, Section::Client, "Clients: CPU time per call, × raw")),
+            ("curves", plot::curves(&self.curves, &self.points)),
+        ];
+        fs::create_dir_all(folder).map_err(|error| format!("`{folder}`: {error}"))?;
+        for (name, svg) in plots {
+            let Some(svg) = svg else { continue };
+            let file = format!("{folder}/{name}.svg");
+            fs::write(&file, svg).map_err(|error| format!("`{file}`: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Measures every column of a row, in an order that turns. What others are compared with has to work.
+fn visit(
+    figures: &mut Figures,
+    row: usize,
+    round: usize,
+    measure: impl Fn(usize) -> Result<tally::Sample, String>,
+) -> Result<(), String> {
+    let columns = figures.names.len();
+    for turn in 0..columns {
+        let column = (turn + round) % columns;
+        while figures.may_work(row, column) {
+            let sample = measure(column);
+            let fault = sample.as_ref().err().cloned();
+            figures.add(row, column, round, sample);
+            let Some(fault) = fault else { break };
+            let told = figures.told(row, column, &fault);
+            if column == 0 && !figures.may_work(row, column) {
+                return Err(told);
+            }
+            eprintln!("{told}");
+        }
+    }
     Ok(())
 }
 
-const USAGE: &str = "usage: load <rounds> <name=program>…";
-
-async fn measure(program: &Program, workload: Workload, pinned: bool) -> Result<Cost, String> {
-    match workload.transport {
-        Transport::Http => http::measure(program, workload, pinned).await,
-        Transport::Stdio => pipe::measure(program, workload, pinned).await,
+/// Who takes much memory or time for some sessions is not asked for ten times as many.
+fn too_many(figures: &Figures, workload: Workload, column: usize) -> Option<String> {
+    if workload != Workload::Idle(MANY) {
+        return None;
     }
+    let few = Workload::Idle(FEW).row().name;
+    let (row, _) = figures.rows().find(|(_, row)| row.name == few)?;
+    let gibibytes = figures.cost(row, column)? * MANY as f64 / (1_u64 << 30) as f64;
+    let seconds = MANY as f64 / figures.wall(row, column)?.per_second;
+    if gibibytes > 1.0 {
+        return Some(format!("not tried, would hold {gibibytes:.1} GiB"));
+    }
+    (seconds > 20.0).then(|| format!("not tried, would take {seconds:.0} s"))
 }
 
-impl Workload {
-    fn name(self) -> String {
-        let transport = match self.transport {
-            Transport::Http => "HTTP",
-            Transport::Stdio => "stdio",
-        };
-        let ask = match self.ask {
-            Ask::Echo => "small call",
-            Ask::List => "list of 102 tools",
-        };
-        format!("{transport}, {ask}, {}, {} in flight", self.era.name(), self.in_flight)
-    }
+/// Of the last minute.
+fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("unknown").to_owned()
 }

@@ -1,91 +1,191 @@
+//! The figures in the words of a page.
+
 use std::fmt::Write as _;
 
-use crate::{Cost, MEASURED};
+use crate::figures::{Figures, Goal, Row, Section, Unit};
 
-/// What was measured: for each workload and server the rounds.
-pub(crate) struct Figures(Vec<Vec<Vec<Cost>>>);
-
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) goal: f64,
+impl Section {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP, CPU µs per request",
+            Self::Stdio => "stdio, CPU µs per request",
+            Self::Process => "the process",
+            Self::Client => "clients, CPU µs per call",
+            Self::Curve => "small call in a session, CPU µs",
+        }
+    }
 }
 
-impl Figures {
-    pub(crate) fn new(rows: usize, columns: usize) -> Self {
-        Self(vec![vec![Vec::new(); columns]; rows])
+/// What each costs, how many times the first that is, and what it should be.
+pub(crate) fn costs(figures: &Figures, section: Section) -> String {
+    let rows = shown(figures, section);
+    let (false, [first, ours, others @ ..]) = (rows.is_empty(), figures.names.as_slice()) else {
+        return String::new();
+    };
+    let mut text = format!("| {} | {first} | {ours} | × {first} | goal | |", section.title());
+    for name in others {
+        let _ = write!(text, " {name} | × |");
     }
-
-    pub(crate) fn add(&mut self, row: usize, column: usize, cost: Cost) {
-        if let Some(rounds) = self.0.get_mut(row).and_then(|row| row.get_mut(column)) {
-            rounds.push(cost);
+    let _ = write!(text, "\n|---|---:|---:|---:|---:|---|{}\n", "---:|---:|".repeat(others.len()));
+    for (at, row) in rows {
+        let goal = match row.goal {
+            Some(Goal::Times(goal)) => format!("{goal}"),
+            Some(Goal::Most(goal)) => number(goal),
+            None => String::new(),
+        };
+        let mark = match (row.goal, figures.excess(at)) {
+            (None, _) => "",
+            (Some(_), None) if figures.cost(at, 1).is_none() => "",
+            (Some(_), None) => "✓",
+            (Some(_), Some(_)) => "✗",
+        };
+        let cost = |column| figures.cost(at, column).map_or("–".to_owned(), number);
+        // Of bytes it says nothing: the first server holds an id for each session.
+        let times = |column| match row.unit {
+            Unit::Micros => figures.times(at, column).map_or("–".to_owned(), |times| format!("{times:.2}")),
+            Unit::Bytes => String::new(),
+        };
+        let _ = write!(text, "| {} | {} | {} | {} | {goal} | {mark} |", row.name, cost(0), cost(1), times(1));
+        for column in 2..2 + others.len() {
+            let _ = write!(text, " {} | {} |", cost(column), times(column));
         }
+        text.push('\n');
     }
+    text
+}
 
-    /// In the words of a page: microseconds of CPU for each request, and how many times the first server's that is.
-    pub(crate) fn table(&self, rows: &[Row], names: &[&str]) -> String {
-        let [first, others @ ..] = names else { return String::new() };
-        let mut text = format!("| CPU µs per request | {first} |");
-        for name in others {
-            let _ = write!(text, " {name} | × {first} |");
+/// What a clock on the wall says.
+pub(crate) fn walls(figures: &Figures, section: Section) -> String {
+    let (rows, names) = (shown(figures, section), &figures.names);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("| a second; p50 / p99 µs | {} |\n|---|", names.join(" | "));
+    let _ = writeln!(text, "{}", "---:|".repeat(names.len()));
+    for (at, row) in rows {
+        let _ = write!(text, "| {} |", row.name);
+        for column in 0..names.len() {
+            let cell = figures.wall(at, column).map_or("–".to_owned(), |wall| {
+                format!("{}; {} / {}", number(wall.per_second), number(wall.p50), number(wall.p99))
+            });
+            let _ = write!(text, " {cell} |");
         }
-        let _ = write!(text, " goal |\n|---|{}---:|\n", "---:|".repeat(1 + 2 * others.len()));
-        for (Row { name, goal }, columns) in rows.iter().zip(&self.0) {
-            let Some((base, columns)) = columns.split_first() else { continue };
-            let _ = write!(text, "| {name} | {:.2} |", median(base.iter().map(micros)));
-            for column in columns {
-                let ratios = column.iter().zip(base).map(|(cost, base)| micros(cost) / micros(base));
-                let _ = write!(text, " {:.2} | {:.2} |", median(column.iter().map(micros)), median(ratios));
+        text.push('\n');
+    }
+    text
+}
+
+/// Goals that are not met and by how much, and where another one needs less.
+pub(crate) fn not_met(tables: &[&Figures]) -> String {
+    let mut text = String::new();
+    for figures in tables {
+        let [first, ours, ..] = figures.names.as_slice() else { continue };
+        for (at, row) in figures.rows() {
+            if let (Some(excess), Some(goal)) = (figures.excess(at), row.goal) {
+                let percent = (excess - 1.0) * 100.0;
+                let (is, goal) = match goal {
+                    Goal::Times(goal) => (
+                        format!("{:.2} × {first}", figures.times(at, 1).unwrap_or_default()),
+                        format!("{goal}"),
+                    ),
+                    Goal::Most(goal) => (number(figures.cost(at, 1).unwrap_or_default()), number(goal)),
+                };
+                let _ = writeln!(text, "- {}: {is}, {percent:.0} % over the goal of {goal}", row.name);
             }
-            let _ = writeln!(text, " {goal} |");
+            let ahead = figures.ahead(at);
+            if !ahead.is_empty() {
+                let _ = writeln!(text, "- {}: {} needs less than {ours}", row.name, ahead.join(" and "));
+            }
         }
-        text
+    }
+    match text.is_empty() {
+        true => "All goals are met, and nobody else needs less in any row.\n".to_owned(),
+        false => format!("Not met:\n\n{text}"),
     }
 }
 
-/// Under what conditions it was measured.
-pub(crate) fn told(rounds: usize, pinned: bool, (before, after): (&str, &str)) -> String {
-    let pinned = if pinned { "generator and server pinned to a core each" } else { "nothing pinned" };
-    let (requests, time) = (MEASURED.requests, MEASURED.time.as_millis());
-    format!(
-        "Median of {rounds} rounds of at most {requests} requests or {time} ms each; {pinned}; load average of the machine {before} before and {after} after.\n\n"
-    )
+/// Why some figures are missing.
+pub(crate) fn missing(tables: &[&Figures]) -> String {
+    let mut text = String::new();
+    for figures in tables {
+        for (at, row) in figures.rows() {
+            for (column, name) in figures.names.iter().enumerate() {
+                if let Some(fault) = figures.fault(at, column) {
+                    let _ = writeln!(text, "- {name}, {}: {}", row.name, in_a_line(fault));
+                }
+            }
+        }
+    }
+    if text.is_empty() { text } else { format!("A dash:\n\n{text}") }
 }
 
-/// Of the last minute.
-pub(crate) fn load_average() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("unknown").to_owned()
+/// The rows that have figures, and where they are.
+fn shown(figures: &Figures, section: Section) -> Vec<(usize, &Row)> {
+    figures.of(section).filter(|(at, _)| figures.cost(*at, 0).is_some()).collect()
 }
 
-fn micros(cost: &Cost) -> f64 {
-    cost.cpu.as_secs_f64() * 1e6 / cost.requests.max(1) as f64
+/// What a program said, as a page can hold it.
+fn in_a_line(text: &str) -> String {
+    let plain = text.replace(['`', '|', '<', '>', '\r', '\n'], " ");
+    let words: Vec<_> = plain.split_whitespace().collect();
+    let mut line: String = words.join(" ").chars().take(160).collect();
+    line.insert(0, '`');
+    line.push('`');
+    line
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// Three digits, or all of them in groups.
+pub(crate) fn number(value: f64) -> String {
+    if value < 9.995 {
+        return format!("{value:.2}");
+    }
+    if value < 99.95 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{value:.0}");
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::figures::tests::some;
 
     #[test]
-    fn rounds_are_compared_with_each_other() {
-        let mut figures = Figures::new(1, 2);
-        for (base, other) in [(10, 20), (100, 150), (12, 12)] {
-            for (column, micros) in [(0, base), (1, other)] {
-                figures.add(0, column, Cost { requests: 2, cpu: Duration::from_micros(2 * micros) });
-            }
-        }
-        let rows = [Row { name: "small".to_owned(), goal: 1.25 }];
-        let table = figures.table(&rows, &["limit", "pintle"]);
-        assert!(
-            table.ends_with("|---|---:|---:|---:|---:|\n| small | 12.00 | 20.00 | 1.50 | 1.25 |\n"),
-            "{table}"
+    fn a_row_has_costs_ratios_and_a_mark() {
+        let table = costs(&some(), Section::Http);
+        assert_eq!(
+            table,
+            "| HTTP, CPU µs per request | limit | pintle | × limit | goal | | rmcp | × |\n\
+             |---|---:|---:|---:|---:|---|---:|---:|\n\
+             | small | 12.0 | 20.0 | 1.50 | 1.25 | ✗ | 60.0 | 5.00 |\n\
+             | question | 30.0 | 45.0 | 1.50 |  |  | – | – |\n"
         );
+        let table = costs(&some(), Section::Process);
+        assert!(table.ends_with("| idle | 70.0 | 610 |  | 1,024 | ✓ | 500 |  |\n"), "{table}");
+        assert_eq!(costs(&some(), Section::Stdio), "");
+    }
+
+    #[test]
+    fn the_wall_is_beside_it() {
+        let table = walls(&some(), Section::Http);
+        assert!(table.contains("| small | 12,346; 21.0 / 130 |"), "{table}");
+        assert!(table.ends_with("| – |\n"), "{table}");
+    }
+
+    #[test]
+    fn what_is_not_met_is_said_with_its_measure() {
+        assert_eq!(
+            not_met(&[&some()]),
+            "Not met:\n\n- small: 1.50 × limit, 20 % over the goal of 1.25\n- idle: rmcp needs less than pintle\n"
+        );
+        assert_eq!(missing(&[&some()]), "A dash:\n\n- rmcp, question: `it did not ask`\n");
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let numbers = [0.0, 1.234, 9.999, 45.67, 99.96, 12_345.6].map(number);
+        assert_eq!(numbers, ["0.00", "1.23", "10.0", "45.7", "100", "12,346"]);
     }
 }

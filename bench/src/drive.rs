@@ -1,0 +1,167 @@
+//! What every client of the comparison does: calls of `echo`, and what they cost its process.
+//!
+//! The clients of other SDKs compile this file too, so it needs nothing but tokio.
+
+use std::{
+    fmt::Display,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinSet;
+
+/// What is echoed, as by the load generator: 64 bytes of which four have to be escaped.
+const TEXT: &str = "The quick brown fox jumps over the lazy dog, then says \"hello\"\n\n";
+/// So many calls are made before it counts, or as many as are to be counted.
+const WARM: usize = 1000;
+
+/// What a client was told to do.
+#[derive(Clone, Debug)]
+pub struct Job {
+    place: Vec<String>,
+    calls: usize,
+    in_flight: usize,
+    session: bool,
+}
+
+impl Job {
+    /// Reads `http <url> <calls> <in flight> [session]` or `stdio <calls> <in flight> [session] <server>…`.
+    ///
+    /// # Errors
+    ///
+    /// It is neither.
+    pub fn read(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut words = words.into_iter();
+        let mut place = match words.next().as_deref() {
+            Some("http") => vec![words.next().ok_or(USAGE)?],
+            Some("stdio") => Vec::new(),
+            _ => return Err(USAGE.to_owned()),
+        };
+        let mut count = || words.next().and_then(|word| word.parse().ok()).filter(|n| *n > 0).ok_or(USAGE);
+        let (calls, in_flight) = (count()?, count()?);
+        let mut words = words.peekable();
+        let session = words.next_if(|word| word == "session").is_some();
+        place.extend(words);
+        if place.is_empty() { Err(USAGE.to_owned()) } else { Ok(Self { place, calls, in_flight, session }) }
+    }
+
+    /// The URL of the server, if it has one.
+    pub fn url(&self) -> Option<&str> {
+        self.place.first().map(String::as_str).filter(|place| place.starts_with("http://"))
+    }
+
+    /// The server's program and its arguments, if it has no URL.
+    pub fn program(&self) -> (&str, &[String]) {
+        self.place.split_first().map_or(("", &[]), |(program, arguments)| (program, arguments))
+    }
+
+    /// Whether to open a session. If not, the newest that both sides know.
+    pub fn session(&self) -> bool {
+        self.session
+    }
+
+    /// Has `call` echo a text, as often and as many at a time as was said, and tells what that took in a line of JSON.
+    ///
+    /// # Errors
+    ///
+    /// A call failed, or did not return its text.
+    pub async fn run<F, Fut, E>(&self, call: F) -> Result<String, String>
+    where
+        F: Fn(&'static str) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = Result<String, E>> + Send,
+        E: Display,
+    {
+        self.calls(self.calls.min(WARM), &call).await?;
+        let (before, start) = (cpu()?, Instant::now());
+        self.calls(self.calls, &call).await?;
+        let (wall, spent) = (start.elapsed().as_micros(), cpu()?.saturating_sub(before).as_micros());
+        Ok(format!(r#"{{"calls":{},"cpu_us":{spent},"wall_us":{wall}}}"#, self.calls))
+    }
+
+    async fn calls<F, Fut, E>(&self, calls: usize, call: &F) -> Result<(), String>
+    where
+        F: Fn(&'static str) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = Result<String, E>> + Send,
+        E: Display,
+    {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for _ in 0..self.in_flight {
+            let (call, begun) = (call.clone(), begun.clone());
+            tasks.spawn(async move {
+                while begun.fetch_add(1, Ordering::Relaxed) < calls {
+                    let text = call(TEXT).await.map_err(|error| error.to_string())?;
+                    if text != TEXT {
+                        return Err(format!("`echo` said {text:?}"));
+                    }
+                }
+                Ok(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.map_err(|error| error.to_string())??;
+        }
+        Ok(())
+    }
+}
+
+const USAGE: &str =
+    "say `http <url> <calls> <in flight> [session]` or `stdio <calls> <in flight> [session] <server>…`";
+
+/// CPU time of all threads of this process that are left, to a millisecond.
+fn cpu() -> Result<Duration, String> {
+    let wrong = |error: std::io::Error| format!("CPU time is read from /proc, on Linux: {error}");
+    let mut nanoseconds = 0;
+    for thread in fs::read_dir("/proc/self/task").map_err(wrong)? {
+        let stat = fs::read_to_string(thread.map_err(wrong)?.path().join("schedstat")).map_err(wrong)?;
+        let spent = stat.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
+        nanoseconds += spent.ok_or("schedstat has no number")?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(line: &str) -> Result<Job, String> {
+        Job::read(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn where_how_often_and_in_which_era() {
+        let http = job("http http://127.0.0.1:8080/mcp 1000 64").unwrap();
+        assert_eq!((http.url(), http.session()), (Some("http://127.0.0.1:8080/mcp"), false));
+        assert_eq!((http.calls, http.in_flight), (1000, 64));
+        let stdio = job("stdio 10 1 session ./server stdio").unwrap();
+        assert_eq!((stdio.url(), stdio.session()), (None, true));
+        assert_eq!(stdio.program(), ("./server", &["stdio".to_owned()][..]));
+        for line in ["", "tcp 1 1 x", "http http://x 1 0", "stdio 1 1", "stdio 1 1 session"] {
+            assert_eq!(job(line).unwrap_err(), USAGE, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_load_generator() {
+        assert_eq!(TEXT, crate::wire::TEXT);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn every_call_is_made_and_looked_at() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let job = job("stdio 10 3 server").unwrap();
+        let counted = made.clone();
+        let told = job.run(move |text| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async move { Ok::<_, String>(text.to_owned()) }
+        });
+        assert!(told.await.unwrap().starts_with(r#"{"calls":10,"cpu_us":"#));
+        assert_eq!(made.load(Ordering::Relaxed), 20);
+        let told = job.run(|_| async { Ok::<_, String>("other".to_owned()) });
+        assert_eq!(told.await.unwrap_err(), r#"`echo` said "other""#);
+    }
+}
