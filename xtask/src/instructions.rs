@@ -21,7 +21,11 @@ pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
     let mut counted = BTreeMap::new();
     let mut table = String::from("| path | instructions |\n|---|---:|\n");
     for case in run(&[])?.lines() {
-        let (few, many) = if case.contains("MiB") { (2, 6) } else { (100, 1100) };
+        let (few, many) = match case {
+            large if large.contains("MiB") => (2, 6),
+            large if large.contains("KiB") => (20, 120),
+            _ => (100, 1100),
+        };
         let each = (count(case, many)? - count(case, few)?) / (many - few);
         println!("{case:<32}{each:>10}");
         table.push_str(&format!("| {case} | {} |\n", grouped(each)));

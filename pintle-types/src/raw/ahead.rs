@@ -37,6 +37,7 @@ enum Decoded {
 }
 
 const ARGUMENTS: &str = "arguments";
+const MOST_ARGUMENTS: usize = 64;
 
 impl Ahead {
     pub(super) fn take<'a, T: Deserialize<'a>>(&'a self, text: &'a str, name: &str) -> Option<T> {
@@ -79,7 +80,7 @@ struct Found {
 fn find(text: &str) -> Option<Found> {
     u32::try_from(text.len()).ok()?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let Envelope { names, id, method, params } = Envelope::default().deserialize(&mut deserializer).ok()?;
+    let Envelope { names, id, method, params } = Envelope::seed().deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
     let value = |names: &[&str], members: &[Member], name: &str| {
         members.get(names.iter().position(|other| *other == name)?).map(|member| member.value)
@@ -132,6 +133,7 @@ fn once<'a, E: de::Error>(names: &mut Vec<&'a str>, name: &'a str) -> Result<(),
     Ok(())
 }
 
+/// What is looked at of a message.
 #[derive(Default)]
 struct Envelope<'a> {
     names: Vec<&'a str>,
@@ -158,10 +160,6 @@ trait Object<'de>: Default {
 
     fn seed() -> Seed<Self> {
         Seed(PhantomData)
-    }
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self, D::Error> {
-        Self::seed().deserialize(deserializer)
     }
 }
 
@@ -220,6 +218,10 @@ impl<'de> Object<'de> for Params<'de> {
 
 impl<'de> Object<'de> for Arguments<'de> {
     fn member<A: MapAccess<'de>>(&mut self, name: &'de str, map: &mut A) -> Result<(), A::Error> {
+        // What is known of a member takes more room than a short one: it is not to be a way to fill the memory.
+        if self.names.len() >= MOST_ARGUMENTS {
+            return Err(de::Error::custom("unusual"));
+        }
         self.names.push(name);
         self.decoded.push(map.next_value()?);
         Ok(())
@@ -476,5 +478,8 @@ mod tests {
             assert!(read(text).is_none(), "{text}");
             assert_eq!(Message::parse_text(text.to_owned()), Message::parse(text.as_bytes()));
         }
+        let many = |count: usize| call(&format!("{{{}}}", vec![r#""a":1"#; count].join(",")));
+        assert!(read(&many(MOST_ARGUMENTS)).is_some());
+        assert!(read(&many(MOST_ARGUMENTS + 1)).is_none());
     }
 }
