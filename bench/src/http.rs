@@ -39,10 +39,19 @@ pub const CASES: &[Case] = &[
     Case { name: "HTTP limit, session", run: |n| socket(n, Ask::Echo, Era::Session, true) },
     Case { name: "HTTP limit, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, true) },
     Case { name: "HTTP limit, list of 104, stateless", run: |n| socket(n, Ask::List, Era::Stateless, true) },
+    Case { name: "HTTP limit, 64 KiB, stateless", run: |n| socket(n, KIBIBYTES, Era::Stateless, true) },
+    Case { name: "HTTP limit, 1 MiB, stateless", run: |n| socket(n, MEBIBYTE, Era::Stateless, true) },
     Case { name: "HTTP whole, session", run: |n| socket(n, Ask::Echo, Era::Session, false) },
     Case { name: "HTTP whole, stateless", run: |n| socket(n, Ask::Echo, Era::Stateless, false) },
     Case { name: "HTTP whole, list of 104, stateless", run: |n| socket(n, Ask::List, Era::Stateless, false) },
+    Case { name: "HTTP whole, 64 KiB, session", run: |n| socket(n, KIBIBYTES, Era::Session, false) },
+    Case { name: "HTTP whole, 64 KiB, stateless", run: |n| socket(n, KIBIBYTES, Era::Stateless, false) },
+    Case { name: "HTTP whole, 1 MiB, session", run: |n| socket(n, MEBIBYTE, Era::Session, false) },
+    Case { name: "HTTP whole, 1 MiB, stateless", run: |n| socket(n, MEBIBYTE, Era::Stateless, false) },
 ];
+
+const KIBIBYTES: Ask = Ask::Large(64 << 10);
+const MEBIBYTE: Ask = Ask::Large(1 << 20);
 
 fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
@@ -132,7 +141,8 @@ fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let mut buffer = vec![0; 64 << 10];
+    // The largest answer fits.
+    let mut buffer = vec![0; 2 << 20];
     let mut session = None;
     if era == Era::Session {
         for (message, answered) in wire::handshake().iter().zip([true, false]) {

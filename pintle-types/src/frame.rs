@@ -34,9 +34,21 @@ impl Frame {
         if bytes.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Self::One);
         }
-        let refuse = |error| Box::new(Malformed::unclear(error));
         let text = std::str::from_utf8(bytes)
-            .map_err(|_| refuse(RpcError::parse_error("the message is not UTF-8")))?;
+            .map_err(|_| Box::new(Malformed::unclear(RpcError::parse_error("the message is not UTF-8"))))?;
+        Self::parse_batch(text, most)
+    }
+
+    /// The same, from text that it may keep: see [`Message::parse_text`].
+    pub fn parse_text(text: String, most: usize) -> Result<Self, Box<Malformed>> {
+        if text.trim_ascii_start().starts_with('[') {
+            return Self::parse_batch(&text, most);
+        }
+        Message::parse_text(text).map(Self::One)
+    }
+
+    fn parse_batch(text: &str, most: usize) -> Result<Self, Box<Malformed>> {
+        let refuse = |error| Box::new(Malformed::unclear(error));
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let items = de::Deserializer::deserialize_seq(&mut deserializer, Items { most })
             .and_then(|items| deserializer.end().map(|()| items))

@@ -4,7 +4,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
 use crate::{
     RawObject, RequestId, RpcError,
-    raw::{Name, Roomy},
+    raw::{Name, Roomy, long_request},
 };
 
 /// One JSON-RPC 2.0 message.
@@ -96,7 +96,38 @@ impl Message {
         Self::parse_str(text)
     }
 
+    /// Reads one message from its text, which it may keep: then nothing of it is copied. Of a request the texts among the
+    /// arguments are decoded on the way, for [`RawObject::take_member`]; [`parse`](Self::parse) does that with long ones.
+    ///
+    /// ```
+    /// use pintle_types::Message;
+    ///
+    /// let text = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"say","arguments":{"text":"a\nb"}}}"#;
+    /// let Ok(Message::Request(request)) = Message::parse_text(text.to_owned()) else { panic!("a request") };
+    /// #[derive(serde::Deserialize)]
+    /// struct Say {
+    ///     text: String,
+    /// }
+    /// let said: Option<Say> = request.params.unwrap().take_member("arguments");
+    /// assert_eq!(said.unwrap().text, "a\nb");
+    /// ```
+    pub fn parse_text(text: String) -> Result<Self, Box<Malformed>> {
+        match long_request(Cow::Owned(text)) {
+            Ok(request) => Ok(Self::Request(request)),
+            Err(text) => Self::parse_short(&text),
+        }
+    }
+
     pub(crate) fn parse_str(text: &str) -> Result<Self, Box<Malformed>> {
+        if text.len() >= LONG
+            && let Ok(request) = long_request(Cow::Borrowed(text))
+        {
+            return Ok(Self::Request(request));
+        }
+        Self::parse_short(text)
+    }
+
+    fn parse_short(text: &str) -> Result<Self, Box<Malformed>> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         // The params are most of the message: room for all of it is room enough, and not much too much.
         let envelope = Envelope { bytes: text.len(), ..Envelope::default() }.deserialize(&mut deserializer);
@@ -149,6 +180,9 @@ impl Message {
     }
 }
 
+/// From this many bytes on a request is read as a long one: for short ones that is dearer.
+const LONG: usize = 8 << 10;
+
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.to_vec()))
@@ -158,7 +192,11 @@ impl fmt::Display for Message {
 fn object(out: &mut Vec<u8>, name: &[u8], value: Option<&RawObject>) {
     let Some(value) = value else { return };
     out.extend_from_slice(name);
-    one_line(out, value.as_str().as_bytes());
+    if value.is_one_line() {
+        out.extend_from_slice(value.as_str().as_bytes());
+    } else {
+        one_line(out, value.as_str().as_bytes());
+    }
 }
 
 /// Appends JSON that may have come from a peer with line breaks between its tokens: on a line-delimited stream they
@@ -260,7 +298,7 @@ impl Envelope<'_> {
 }
 
 /// Names that every peer uses, so that reading them allocates nothing.
-fn intern(method: Cow<'_, str>) -> Cow<'static, str> {
+pub(crate) fn intern(method: Cow<'_, str>) -> Cow<'static, str> {
     const KNOWN: &[&str] = &[
         "tools/call",
         "tools/list",

@@ -275,7 +275,9 @@ impl Call {
     /// Ends the call and prints the answer in its era's words. `now` is in milliseconds of the Unix epoch.
     pub fn finish(&self, service: &Service, outcome: Outcome, now: u64) -> Finished {
         self.close();
-        let mut bytes = Vec::with_capacity(outcome.size() + 256);
+        // Of a list of 102 tools, looking for line breaks was 16,000 of 77,000 instructions; of 1 MiB, 700,000.
+        let one_line = outcome.is_one_line();
+        let mut bytes = Vec::with_capacity(outcome.room());
         print::open_result(&mut bytes, &self.0.id);
         let error = match (self.0.finish)(self, service, outcome, now, &mut bytes) {
             Ok(()) => {
@@ -289,7 +291,9 @@ impl Call {
                 Some(error.code)
             }
         };
-        print::one_line(&mut bytes);
+        if !one_line || error.is_some() {
+            print::one_line(&mut bytes);
+        }
         Finished { bytes, error }
     }
 
@@ -305,11 +309,22 @@ impl Call {
 }
 
 impl Outcome {
-    fn size(&self) -> usize {
+    /// How much of the answer has to be made room for.
+    fn room(&self) -> usize {
         match self {
-            Self::Complete(body) | Self::Cacheable(body, _) => body.as_str().len(),
-            _ => 256,
+            Self::Complete(Body::Own(body)) | Self::Cacheable(Body::Own(body), _)
+                if body.as_str().len() >= print::LARGE =>
+            {
+                256
+            }
+            Self::Complete(body) | Self::Cacheable(body, _) => body.as_str().len() + 256,
+            _ => 512,
         }
+    }
+
+    /// Whether it is a result that has no line breaks; what is written around it has none.
+    fn is_one_line(&self) -> bool {
+        matches!(self, Self::Complete(body) | Self::Cacheable(body, _) if body.is_one_line())
     }
 }
 

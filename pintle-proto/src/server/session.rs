@@ -297,12 +297,13 @@ pub(super) fn finish(
                             result
                         }
                     };
-                    out.extend_from_slice(result.as_str().as_bytes());
+                    print::object(out, result.into());
                 }
-                Body::Own(body) if revision.lowers(part, body.as_str()) => {
-                    out.extend_from_slice(worded(&body)?.as_str().as_bytes());
+                // A long text is passed by: of 1 MiB, with an escape every twenty bytes, this took 800 µs.
+                Body::Own(body) if body.outline().iter().any(|text| revision.lowers(part, text)) => {
+                    print::object(out, worded(&body)?.into());
                 }
-                Body::Own(body) => out.extend_from_slice(body.as_str().as_bytes()),
+                body => print::object(out, body),
             }
             Ok(())
         }

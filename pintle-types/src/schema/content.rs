@@ -5,7 +5,7 @@ use super::{
     Annotations, Resource, ResourceContents,
     wire::{self, Tagged},
 };
-use crate::{JsonObject, Meta};
+use crate::{JsonObject, Meta, raw::Builder};
 
 /// One piece of content, told apart by its `type`.
 ///
@@ -51,6 +51,38 @@ impl ContentBlock {
             Self::Text(content) => Some(&content.text),
             _ => None,
         }
+    }
+
+    /// About how many bytes it takes when it is printed: more than most need, because growing would copy it.
+    pub(super) fn room(&self) -> usize {
+        let long = match self {
+            Self::Text(TextContent { text, .. }) => text.len() + text.len() / 8,
+            Self::Image(ImageContent { data, .. }) | Self::Audio(AudioContent { data, .. }) => data.len(),
+            _ => 0,
+        };
+        long + 128
+    }
+
+    /// Prints it as a piece of a member. What may be long is printed straight to its place.
+    pub(super) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
+        match self {
+            Self::Text(TextContent { text, annotations: None, meta: None, extra }) if extra.is_empty() => {
+                object.write(r#"{"type":"text","text":"#);
+                object.write_text(text);
+                object.write("}");
+            }
+            Self::Image(ImageContent { data, mime_type, annotations: None, meta: None, extra })
+                if extra.is_empty() =>
+            {
+                object.write(r#"{"type":"image","data":"#);
+                object.write_text(data);
+                object.write(r#","mimeType":"#);
+                object.write_text(mime_type);
+                object.write("}");
+            }
+            block => object.write(&serde_json::to_string(block)?),
+        }
+        Ok(())
     }
 }
 

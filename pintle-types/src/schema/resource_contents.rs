@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{JsonObject, Meta};
+use crate::{JsonObject, Meta, raw::Builder};
 
 /// What is in a resource, or in one part of it.
 ///
@@ -49,6 +49,35 @@ impl ResourceContents {
             ResourceBody::Text(text) => Some(text),
             ResourceBody::Blob(_) => None,
         }
+    }
+
+    /// About how many bytes it takes when it is printed: more than most need, because growing would copy it.
+    pub(super) fn room(&self) -> usize {
+        let (ResourceBody::Text(long) | ResourceBody::Blob(long)) = &self.body;
+        long.len() + long.len() / 8 + self.uri.len() + 128
+    }
+
+    /// Prints it as a piece of a member. What may be long is printed straight to its place.
+    pub(super) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
+        let Self { uri, mime_type, body, meta, extra } = self;
+        if meta.is_some() || !extra.is_empty() {
+            object.write(&serde_json::to_string(self)?);
+            return Ok(());
+        }
+        object.write(r#"{"uri":"#);
+        object.write_text(uri);
+        if let Some(mime_type) = mime_type {
+            object.write(r#","mimeType":"#);
+            object.write_text(mime_type);
+        }
+        let (name, long) = match body {
+            ResourceBody::Text(text) => (r#","text":"#, text),
+            ResourceBody::Blob(blob) => (r#","blob":"#, blob),
+        };
+        object.write(name);
+        object.write_text(long);
+        object.write("}");
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     CacheScope, ContentBlock, Icon, InputResponses, ResultType, TaskMetadata,
     wire::{self, words},
 };
-use crate::{JsonObject, Meta};
+use crate::{JsonObject, Meta, RawObject, raw::Builder};
 
 /// A tool, as a server lists it.
 ///
@@ -247,6 +247,41 @@ impl CallToolResult {
         let texts: Vec<_> = self.content.iter().filter_map(ContentBlock::as_text).collect();
         texts.join("\n")
     }
+
+    /// Prints it. The same text as [`RawObject::from_serialize`] gives, and cheaper: most results are one text.
+    ///
+    /// ```
+    /// use pintle_types::schema::{CallToolResult, ContentBlock};
+    ///
+    /// let result = CallToolResult::new(vec![ContentBlock::text("3")]);
+    /// assert_eq!(result.to_raw()?.as_str(), r#"{"content":[{"type":"text","text":"3"}]}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A part of it cannot be printed.
+    pub fn to_raw(&self) -> Result<RawObject, serde_json::Error> {
+        let Self { content, structured_content, is_error, result_type, meta, extra } = self;
+        // With room for what is written around it later.
+        let room: usize = content.iter().map(ContentBlock::room).sum();
+        let mut object = Builder::with_capacity(room + 256);
+        object.begin("content");
+        for (at, block) in content.iter().enumerate() {
+            object.write(if at == 0 { "[" } else { "," });
+            block.write(&mut object)?;
+        }
+        object.write(if content.is_empty() { "[]" } else { "]" });
+        object.end();
+        object.optional("structuredContent", structured_content.as_ref())?;
+        object.optional("isError", is_error.as_ref())?;
+        object.optional("resultType", result_type.as_ref())?;
+        object.optional("_meta", meta.as_ref())?;
+        for (name, value) in extra {
+            object.json(name, value)?;
+        }
+        Ok(object.finish_printed())
+    }
 }
 
 #[cfg(test)]
@@ -262,6 +297,39 @@ mod tests {
             assert_eq!(result.structured_content, seen);
             assert_eq!(serde_json::to_string(&result).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_result_is_printed_as_serde_prints_it() {
+        let all = r#"{"content":[
+            {"type":"text","text":"say \"ä\"\n\u0001"},
+            {"type":"text","text":"x","annotations":{"priority":1}},
+            {"type":"text","text":"x","novel":1},
+            {"type":"image","data":"AA==","mimeType":"image/png"},
+            {"type":"image","data":"AA==","mimeType":"image/png","_meta":{}},
+            {"type":"novel","a":[1]}
+        ],"structuredContent":{"a":[1]},"isError":true,"resultType":"complete","_meta":{"a/b":1},"no\"vel":null}"#;
+        for text in [all, r#"{"content":[]}"#, r#"{"content":[],"isError":false}"#] {
+            let result: CallToolResult = serde_json::from_str(text).unwrap();
+            let printed = result.to_raw().unwrap();
+            assert_eq!(printed.as_str(), serde_json::to_string(&result).unwrap());
+            assert!(printed.is_one_line() && printed.is_indexed());
+            let read: RawObject = printed.as_str().parse().unwrap();
+            assert!(printed.iter().eq(read.iter()), "{printed:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_text_is_not_in_the_outline() {
+        let longest = "\"_meta\"\n".repeat(100);
+        let texts = [ContentBlock::text("structuredContent".repeat(40)), ContentBlock::text(&*longest)];
+        let printed = CallToolResult::new(texts.to_vec()).to_raw().unwrap();
+        let [before, behind] = printed.outline();
+        assert!(before.contains("structuredContent") && before.ends_with(r#"{"type":"text","text":""#));
+        assert_eq!(behind, r#""}]}"#);
+        assert_eq!(before.len() + behind.len() + longest.len() + 300, printed.as_str().len());
+        let short = CallToolResult::new(vec![ContentBlock::text("short")]).to_raw().unwrap();
+        assert_eq!(short.outline(), [short.as_str(), ""]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
+use pintle_types::{Message, Notification, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -34,6 +34,7 @@ use super::{
     port::{Line, Port, ROOM, Reply, Said},
     questions::Questions,
     queue::Queue,
+    reading::parse,
     run::Run,
     serving::Stop,
     state::State,
@@ -370,7 +371,7 @@ impl Connection {
             Incoming::Oversized => Inbound::Reply(Engine::oversized(&state.service)),
             Incoming::Message(bytes) => {
                 length = bytes.len();
-                match Frame::parse(bytes, state.service.bounds().batch) {
+                match parse(bytes, state.service.bounds().batch) {
                     Ok(frame) => {
                         let mut arrival = Arrival::at(now());
                         if let Some(principal) = &self.principal {

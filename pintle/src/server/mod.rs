@@ -57,6 +57,7 @@ mod questions;
 mod queue;
 mod random;
 mod rate;
+mod reading;
 mod resource;
 mod route;
 mod run;

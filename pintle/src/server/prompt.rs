@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    JsonObject, Meta, RpcError,
+    JsonObject, Meta, RawObject, RpcError,
     schema::{ContentBlock, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role},
 };
 
@@ -83,7 +83,7 @@ where
 }
 
 fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
-    match result.map(|result| size::print(cx, &result)) {
+    match result.map(|result| size::checked(cx, RawObject::from_serialize(&result))) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
         Err(error) => error.outcome(None),

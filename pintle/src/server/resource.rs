@@ -81,7 +81,7 @@ fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
 
 /// Prints what was read.
 pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, RequestError>) -> Outcome {
-    match read.map(|result| size::print(cx, &result)) {
+    match read.map(|result| size::checked(cx, result.to_raw())) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
         Err(error) => error.outcome(Some(uri)),

@@ -1,14 +1,16 @@
 use std::fmt;
 
 use pintle_types::RawObject;
-use serde::Serialize;
 
 use super::Cx;
 
-/// Prints a result, unless it is larger than a result may be.
-pub(crate) fn print(cx: &Cx, result: &impl Serialize) -> Result<RawObject, Unprinted> {
+/// A result as it was printed, unless it is larger than a result may be.
+pub(crate) fn checked(
+    cx: &Cx,
+    printed: Result<RawObject, serde_json::Error>,
+) -> Result<RawObject, Unprinted> {
     let most = cx.state().settings.result_bytes;
-    let printed = RawObject::from_serialize(result).map_err(|error| Unprinted::Failed(error.to_string()))?;
+    let printed = printed.map_err(|error| Unprinted::Failed(error.to_string()))?;
     match printed.as_str().len() {
         bytes if bytes > most => Err(Unprinted::TooLarge { bytes, most }),
         _ => Ok(printed),

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
-    JsonObject, Meta, RawObject, RpcError,
+    JsonObject, Meta, RpcError,
     schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
 };
 use schemars::JsonSchema;
@@ -118,13 +118,13 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
 }
 
 fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
-    let printed = match size::print(cx, result) {
+    let printed = match size::checked(cx, result.to_raw()) {
         Err(Unprinted::Failed(said)) => Err(said),
         Err(too_large) => {
             let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
             let mut told = CallToolResult::new(vec![text]);
             told.is_error = Some(true);
-            RawObject::from_serialize(&told).map_err(|error| error.to_string())
+            told.to_raw().map_err(|error| error.to_string())
         }
         Ok(printed) => Ok(printed),
     };

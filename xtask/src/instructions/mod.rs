@@ -53,7 +53,11 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 /// Counts again what has grown, in case it was chance.
 fn measured(case: &str, before: &Baseline) -> Result<Profile, Failure> {
-    let (few, many) = if case.contains("MiB") { (2, 6) } else { (100, 1100) };
+    let (few, many) = match case {
+        large if large.contains("MiB") => (2, 6),
+        large if large.contains("KiB") => (20, 120),
+        _ => (100, 1100),
+    };
     let mut best: Option<Profile> = None;
     for _ in 0..TRIES {
         let profile = count(case, many)?.less(&count(case, few)?).per(many - few).folded();

@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use http_body::Body;
 use pintle_proto::http::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::content::{Content, Pieces};
 
 /// How much of a request's body is taken, and how long it may take to come.
 ///
@@ -80,13 +82,18 @@ pub enum Unread {
 /// # }
 /// ```
 pub async fn read_body<B: Body>(body: B, patience: &Patience) -> Result<Bytes, Unread> {
+    read_content(body, patience).await.map(Content::into_bytes)
+}
+
+/// The same, for who wants to know whether it is text.
+pub(super) async fn read_content<B: Body>(body: B, patience: &Patience) -> Result<Content, Unread> {
     let mut body = pin!(body);
     let limit = patience.limit;
     let too_large = || Unread::Refused(Refusal::too_large(limit));
     if too_many(limit, body.size_hint().lower()) {
         return Err(too_large());
     }
-    let mut taken = Taken::default();
+    let mut taken = Pieces::default();
     let mut clock = None;
     loop {
         let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
@@ -109,43 +116,8 @@ pub async fn read_body<B: Body>(body: B, patience: &Patience) -> Result<Bytes, U
 /// What the largest durations are cut to: an instant that late cannot be told.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The most that is reserved on the word of the sender alone.
-const TRUSTED: u64 = 1 << 20;
-
 fn too_many(limit: usize, bytes: u64) -> bool {
     usize::try_from(bytes).map_or(true, |bytes| limit < bytes)
-}
-
-/// The pieces so far: the first one as it came, more of them joined.
-#[derive(Default)]
-struct Taken {
-    first: Bytes,
-    joined: BytesMut,
-}
-
-impl Taken {
-    fn len(&self) -> usize {
-        self.first.len() + self.joined.len()
-    }
-
-    /// Adds a piece; at least `more` bytes will follow it.
-    fn add(&mut self, mut data: impl Buf, more: u64) {
-        if self.len() == 0 {
-            self.first = data.copy_to_bytes(data.remaining());
-            return;
-        }
-        if !self.first.is_empty() {
-            let first = std::mem::take(&mut self.first);
-            let more = usize::try_from(more.min(TRUSTED)).unwrap_or(0);
-            self.joined.reserve(first.len() + data.remaining() + more);
-            self.joined.put(first);
-        }
-        self.joined.put(data);
-    }
-
-    fn done(self) -> Bytes {
-        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
-    }
 }
 
 /// Made when a body is first waited for.
@@ -212,7 +184,10 @@ mod tests {
                     self.wait = None;
                 }
                 return Poll::Ready(match self.steps.pop_front() {
-                    Some(Data(data)) => Some(Ok(Frame::data(data))),
+                    Some(Data(data)) => {
+                        self.said = self.said.saturating_sub(data.len() as u64);
+                        Some(Ok(Frame::data(data)))
+                    }
                     Some(Trailers) => Some(Ok(Frame::trailers(http::HeaderMap::new()))),
                     Some(Wait(time)) => {
                         self.wait = Some(Box::pin(tokio::time::sleep(time)));

@@ -5,6 +5,7 @@
 mod body;
 mod channel;
 mod connection;
+mod content;
 mod conversation;
 mod cors;
 mod driving;

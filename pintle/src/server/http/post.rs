@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Response, request::Parts};
 use pintle_proto::{
     Revision, Stamp,
@@ -11,7 +10,9 @@ use pintle_proto::{
 use pintle_types::{Frame, Malformed, Message, Request, RequestId};
 
 use super::{
-    Body, conversation,
+    Body,
+    content::Content,
+    conversation,
     response::{accepted, refused},
     service::Asked,
     session::{Session, SessionId},
@@ -19,8 +20,8 @@ use super::{
 };
 use crate::server::around::{Around, HttpHead};
 
-pub(super) async fn answer(asked: Asked, parts: Parts, bytes: &Bytes, accepts: Accepts) -> Response<Body> {
-    let frame = match Frame::parse(bytes, asked.state.service.bounds().batch) {
+pub(super) async fn answer(asked: Asked, parts: Parts, content: Content, accepts: Accepts) -> Response<Body> {
+    let frame = match content.parse(asked.state.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => return unreadable(&malformed),
     };

@@ -18,8 +18,10 @@ use pintle_types::RpcError;
 
 use super::{
     Body, Patience, Unread,
+    body::read_content,
+    content::Content,
     listen::Listens,
-    post, read_body,
+    post,
     response::{bare, refused},
     session::{self, Session, SessionId},
     settings::Settings,
@@ -155,14 +157,14 @@ impl Http {
     /// Read the body with [`read_body`], or bound it in another way. Dropping the future is what a closed connection
     /// is.
     pub async fn answer(&self, head: Parts, body: Bytes) -> Response<Body> {
-        self.respond(head, async |_: &Patience| Ok(body)).await
+        self.respond(head, async |_: &Patience| Ok(Content::Bytes(body))).await
     }
 
     /// Looks at the head, reads the body if there is use for it, and answers.
     async fn respond(
         &self,
         parts: Parts,
-        body: impl AsyncFnOnce(&Patience) -> Result<Bytes, Unread>,
+        body: impl AsyncFnOnce(&Patience) -> Result<Content, Unread>,
     ) -> Response<Body> {
         let server = (self.settings().choose)(&parts);
         let principal = self.settings().principal.as_ref().and_then(|of| of(&parts)).map(Into::into);
@@ -175,7 +177,7 @@ impl Asked {
     async fn respond(
         self,
         parts: Parts,
-        body: impl AsyncFnOnce(&Patience) -> Result<Bytes, Unread>,
+        body: impl AsyncFnOnce(&Patience) -> Result<Content, Unread>,
     ) -> Response<Body> {
         let settings = self.http.settings();
         let head = Head::new(&parts.method, &parts.uri, &parts.headers);
@@ -183,7 +185,7 @@ impl Asked {
             return match two_endpoints::open(&self, &head, &parts.extensions, part).await {
                 Ok(Entered::Answered(response)) => response,
                 Ok(Entered::Message(session)) => match body(&settings.patience).await {
-                    Ok(bytes) => two_endpoints::receive(&session, parts, &bytes).await,
+                    Ok(content) => two_endpoints::receive(&session, parts, content).await,
                     Err(unread) => not_read(unread),
                 },
                 Err(refusal) => refused(&refusal, None),
@@ -203,7 +205,7 @@ impl Asked {
             Err(refusal) => return refused(&refusal, None),
         };
         match body(&settings.patience).await {
-            Ok(bytes) => post::answer(self, parts, &bytes, accepts).await,
+            Ok(content) => post::answer(self, parts, content, accepts).await,
             Err(unread) => not_read(unread),
         }
     }
@@ -357,7 +359,7 @@ where
         let http = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            Ok(http.respond(parts, async move |patience: &Patience| read_body(body, patience).await).await)
+            Ok(http.respond(parts, async move |patience: &Patience| read_content(body, patience).await).await)
         })
     }
 }

@@ -8,11 +8,12 @@ use pintle_proto::{
     server::Engine,
     sse::Frame as Event,
 };
-use pintle_types::{Frame, Message, RpcError};
+use pintle_types::{Message, RpcError};
 
 use super::{
     Body,
     channel::Channel,
+    content::Content,
     conversation::decide,
     exchange::Exchange,
     post::around,
@@ -93,10 +94,10 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
 }
 
 /// Takes a message. What comes of it is said on the stream.
-pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) -> Response<Body> {
+pub(super) async fn receive(session: &Arc<Session>, parts: Parts, content: Content) -> Response<Body> {
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
-    let frame = match Frame::parse(bytes, state.service.bounds().batch) {
+    let frame = match content.parse(state.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => {
             if let Some(reply) = malformed.reply() {

@@ -1,3 +1,7 @@
+mod ahead;
+mod builder;
+mod escape;
+
 use std::{borrow::Cow, fmt, sync::OnceLock};
 
 use serde::{
@@ -6,6 +10,10 @@ use serde::{
     ser,
 };
 use serde_json::value::RawValue;
+
+use ahead::Ahead;
+pub(crate) use ahead::long_request;
+pub(crate) use builder::Builder;
 
 /// A JSON object whose members are still text.
 ///
@@ -21,14 +29,22 @@ use serde_json::value::RawValue;
 /// assert_eq!(params.decode_member::<String>("name")?.as_deref(), Some("add"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
 pub struct RawObject {
-    /// The whole object. Only the white space between its members differs from what came in.
+    /// The whole object, behind what was before it in a long message. Only the white space between its members may differ
+    /// from what came in.
     ///
     /// A `String`, and the index a `Vec`: giving back the room at their ends would copy a large one.
     text: String,
+    /// Where it starts in the text.
+    start: usize,
     /// Where the members are. Filled while reading; what this side printed is indexed when somebody asks.
     index: OnceLock<Index>,
+    /// Whether it was printed here, which means without line breaks.
+    one_line: bool,
+    /// The inside of the longest text in it, if that is long: no member's name is in there.
+    prose: (u32, u32),
+    /// What was decoded while it was read.
+    ahead: Option<Box<Ahead>>,
 }
 
 #[derive(Clone)]
@@ -51,7 +67,7 @@ struct Member {
 impl RawObject {
     /// The object without members.
     pub fn empty() -> Self {
-        Self { text: "{}".into(), index: OnceLock::new() }
+        Self::printed("{}".into())
     }
 
     /// Prints `value`, which must be a struct or a map.
@@ -60,17 +76,53 @@ impl RawObject {
         if !text.starts_with('{') {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
-        Ok(Self { text, index: OnceLock::new() })
+        // Only what somebody else has printed, and is passed on as it came, has line breaks between its tokens.
+        // All bytes are looked at, so that the compiler makes one wide pass of it.
+        if text.bytes().fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r')) {
+            return Ok(Self::printed(text.replace(['\n', '\r'], " ")));
+        }
+        Ok(Self::printed(text))
+    }
+
+    /// Text that was printed without line breaks.
+    fn printed(text: String) -> Self {
+        Self { text, start: 0, index: OnceLock::new(), one_line: true, prose: (0, 0), ahead: None }
     }
 
     /// The object as text.
     pub fn as_str(&self) -> &str {
-        &self.text
+        self.text.get(self.start..).unwrap_or_default()
     }
 
     /// The members as text, without the braces around them.
     pub fn inner(&self) -> &str {
-        self.text.get(1..self.text.len() - 1).unwrap_or_default()
+        self.text.get(self.start + 1..self.text.len() - 1).unwrap_or_default()
+    }
+
+    /// The object as text, to be gone on with.
+    pub fn into_string(mut self) -> String {
+        self.text.drain(..self.start);
+        self.text
+    }
+
+    /// Whether its text is known to have no line breaks: on a stream of lines one would end the message.
+    pub fn is_one_line(&self) -> bool {
+        self.one_line
+    }
+
+    /// Whether its members are known, so that [`get`](Self::get) does not have to look for them.
+    pub fn is_indexed(&self) -> bool {
+        self.index.get().is_some()
+    }
+
+    /// The text without the inside of the longest text in it: what is before that, and what is behind. Where to search
+    /// for members of any depth, whose names are in one of the two.
+    pub fn outline(&self) -> [&str; 2] {
+        let (start, end) = (self.prose.0 as usize, self.prose.1 as usize);
+        match (self.text.get(..start), self.text.get(end..)) {
+            (Some(before), Some(behind)) if start > 0 => [before, behind],
+            _ => [self.as_str(), ""],
+        }
     }
 
     /// Whether it has no members.
@@ -94,7 +146,7 @@ impl RawObject {
 
     /// Reads the whole object as a `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(&self.text)
+        serde_json::from_str(self.as_str())
     }
 
     /// Reads one member as a `T`; an absent member is `None`, and so is `null` if `T` cannot be null.
@@ -103,6 +155,15 @@ impl RawObject {
         name: &str,
     ) -> Result<Option<T>, serde_json::Error> {
         self.get(name).map_or(Ok(None), serde_json::from_str)
+    }
+
+    /// Reads one member as a `T` from what was decoded while the object was read, which is then gone. `None` says nothing
+    /// of it, and comes at once: decode the member.
+    ///
+    /// Only of the `arguments` of a long request anything is decoded that early, and only by
+    /// [`Message::parse_text`](crate::Message::parse_text).
+    pub fn take_member<'a, T: Deserialize<'a>>(&'a self, name: &str) -> Option<T> {
+        self.ahead.as_ref()?.take(&self.text, name)
     }
 
     /// The same object with some members left out.
@@ -132,7 +193,7 @@ impl RawObject {
 
     /// The members, and the text that they are places in.
     fn parts(&self) -> (&str, &[Member]) {
-        let index = self.index.get_or_init(|| match serde_json::from_str::<Self>(&self.text) {
+        let index = self.index.get_or_init(|| match serde_json::from_str::<Self>(self.as_str()) {
             Ok(read) if read.text == self.text => read.index.into_inner().unwrap_or_default(),
             Ok(read) => Index::Elsewhere(Box::new(read)),
             Err(_) => Index::default(),
@@ -150,6 +211,15 @@ impl Default for Index {
     }
 }
 
+impl Clone for RawObject {
+    fn clone(&self) -> Self {
+        let Self { text, start, index, one_line, prose, ahead: _ } = self;
+        // What was decoded is for the first who asks.
+        let (text, index) = (text.clone(), index.clone());
+        Self { text, start: *start, index, one_line: *one_line, prose: *prose, ahead: None }
+    }
+}
+
 impl Default for RawObject {
     fn default() -> Self {
         Self::empty()
@@ -158,14 +228,14 @@ impl Default for RawObject {
 
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
 /// Equal to the letter, member order included.
 impl PartialEq for RawObject {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.as_str() == other.as_str()
     }
 }
 
@@ -179,7 +249,7 @@ impl std::str::FromStr for RawObject {
 
 impl Serialize for RawObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(&self.text).map_err(ser::Error::custom)?;
+        let raw: &RawValue = serde_json::from_str(self.as_str()).map_err(ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
@@ -219,7 +289,7 @@ impl<'de> de::Visitor<'de> for Roomy {
         if let Some(name) = builder.repeated() {
             return Err(de::Error::custom(format_args!("the member `{name}` occurs twice: send it once")));
         }
-        if builder.text.len() > u32::MAX as usize {
+        if builder.is_too_large() {
             return Err(de::Error::custom("an object of more than 4 GiB"));
         }
         Ok(builder.finish())
@@ -264,64 +334,6 @@ fn printed(name: &str) -> Cow<'_, str> {
     }
     let quoted = serde_json::Value::from(name).to_string();
     Cow::Owned(quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned())
-}
-
-/// An object being printed, member by member.
-struct Builder {
-    text: String,
-    members: Vec<Member>,
-}
-
-impl Builder {
-    fn with_capacity(bytes: usize) -> Self {
-        let mut text = String::with_capacity(bytes);
-        text.push('{');
-        Self { text, members: Vec::with_capacity(4) }
-    }
-
-    fn push(&mut self, name: &str, value: &str) {
-        self.push_printed(&printed(name), value);
-    }
-
-    fn push_printed(&mut self, name: &str, value: &str) {
-        // Separator, two quotes, colon; the brace that closes the object.
-        self.text.reserve(name.len() + value.len() + 5);
-        self.text.push_str(if self.members.is_empty() { "\"" } else { ",\"" });
-        let name = self.append(name);
-        self.text.push_str("\":");
-        let value = self.append(value);
-        self.members.push(Member { name, value });
-    }
-
-    fn append(&mut self, part: &str) -> (u32, u32) {
-        let start = self.text.len();
-        self.text.push_str(part);
-        // Past 4 GiB these wrap; the reader refuses such an object before anyone looks.
-        (start as u32, self.text.len() as u32)
-    }
-
-    /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.
-    fn repeated(&self) -> Option<&str> {
-        let name = |member: &Member| {
-            self.text.get(member.name.0 as usize..member.name.1 as usize).unwrap_or_default()
-        };
-        if self.members.len() <= 12 {
-            return self.members.iter().enumerate().find_map(|(at, member)| {
-                let earlier = self.members.get(..at).unwrap_or_default();
-                earlier.iter().any(|other| name(other) == name(member)).then(|| name(member))
-            });
-        }
-        let mut names: Vec<&str> = self.members.iter().map(name).collect();
-        names.sort_unstable();
-        names
-            .windows(2)
-            .find_map(|pair| (pair.first() == pair.last()).then(|| pair.first().copied()).flatten())
-    }
-
-    fn finish(mut self) -> RawObject {
-        self.text.push('}');
-        RawObject { text: self.text, index: OnceLock::from(Index::Here(self.members)) }
-    }
 }
 
 #[cfg(test)]
@@ -371,6 +383,7 @@ mod tests {
         let printed_elsewhere = RawValue::from_string("{\n  \"a\": 1,\n  \"b\": [2]\n}".to_owned()).unwrap();
         let object = RawObject::from_serialize(&printed_elsewhere).unwrap();
         assert_eq!((object.get("a"), object.get("b")), (Some("1"), Some("[2]")));
+        assert!(object.is_one_line() && !object.as_str().contains('\n'), "{object:?}");
         assert_eq!(object.without(&["a"]).as_str(), r#"{"b":[2]}"#);
         assert!(RawObject::from_serialize(&[1]).is_err());
         assert!(RawObject::empty().is_empty());
