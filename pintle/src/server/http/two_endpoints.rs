@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Method, Response, request::Parts};
+use http::{Extensions, Method, Response};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
     server::Engine,
@@ -15,13 +15,12 @@ use super::{
     channel::Channel,
     conversation::decide,
     exchange::Exchange,
-    post::around,
     response::{accepted, events, refused},
     service::{Asked, Shared},
     session::{Session, SessionId},
     standing,
 };
-use crate::Ended;
+use crate::{Ended, server::around::Around};
 
 /// Where the two are.
 #[derive(Clone, Debug)]
@@ -93,7 +92,7 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
 }
 
 /// Takes a message. What comes of it is said on the stream.
-pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) -> Response<Body> {
+pub(super) async fn receive(session: &Arc<Session>, around: &Arc<Around>, bytes: &[u8]) -> Response<Body> {
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
     let frame = match Frame::parse(bytes, state.service.bounds().batch) {
@@ -108,7 +107,7 @@ pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) 
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);
-    decide(&mut exchange, session, &Arc::new(around(parts)), inbound);
+    decide(&mut exchange, session, around, inbound);
     if exchange.is_empty() {
         exchange.speak_on(&channel).await;
     } else {
