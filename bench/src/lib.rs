@@ -1,5 +1,6 @@
 //! The work that is measured, as functions of a count; the servers that are; and what is said to them.
 
+pub mod client;
 pub mod drive;
 mod full;
 pub mod http;

@@ -236,6 +236,14 @@ pub fn head(host: &str, length: usize, headers: &[(&'static str, String)]) -> St
     )
 }
 
+/// Whether this is a whole answer with a length.
+pub(crate) fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let head = answer.get(..end).and_then(|head| std::str::from_utf8(head).ok()).unwrap_or_default();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    answer.len() >= end + 4 + length.unwrap_or(0)
+}
+
 /// The message, and where its id is.
 pub fn body(ask: Ask, era: Era) -> (Vec<u8>, usize) {
     let mut params = Vec::new();

@@ -4,13 +4,22 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::{http, pair, protocol, protocol::Case, server, typed};
+use bench::{client, http, pair, protocol, protocol::Case, server, typed};
 
 fn main() -> ExitCode {
     let cases = || {
-        protocol::CASES.iter().chain(server::CASES).chain(typed::CASES).chain(pair::CASES).chain(http::CASES)
+        protocol::CASES
+            .iter()
+            .chain(server::CASES)
+            .chain(typed::CASES)
+            .chain(pair::CASES)
+            .chain(http::CASES)
+            .chain(client::CASES)
     };
     let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let Some(served) = client::be_limit(&arguments) {
+        return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let [name, times] = arguments.as_slice() else {
         cases().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;

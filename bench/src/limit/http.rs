@@ -21,6 +21,21 @@ use tokio::{net::TcpListener, sync::oneshot};
 use super::{Answer, Limit, Said, body::Reply, call_id, called, question};
 use crate::full::Full;
 
+/// Serves on a port of its own, which it says in one line, for ever.
+///
+/// # Errors
+///
+/// There is none.
+#[expect(clippy::print_stdout, reason = "a program that is started by another")]
+pub fn run() -> std::io::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("{}", listener.local_addr()?);
+        serve(listener).await;
+        Ok(())
+    })
+}
+
 /// Serves what comes in here, for ever.
 pub async fn serve(listener: TcpListener) {
     let app = Arc::new(App::default());

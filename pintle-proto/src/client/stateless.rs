@@ -100,10 +100,10 @@ impl Stateless {
         &self,
         id: i64,
         params: &RawObject,
-        own: &RawObject,
+        own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> RawObject {
-        if extras.is_empty() && own.is_empty() {
+        if extras.is_empty() && own.is_none_or(RawObject::is_empty) {
             return params.with("_meta", &self.introduction.whole);
         }
         let mut meta = self.introduction.members.clone();
@@ -116,7 +116,7 @@ impl Stateless {
             LOG_LEVEL => extras.log_level.is_some(),
             _ => extras.replaces(name),
         };
-        for (name, value) in own.iter().filter(|(name, _)| !ours(name)) {
+        for (name, value) in own.into_iter().flat_map(RawObject::iter).filter(|(name, _)| !ours(name)) {
             push(&mut meta, name, value);
         }
         match serde_json::from_str(&format!("{{{meta}}}")) {
@@ -126,8 +126,8 @@ impl Stateless {
     }
 
     /// Whether a request asks for log messages.
-    pub(super) fn wants_log(own: &RawObject, extras: &Extras<'_>) -> bool {
-        extras.log_level.is_some() || own.get(LOG_LEVEL).is_some()
+    pub(super) fn wants_log(own: Option<&RawObject>, extras: &Extras<'_>) -> bool {
+        extras.log_level.is_some() || own.is_some_and(|own| own.get(LOG_LEVEL).is_some())
     }
 
     /// How a request of ours ended.

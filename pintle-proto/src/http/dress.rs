@@ -9,19 +9,97 @@
 //! assert_eq!(headers["mcp-name"], "=?base64?Z3LDvMOfZW4=?=");
 //! ```
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
 
+use pintle_types::Message;
+
 use super::{
-    LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID,
+    LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, NameSource,
     accept::{EVENTS, JSON, USUAL},
     encode_value,
     head::trim,
+    name_in, name_member,
+    streams::Streams,
 };
+use crate::Revision;
+
+/// The POSTs of a connection: what all of them wear, and what each has of its own.
+///
+/// ```
+/// use pintle_proto::{Revision, http::dress::Posts};
+/// use pintle_types::Message;
+///
+/// let posts = Posts::new(Some(Revision::LATEST), None).unwrap();
+/// assert_eq!(posts.common()["accept"], "application/json, text/event-stream");
+/// let call = Message::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#).unwrap();
+/// let own = posts.own(&[call], &[]).unwrap();
+/// assert_eq!(own[0], ("mcp-method".parse().unwrap(), "tools/call".parse().unwrap()));
+/// assert_eq!(own[1], ("mcp-name".parse().unwrap(), "add".parse().unwrap()));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Posts {
+    common: HeaderMap,
+    mirrored: bool,
+}
+
+impl Posts {
+    /// With this revision, once it is agreed on, and in this session, if the server gave one out.
+    ///
+    /// # Errors
+    ///
+    /// No header can carry the session.
+    pub fn new(agreed: Option<Revision>, session: Option<&str>) -> Result<Self, BadHeader> {
+        let mut common = post(8);
+        let mirrored = agreed.is_some_and(|revision| Streams::of(revision).mirrored);
+        if let Some(revision) = agreed {
+            set(&mut common, &MCP_PROTOCOL_VERSION, revision.as_str())?;
+        }
+        in_session(&mut common, session.filter(|_| !mirrored))?;
+        Ok(Self { common, mirrored })
+    }
+
+    /// What all of them wear.
+    pub fn common(&self) -> &HeaderMap {
+        &self.common
+    }
+
+    /// What this one has of its own. `extensions` are the methods of extensions that name something.
+    ///
+    /// # Errors
+    ///
+    /// It names something that no header can carry.
+    pub fn own(
+        &self,
+        messages: &[Message],
+        extensions: &[NameSource<'_>],
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, BadHeader> {
+        if !self.mirrored {
+            return Ok(Vec::new());
+        }
+        let (method, params) = match messages {
+            [Message::Request(request)] => (&request.method, request.params.as_ref()),
+            [Message::Notification(notification)] => (&notification.method, None),
+            _ => return Ok(Vec::new()),
+        };
+        let mut own = Vec::with_capacity(4);
+        let said = match method {
+            // Nearly every one; it need not be copied.
+            Cow::Borrowed(method) if encode_value(method) == *method => HeaderValue::from_static(method),
+            method => value(&MCP_METHOD, method)?,
+        };
+        own.push((MCP_METHOD.clone(), said));
+        let member = name_member(method, extensions);
+        if let Some(name) = member.and_then(|member| name_in(params?, member)) {
+            own.push((MCP_NAME.clone(), value(&MCP_NAME, &encode_value(&name))?));
+        }
+        Ok(own)
+    }
+}
 
 /// For a POST of the stateless era. `name` is what [`name_member`](super::name_member) says the request names.
 pub fn stateless_post(version: &str, method: &str, name: Option<&str>) -> Result<HeaderMap, BadHeader> {
@@ -103,6 +181,10 @@ fn post(capacity: usize) -> HeaderMap {
 
 fn agreed(headers: &mut HeaderMap, version: &str, session: Option<&str>) -> Result<(), BadHeader> {
     set(headers, &MCP_PROTOCOL_VERSION, version)?;
+    in_session(headers, session)
+}
+
+fn in_session(headers: &mut HeaderMap, session: Option<&str>) -> Result<(), BadHeader> {
     if let Some(session) = session {
         set(headers, &MCP_SESSION_ID, session)?;
         // Whoever holds it can speak in the session: keep it out of logs and HPACK tables.
@@ -113,12 +195,16 @@ fn agreed(headers: &mut HeaderMap, version: &str, session: Option<&str>) -> Resu
     Ok(())
 }
 
-fn set(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> Result<(), BadHeader> {
-    // From bytes: the id of an event may be any UTF-8. White space around a value is lost on the way.
-    let whole = Some(value.as_bytes()).filter(|bytes| trim(bytes).len() == bytes.len());
-    let value = whole.and_then(|bytes| HeaderValue::from_bytes(bytes).ok());
-    headers.insert(name.clone(), value.ok_or_else(|| BadHeader { name: name.clone() })?);
+fn set(headers: &mut HeaderMap, name: &HeaderName, text: &str) -> Result<(), BadHeader> {
+    headers.insert(name.clone(), value(name, text)?);
     Ok(())
+}
+
+/// From bytes: the id of an event may be any UTF-8. White space around a value is lost on the way.
+fn value(name: &HeaderName, text: &str) -> Result<HeaderValue, BadHeader> {
+    let whole = Some(text.as_bytes()).filter(|bytes| trim(bytes).len() == bytes.len());
+    let value = whole.and_then(|bytes| HeaderValue::from_bytes(bytes).ok());
+    value.ok_or_else(|| BadHeader { name: name.clone() })
 }
 
 #[cfg(test)]
@@ -169,6 +255,43 @@ mod tests {
         }
         let headers = session_post("2025-11-25", Some("9f")).unwrap();
         assert!(headers[&MCP_SESSION_ID].is_sensitive());
+    }
+
+    #[test]
+    fn posts_of_each_revision() {
+        let both = "accept: application/json, text/event-stream";
+        let json = "content-type: application/json";
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gr\u00fc\u00dfen"}}"#;
+        let call = Message::parse(call).unwrap();
+        let task = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"7"}}"#;
+        let task = Message::parse(task).unwrap();
+        let told = Message::parse(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
+        let tasks = [NameSource::new("tasks/get", "taskId")];
+        let all = |posts: &Posts, messages: &[Message]| {
+            let mut headers = posts.common().clone();
+            headers.extend(posts.own(messages, &tasks).unwrap().into_iter().map(|(n, v)| (Some(n), v)));
+            lines(&headers)
+        };
+        for revision in Revision::all() {
+            let version = format!("mcp-protocol-version: {revision}");
+            let posts = Posts::new(Some(revision), Some("9f")).unwrap();
+            if !revision.is_stateless() {
+                let worn = [both, json, &version, "mcp-session-id: 9f"];
+                assert_eq!(all(&posts, std::slice::from_ref(&call)), worn);
+                assert!(posts.common()[&MCP_SESSION_ID].is_sensitive());
+                continue;
+            }
+            let method = "mcp-method: tools/call";
+            let name = "mcp-name: =?base64?Z3LDvMOfZW4=?=";
+            assert_eq!(all(&posts, std::slice::from_ref(&call)), [both, json, method, name, &version]);
+            let worn = [both, json, "mcp-method: tasks/get", "mcp-name: 7", &version];
+            assert_eq!(all(&posts, std::slice::from_ref(&task)), worn);
+            let worn = [both, json, "mcp-method: notifications/x", &version];
+            assert_eq!(all(&posts, &[told.clone()]), worn);
+        }
+        // Nothing is agreed on, or nothing but the session.
+        assert_eq!(all(&Posts::new(None, None).unwrap(), &[call.clone()]), [both, json]);
+        assert_eq!(all(&Posts::new(None, Some("9f")).unwrap(), &[call]), [both, json, "mcp-session-id: 9f"]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Streams {
     /// A stream begins with an event that has an id and no data, and the server may hang up at will after a `retry`:
     /// the client comes back. Clients of other revisions may try to parse the nothing.
     pub polled: bool,
+    /// Whoever hangs up on a request has cancelled it; where not, a notification has to say so.
+    pub hanging_up_cancels: bool,
     /// Requests repeat in headers what is in their bodies, the annotated arguments of tools included.
     pub mirrored: bool,
 }
@@ -27,6 +29,7 @@ impl Streams {
         Self {
             resumable: !revision.is_stateless() && !revision.dialect().two_endpoints,
             polled: revision.dialect().polling,
+            hanging_up_cancels: revision.is_stateless(),
             mirrored: revision.is_stateless(),
         }
     }
@@ -43,6 +46,9 @@ mod tests {
         assert_eq!(resumable, [false, true, true, true, false]);
         let polled: Vec<_> = Revision::all().map(|revision| Streams::of(revision).polled).collect();
         assert_eq!(polled, [false, true, false, false, false]);
+        let cancelled: Vec<_> =
+            Revision::all().map(|revision| Streams::of(revision).hanging_up_cancels).collect();
+        assert_eq!(cancelled, [true, false, false, false, false]);
         let mirrored: Vec<_> = Revision::all().map(|revision| Streams::of(revision).mirrored).collect();
         assert_eq!(mirrored, [true, false, false, false, false]);
     }

@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 
 use pintle_proto::client::Outcome;
-use pintle_types::{RawObject, RawValue};
+use pintle_types::RawObject;
 use serde::Serialize;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    call::{params, print},
+    call::{named, print},
     connection::Connection,
     driver::Command,
     exchange::{Options, failed},
@@ -40,15 +40,9 @@ impl<'a> Batch<'a> {
 
     /// Adds a call of a tool.
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
-        #[derive(Serialize)]
-        struct Params<'a> {
-            name: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            arguments: Option<Box<RawValue>>,
-        }
         let printed =
             print(&arguments).map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")));
-        let params = printed.and_then(|arguments| params(&Params { name, arguments }));
+        let params = printed.and_then(|arguments| named(name, arguments.as_deref(), None));
         self.add("tools/call".into(), params)
     }
 

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     batch::Batch,
-    call::{Call, decode, params, print},
+    call::{Call, decode, named, params, print},
     changes::Changes,
     driver::{Command, Watch},
     exchange::{Missing, Options, failed},
@@ -209,15 +209,9 @@ impl Connection {
     ///
     /// There is no such prompt, or it needs other arguments, or the server did not answer.
     pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
-        #[derive(Serialize)]
-        struct Params<'a> {
-            name: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            arguments: Option<Box<pintle_types::RawValue>>,
-        }
         let arguments =
             print(&arguments).map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")))?;
-        self.typed("prompts/get", params(&Params { name, arguments })?).await
+        self.typed("prompts/get", named(name, arguments.as_deref(), None)?).await
     }
 
     /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.

@@ -81,6 +81,9 @@ impl Counted {
                 body.len()
             );
             socket.write_all(answer.as_bytes()).await.unwrap();
+            if message["params"]["name"] == "leave" {
+                return;
+            }
         }
     }
 }
@@ -136,6 +139,22 @@ async fn connections_are_kept_and_a_request_is_one_write() {
     }
     let connections = server.connections.load(Ordering::SeqCst);
     assert!(connections <= 9, "{connections}");
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_is_not_used_again() {
+    let server = Counted::default();
+    let connection = connect(&server.listens().await).await;
+    for closed in 1..=3 {
+        connection.call_tool("leave", ()).await.unwrap();
+        wait_for(|| server.ended.load(Ordering::SeqCst) == closed).await;
+        // The runtime looks at its sockets now and then.
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+    }
+    connection.call_tool("t", ()).await.unwrap();
+    assert_eq!(server.connections.load(Ordering::SeqCst), 4);
 }
 
 #[tokio::test]

@@ -1,14 +1,20 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
-use http::Uri;
+use http::{HeaderValue, Uri, uri::PathAndQuery};
 
 use crate::{Error, Result};
 
 /// Where a server is. Prints without its query, which may hold a secret.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct Address(Arc<Place>);
+
+pub(super) struct Place {
     pub(super) uri: Uri,
-    shown: Arc<str>,
+    /// Without scheme and host, as requests to the server itself have it.
+    pub(super) path: Uri,
+    /// The header `Host`.
+    pub(super) host: HeaderValue,
+    shown: Box<str>,
 }
 
 impl Address {
@@ -37,7 +43,28 @@ impl Address {
         let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let host = host.rsplit('@').next().unwrap_or_default();
         let shown = format!("{}://{host}{}", uri.scheme_str().unwrap_or_default(), uri.path());
-        Self { uri, shown: shown.into() }
+        let path = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        let host = match (uri.scheme_str(), uri.port_u16()) {
+            (Some("http"), Some(80)) | (Some("https"), Some(443)) => uri.host().unwrap_or_default(),
+            _ => host,
+        };
+        // What is no header was no host of a URI.
+        let host = HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""));
+        Self(Arc::new(Place { path: path.into(), host, shown: shown.into(), uri }))
+    }
+
+    /// Whether one connection leads to both.
+    pub(super) fn is_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.uri.scheme() == other.uri.scheme() && self.uri.authority() == other.uri.authority())
+    }
+}
+
+impl Deref for Address {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
     }
 }
 

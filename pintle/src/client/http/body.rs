@@ -6,7 +6,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::pool::Kept;
 
 /// Any error.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,7 +53,11 @@ impl http_body::Body for Body {
 }
 
 /// The body of an answer, whoever's it is.
-pub(super) struct Answer(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>);
+pub(super) enum Answer {
+    /// Over a connection of our own.
+    Ours(Incoming, Kept),
+    Theirs(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
+}
 
 /// Why a body could not be collected.
 pub(super) enum Uncollected {
@@ -63,13 +70,19 @@ impl Answer {
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        Self(Box::pin(Plain(Box::pin(body))))
+        Self::Theirs(Box::pin(Plain(Box::pin(body))))
     }
 
     /// The next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
         loop {
-            let frame = std::future::poll_fn(|cx| self.0.as_mut().poll_frame(cx)).await?;
+            let frame = std::future::poll_fn(|cx| match self {
+                Self::Ours(body, kept) => {
+                    kept.poll_frame(body, cx).map(|piece| piece.map(|piece| piece.map_err(Into::into)))
+                }
+                Self::Theirs(body) => body.as_mut().poll_frame(cx),
+            })
+            .await?;
             match frame.map(Frame::into_data) {
                 Ok(Ok(data)) if data.is_empty() => {}
                 Ok(Ok(data)) => return Some(Ok(data)),
@@ -83,7 +96,11 @@ impl Answer {
     /// All of it, if that is not too much.
     pub(super) async fn collect(mut self, most: usize) -> Result<Bytes, Uncollected> {
         // What is announced is not allocated: it need not come.
-        if self.0.size_hint().lower() > most as u64 {
+        let announced = match &self {
+            Self::Ours(body, _) => body.size_hint(),
+            Self::Theirs(body) => body.size_hint(),
+        };
+        if announced.lower() > most as u64 {
             return Err(Uncollected::TooLong);
         }
         let mut all = BytesMut::new();

@@ -10,13 +10,10 @@ use std::{
     time::Duration,
 };
 
-use http::Uri;
+use http::{HeaderValue, Uri};
 use hyper_util::{
-    client::legacy::{
-        Client,
-        connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
-    },
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    client::legacy::connect::{HttpConnector, proxy::Tunnel},
+    rt::TokioIo,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -25,15 +22,12 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    body::{Body, BoxError},
+    body::BoxError,
     limits::Limits,
     names::{self, Allowed, Names},
+    pool::Pool,
     proxy::Proxies,
 };
-
-/// How many idle connections are kept, for a minute and a half. Calls at the same time have one each: with fewer than
-/// there are calls, each wave of calls would open some anew.
-const IDLE: usize = 256;
 
 /// After how long without a word the system asks whether the other end is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -50,22 +44,17 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A client that keeps its connections.
-pub(super) fn client(
+/// Connections that are kept.
+pub(super) fn pool(
     limits: &Limits,
     proxies: Arc<Proxies>,
     tls: Option<Arc<dyn Encrypt>>,
     allowed: Option<Allowed>,
-) -> Client<Connector, Body> {
+) -> Pool {
     let names = Names::new(allowed);
     let tcp = tcp(limits, names.clone());
     let proxied = self::tcp(limits, Names::new(None));
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_max_idle_per_host(IDLE)
-        // A smaller one would not hold a read.
-        .http1_max_buf_size(limits.head.max(8 << 10))
-        .build(Connector { tcp, proxied, names, proxies, tls })
+    Pool::new(limits, Connector { tcp, proxied, names, proxies, tls })
 }
 
 fn tcp(limits: &Limits, names: Names) -> HttpConnector<Names> {
@@ -104,6 +93,7 @@ impl Service<Uri> for Connector {
         }
         let mut tcp = if proxy.is_some() { self.proxied.clone() } else { self.tcp.clone() };
         let tls = self.tls.clone();
+        let authorization = self.proxies.authorization(&uri);
         Box::pin(async move {
             if let Some(proxy) = &proxy
                 && proxy.uri().scheme_str() != Some("http")
@@ -115,7 +105,8 @@ impl Service<Uri> for Connector {
             if uri.scheme_str() != Some("https") {
                 let to = proxy.as_ref().map_or(&uri, |proxy| proxy.uri()).clone();
                 let socket = tcp.call(to).await?.into_inner();
-                return Ok(TokioIo::new(Socket { io: Io::Plain(socket), proxied: proxy.is_some() }));
+                let io = Io::Plain(socket);
+                return Ok(TokioIo::new(Socket { io, proxied: proxy.is_some(), authorization }));
             }
             let Some(tls) = tls else {
                 return Err(unsupported("`https` needs the feature `tls`, or an HTTP client of your own"));
@@ -132,7 +123,9 @@ impl Service<Uri> for Connector {
                 }
             };
             let encrypted = tls.encrypt(&host, socket.into_inner()).await?;
-            Ok(TokioIo::new(Socket { io: Io::Encrypted(encrypted), proxied: false }))
+            // What goes through a tunnel is none of the proxy's business.
+            let io = Io::Encrypted(encrypted);
+            Ok(TokioIo::new(Socket { io, proxied: false, authorization: None }))
         })
     }
 }
@@ -146,6 +139,8 @@ pub(super) struct Socket {
     io: Io,
     /// The other end is a proxy that reads the requests: they have to name the whole address.
     proxied: bool,
+    /// What that wants to see in each.
+    authorization: Option<HeaderValue>,
 }
 
 enum Io {
@@ -153,9 +148,10 @@ enum Io {
     Encrypted(Box<dyn Duplex>),
 }
 
-impl Connection for Socket {
-    fn connected(&self) -> Connected {
-        Connected::new().proxy(self.proxied)
+impl Socket {
+    /// Whether a proxy reads the requests, and what it wants to see in them.
+    pub(super) fn proxy(&self) -> (bool, Option<HeaderValue>) {
+        (self.proxied, self.authorization.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use pintle_proto::http::{MCP_SESSION_ID, Probed, Streams};
 use pintle_types::RequestId;
@@ -18,10 +19,8 @@ use crate::transport::{Delivery, Failed};
 /// What a POST is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Purpose {
-    /// A request whose stream is all there is of it.
-    Stateless,
-    /// A request of a session.
-    Session,
+    /// A request.
+    Ask,
     /// The request that opens a session.
     Initialize,
     /// The notification after that.
@@ -39,38 +38,45 @@ pub(super) struct Post {
     pub(super) requests: Vec<RequestId>,
 }
 
-/// Sends it, and reads until there is nothing more to come.
-pub(super) async fn run(line: Arc<Line>, post: Post) {
-    let Post { ask, purpose, requests } = post;
-    if requests.is_empty() {
-        let wait = line.wire.limits.head_wait;
-        let told = timeout(wait, tell(&line, &ask)).await;
-        let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
-            Ok(()) => true,
-            Err(failed) => {
-                tracing::debug!(what = %ask.what, %failed, "a message was not taken");
-                false
-            }
-        };
-        if purpose == Purpose::Initialized {
-            line.tell(Event::Initialized { taken }).await;
+/// Sends what wants no answer.
+pub(super) async fn tell(line: Arc<Line>, post: Post) {
+    let Post { ask, purpose, .. } = post;
+    let wait = line.wire.limits.head_wait;
+    let told = timeout(wait, deliver(&line, &ask)).await;
+    let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
+        Ok(()) => true,
+        Err(failed) => {
+            tracing::debug!(what = %ask.what, %failed, "a message was not taken");
+            false
         }
-        return;
-    }
-    let over = match exchange(&line, &ask, purpose, &requests).await {
-        // The answer comes on the other stream.
-        Ok(Came::Elsewhere) => return line.tell(Event::Taken(requests)).await,
-        Ok(Came::All) => unanswered(),
-        Err(failed) => failed,
     };
-    line.tell(Event::Over(requests, Box::new(over))).await;
+    if purpose == Purpose::Initialized {
+        line.tell(Event::Initialized { taken }).await;
+    }
+}
+
+/// Sends requests, and reads until there is nothing more to come.
+pub(super) async fn ask(line: Arc<Line>, post: Post) -> Asked {
+    let Post { ask, purpose, requests } = post;
+    let came = exchange(&line, &ask, purpose, &requests).await;
+    Asked { requests, came }
+}
+
+/// Requests that nothing more will come for where they were sent to.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) requests: Vec<RequestId>,
+    pub(super) came: Result<Came, Failed>,
 }
 
 /// What came of a request.
-enum Came {
+#[derive(Debug)]
+pub(super) enum Came {
+    /// This. If it is not the answer, there is none.
+    Message(Bytes),
     /// All that will; if the answer was not among it, there is none.
     All,
-    /// Nothing, and that is as it should be.
+    /// Nothing, and that is as it should be: the answer comes on the other stream.
     Elsewhere,
 }
 
@@ -98,13 +104,11 @@ async fn exchange(
         Kind::Json => {
             let bytes = body.collect(line.wire.limits.answer).await;
             let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.limits.answer))?;
-            line.tell(Event::Message(bytes)).await;
-            Ok(Came::All)
+            Ok(Came::Message(bytes))
         }
         Kind::Events => {
             let mut reader = Reader::new(line.clone());
-            let revision = line.revision().filter(|_| purpose == Purpose::Session);
-            let resumable = revision.is_some_and(|revision| Streams::of(revision).resumable);
+            let resumable = line.revision().is_some_and(|revision| Streams::of(revision).resumable);
             reader.read_to_answer(ask, body, requests, resumable).await.map(|()| Came::All)
         }
         Kind::Other(kind) => {
@@ -121,7 +125,7 @@ async fn exchange(
     }
 }
 
-async fn tell(line: &Arc<Line>, ask: &Ask) -> Result<(), Failed> {
+async fn deliver(line: &Line, ask: &Ask) -> Result<(), Failed> {
     let answer = line.wire.fetch(ask).await?;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
@@ -136,14 +140,15 @@ async fn refused(line: &Line, ask: &Ask, head: http::response::Parts, body: Answ
     let mut failed = line.wire.refusal(ask, &head, body).await;
     // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
     // session" (Transports, Session Management).
-    if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
+    if head.status == StatusCode::NOT_FOUND && ask.common.contains_key(&MCP_SESSION_ID) {
         failed.delivery = Delivery::LostSession;
         line.tell(Event::Lost).await;
     }
     failed
 }
 
-fn unanswered() -> Failed {
+/// What was sent has been answered, and not been.
+pub(super) fn unanswered() -> Failed {
     let mut failed = Failed::new(
         "the server's answer to the request ended without an answer in it: the server may have carried it out",
     );

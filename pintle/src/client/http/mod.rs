@@ -12,9 +12,11 @@ mod limits;
 mod line;
 mod names;
 mod oldest;
+mod pool;
 mod proxy;
 mod requests;
 mod retry;
+mod running;
 mod service;
 mod standing;
 mod stream;
@@ -39,7 +41,7 @@ use crate::{Result, transport::Holdups};
 use address::Address;
 use auth::AnyAuth;
 use connector::Encrypt;
-use service::{Erased, Fetch};
+use service::{Erased, Fetch, Sender};
 use transport::Live;
 use wire::Wire;
 
@@ -200,20 +202,20 @@ impl Http {
     }
 
     fn wire(&mut self) -> Wire {
-        let mut proxies = None;
-        let fetch = self.client.take().unwrap_or_else(|| {
-            let matcher = Arc::new(self.proxy.matcher());
-            proxies = Some(matcher.clone());
-            Box::new(Erased::new(connector::client(&self.limits, matcher, encryption(), None)))
-        });
+        let sender = match self.client.take() {
+            Some(client) => Sender::Theirs(client),
+            None => {
+                let proxies = Arc::new(self.proxy.matcher());
+                Sender::Ours(connector::pool(&self.limits, proxies, encryption(), None))
+            }
+        };
         Wire {
             address: self.address.clone(),
-            fetch,
+            sender,
             headers: std::mem::take(&mut self.headers),
             auth: self.auth.take(),
             limits: self.limits.clone(),
             retry: self.retry.clone(),
-            proxies,
             holdups: self.holdups.clone(),
             fault: self.fault.take(),
         }

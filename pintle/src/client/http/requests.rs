@@ -5,20 +5,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Request, Response,
-    header::{PROXY_AUTHORIZATION, USER_AGENT},
-};
+use http::{HeaderValue, Request, Response, header::USER_AGENT};
 use tokio::time::timeout;
 
 use super::{
-    Body, Limits, Proxy,
-    address::Address,
-    body::Uncollected,
-    connector,
-    names::Allowed,
-    proxy::Proxies,
-    service::{Erased, Fetch},
+    Body, Limits, Proxy, address::Address, body::Uncollected, connector, names::Allowed, pool::Pool,
     wire::cause,
 };
 use crate::{Error, Result};
@@ -44,19 +35,14 @@ pub struct Requests {
     limits: Limits,
     proxy: Proxy,
     allowed: Option<Allowed>,
-    made: OnceLock<Made>,
-}
-
-/// The client, made when it is first needed.
-struct Made {
-    fetch: Box<dyn Fetch>,
-    proxies: Arc<Proxies>,
+    /// Made when it is first needed.
+    pool: OnceLock<Pool>,
 }
 
 impl Requests {
     /// With the proxies that the environment names, and the default limits.
     pub fn new() -> Self {
-        Self { limits: Limits::default(), proxy: Proxy::system(), allowed: None, made: OnceLock::new() }
+        Self { limits: Limits::default(), proxy: Proxy::system(), allowed: None, pool: OnceLock::new() }
     }
 
     /// How much is taken, and how long is waited: [`Limits::head_wait`] is for the whole answer here.
@@ -88,18 +74,16 @@ impl Requests {
     ///
     /// No answer came, or one that is longer than the limit.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>> {
-        let shown = Address::of(request.uri().clone());
-        let made = self.made.get_or_init(|| self.make());
+        let to = Address::of(request.uri().clone());
+        let shown = &to;
+        let pool = self.pool.get_or_init(|| self.pool());
         let mut request = request.map(Body::from);
         if !request.headers().contains_key(USER_AGENT) {
             let name = HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION")));
             request.headers_mut().insert(USER_AGENT, name);
         }
-        if let Some(value) = made.proxies.authorization(request.uri()) {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, value);
-        }
         let fetched = timeout(self.limits.head_wait, async {
-            let answer = made.fetch.fetch(request).await;
+            let answer = pool.fetch(shown, request).await;
             let (head, body) = answer
                 .map_err(|error| {
                     let cause = cause(&*error);
@@ -121,11 +105,9 @@ impl Requests {
         fetched.await.unwrap_or(Err(Error::Timeout(self.limits.head_wait)))
     }
 
-    fn make(&self) -> Made {
+    fn pool(&self) -> Pool {
         let proxies = Arc::new(self.proxy.matcher());
-        let client =
-            connector::client(&self.limits, proxies.clone(), super::encryption(), self.allowed.clone());
-        Made { fetch: Box::new(Erased::new(client)), proxies }
+        connector::pool(&self.limits, proxies, super::encryption(), self.allowed.clone())
     }
 }
 

@@ -72,10 +72,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::client::http::{
-        Body, Limits, Proxy, connector,
-        service::{Erased, Fetch},
-    };
+    use crate::client::http::{Body, Limits, Proxy, address::Address, connector};
 
     /// A certificate for `localhost` that signs itself, and its key: good for these tests and for nothing else.
     const LOCALHOST: &[u8] = include_bytes!("../../../tests/data/localhost.pem");
@@ -115,10 +112,9 @@ mod tests {
     }
 
     async fn fetch(tls: Tls, proxy: Proxy, port: u16) -> Result<u16, String> {
-        let client =
-            connector::client(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)), None);
-        let request = Request::post(format!("https://localhost:{port}/mcp")).body(Body::default()).unwrap();
-        match Erased::new(client).fetch(request).await {
+        let pool = connector::pool(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)), None);
+        let to = Address::parse(&format!("https://localhost:{port}/mcp")).unwrap();
+        match pool.fetch(&to, Request::post("/").body(Body::default()).unwrap()).await {
             Ok(answer) => Ok(answer.status().as_u16()),
             Err(error) => Err(super::super::wire::cause(&*error)),
         }

@@ -9,23 +9,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::HeaderMap;
-use pintle_proto::{
-    Revision,
-    http::{NameSource, dress, name_in, name_member},
-};
-use pintle_types::{Frame, Message, Request, RequestId};
+use pintle_types::{Frame, Message, RequestId};
 use tokio::{
     sync::mpsc,
-    task::{AbortHandle, JoinSet},
+    task::JoinSet,
     time::{Sleep, sleep, timeout},
 };
 
 use super::{
     Http,
-    exchange::{self, Post, Purpose},
+    exchange::{self, Asked, Came, Post, Purpose},
     line::{Event, Line},
-    oldest, standing,
+    oldest,
+    running::{Running, Ticket},
+    standing,
     wire::{Wire, drain},
 };
 use crate::transport::{About, Delivery, Failed, Holdups, Incoming, Transport};
@@ -36,13 +33,6 @@ const TELLING: usize = 256;
 const LAST_REFUSALS: Duration = Duration::from_secs(1);
 /// How long requests wait for the stream of their session.
 const STANDING: Duration = Duration::from_millis(500);
-/// Methods of extensions that name something.
-const NAMES: [NameSource<'static>; 3] = [
-    NameSource::new("tasks/get", "taskId"),
-    NameSource::new("tasks/update", "taskId"),
-    NameSource::new("tasks/cancel", "taskId"),
-];
-
 /// An [`Http`] that is in use.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -51,12 +41,16 @@ pub(super) struct Live {
     events: mpsc::Receiver<Event>,
     /// What has happened and was not taken yet.
     inbox: VecDeque<Incoming>,
-    /// Requests and streams.
-    asking: JoinSet<()>,
+    /// Requests.
+    asking: Running<Asked>,
+    /// Streams that belong to none.
+    listening: JoinSet<()>,
     /// Messages that want no answer.
     telling: JoinSet<()>,
     open: HashMap<RequestId, Open>,
     gate: Gate,
+    /// It was opened just now.
+    opened: bool,
     /// What waits for that.
     queue: VecDeque<Post>,
     /// The session is gone; until then its other requests may be refused.
@@ -65,6 +59,8 @@ pub(super) struct Live {
     endpoint: Option<Result<(), Box<Failed>>>,
     looking: bool,
     ended: Option<String>,
+    /// Requests that have ended, while they are looked at.
+    over: Vec<Asked>,
 }
 
 /// What a session begins with, in order. Requests would be served out of turn on connections of their own.
@@ -81,10 +77,10 @@ enum Gate {
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct Open {
-    abort: AbortHandle,
-    /// Shared by those that were sent as one message.
-    sent: Arc<()>,
-    stateless: bool,
+    exchange: Ticket,
+    /// Others were sent in the same message.
+    has_company: bool,
+    hanging_up_cancels: bool,
 }
 
 impl Live {
@@ -95,15 +91,18 @@ impl Live {
             line,
             events,
             inbox: VecDeque::new(),
-            asking: JoinSet::new(),
+            asking: Running::new(),
+            listening: JoinSet::new(),
             telling: JoinSet::new(),
             open: HashMap::new(),
             gate: Gate::Open,
+            opened: false,
             queue: VecDeque::new(),
             lost: None,
             endpoint: None,
             looking: false,
             ended: None,
+            over: Vec::new(),
         }
     }
 
@@ -119,26 +118,50 @@ impl Live {
         {
             self.open_gate();
         }
-        while let Poll::Ready(Some(_)) = self.asking.poll_join_next(cx) {}
+        self.opened = false;
+        let mut over = std::mem::take(&mut self.over);
+        self.asking.poll(cx, |asked| over.push(asked));
+        for asked in over.drain(..) {
+            self.end(asked);
+        }
+        self.over = over;
+        if self.opened {
+            // What is started now is not polled yet.
+            cx.waker().wake_by_ref();
+        }
+        while let Poll::Ready(Some(_)) = self.listening.poll_join_next(cx) {}
         while let Poll::Ready(Some(_)) = self.telling.poll_join_next(cx) {}
+    }
+
+    /// Nothing more will come for these where they were sent to.
+    fn end(&mut self, asked: Asked) {
+        let Asked { requests, came } = asked;
+        if !matches!(came, Ok(Came::Message(_))) {
+            // What came on their stream came before its end.
+            while let Ok(event) = self.events.try_recv() {
+                self.happened(event);
+            }
+        }
+        for id in &requests {
+            self.open.remove(id);
+        }
+        let failed = match came {
+            Ok(Came::Elsewhere) => return,
+            Ok(Came::Message(bytes)) => {
+                self.inbox.push_back(Incoming::Message(bytes));
+                exchange::unanswered()
+            }
+            Ok(Came::All) => exchange::unanswered(),
+            Err(failed) => failed,
+        };
+        requests.iter().for_each(|id| self.fail(id, &failed));
     }
 
     fn happened(&mut self, event: Event) {
         match event {
             Event::Message(bytes) => self.inbox.push_back(Incoming::Message(bytes)),
-            Event::Over(requests, failed) => {
-                for id in requests {
-                    self.open.remove(&id);
-                    self.fail(&id, &failed);
-                }
-            }
-            Event::Taken(requests) => {
-                for id in requests {
-                    self.open.remove(&id);
-                }
-            }
             Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
-                self.asking.spawn(standing::run(self.line.clone()));
+                self.listening.spawn(standing::run(self.line.clone()));
                 self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
             }
             Event::Initialized { .. } | Event::Standing => self.open_gate(),
@@ -152,6 +175,7 @@ impl Live {
 
     fn open_gate(&mut self) {
         self.gate = Gate::Open;
+        self.opened = true;
         for post in std::mem::take(&mut self.queue) {
             self.start(post);
         }
@@ -162,35 +186,31 @@ impl Live {
     }
 
     fn send(&mut self, message: Bytes, about: &About<'_>) {
-        let requests: Vec<&Request> = about
+        let requests: Vec<RequestId> = about
             .messages
             .iter()
             .filter_map(|message| match message {
-                Message::Request(request) => Some(request),
+                Message::Request(request) => Some(request.id.clone()),
                 _ => None,
             })
             .collect();
-        let ids = || requests.iter().map(|request| request.id.clone()).collect::<Vec<_>>();
-        let revision = about.revision.or(self.line.revision());
-        let stateless = revision.is_some_and(Revision::is_stateless);
         let purpose = match about.messages {
             [Message::Request(request)] if request.method == "initialize" => Purpose::Initialize,
             [Message::Notification(notification)] if notification.method == "notifications/initialized" => {
                 Purpose::Initialized
             }
             _ if requests.is_empty() => Purpose::Tell,
-            _ if stateless => Purpose::Stateless,
-            _ => Purpose::Session,
+            _ => Purpose::Ask,
         };
-        match purpose {
-            Purpose::Initialize => self.line.agree(None),
-            _ => self.line.agree(revision),
+        match (purpose, about.revision) {
+            (Purpose::Initialize, _) => self.line.begin(),
+            (_, Some(revision)) => self.line.agree(revision),
+            (_, None) => {}
         }
-        let what = method_of(about.messages);
-        match self.headers(purpose, revision, about) {
-            Ok(headers) => {
-                let ask = self.line.post(headers, message, what);
-                let post = Post { ask, purpose, requests: ids() };
+        match self.line.post(about.messages, message) {
+            Ok(mut ask) => {
+                ask.headers.extend(about.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+                let post = Post { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),
                     Gate::Initialized | Gate::Standing(_) => self.queue.push_back(post),
@@ -198,35 +218,9 @@ impl Live {
             }
             Err(bad) => {
                 let failed = Failed::new(bad.to_string()).undelivered();
-                ids().iter().for_each(|id| self.fail(id, &failed));
+                requests.iter().for_each(|id| self.fail(id, &failed));
             }
         }
-    }
-
-    fn headers(
-        &self,
-        purpose: Purpose,
-        revision: Option<Revision>,
-        about: &About<'_>,
-    ) -> Result<HeaderMap, dress::BadHeader> {
-        let modern = revision.filter(|revision| revision.is_stateless());
-        let mut headers = match (purpose, modern, about.messages) {
-            (Purpose::Initialize, ..) => dress::initialize(),
-            (_, Some(revision), [Message::Request(request)]) => {
-                let member = name_member(&request.method, &NAMES);
-                let params = request.params.as_ref();
-                let name = member.and_then(|member| name_in(params?, member));
-                dress::stateless_post(revision.as_str(), &request.method, name.as_deref())?
-            }
-            (_, Some(revision), messages) => {
-                dress::stateless_post(revision.as_str(), method_of(messages), None)?
-            }
-            (_, None, _) => self.line.session_headers(revision)?,
-        };
-        for (name, value) in &about.headers {
-            headers.insert(name, value.clone());
-        }
-        Ok(headers)
     }
 
     fn start(&mut self, post: Post) {
@@ -240,14 +234,15 @@ impl Live {
             if post.purpose == Purpose::Initialized {
                 self.gate = Gate::Initialized;
             }
-            self.telling.spawn(exchange::run(line, post));
+            self.telling.spawn(exchange::tell(line, post));
             return;
         }
-        let (requests, stateless) = (post.requests.clone(), post.purpose == Purpose::Stateless);
-        let abort = self.asking.spawn(exchange::run(line, post));
-        let sent = Arc::new(());
+        let requests = post.requests.clone();
+        let hanging_up_cancels = line.hanging_up_cancels();
+        let exchange = self.asking.start(exchange::ask(line, post));
+        let has_company = requests.len() > 1;
         for id in requests {
-            self.open.insert(id, Open { abort: abort.clone(), sent: sent.clone(), stateless });
+            self.open.insert(id, Open { exchange, has_company, hanging_up_cancels });
         }
     }
 
@@ -258,7 +253,8 @@ impl Live {
 
     /// Ready when what was to be said is said, and the session ended.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.asking.abort_all();
+        self.asking = Running::new();
+        self.listening.abort_all();
         loop {
             self.inbox.clear();
             self.look(cx);
@@ -313,7 +309,9 @@ impl Http {
 impl Transport for Http {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         let live = self.live();
-        live.look(cx);
+        if live.inbox.is_empty() {
+            live.look(cx);
+        }
         if let Some(incoming) = live.inbox.pop_front() {
             return Poll::Ready(Ok(Some(incoming)));
         }
@@ -377,18 +375,19 @@ impl Transport for Http {
     fn abandon(&mut self, request: &RequestId) -> bool {
         let live = self.live();
         let Some(open) = live.open.remove(request) else {
-            return live.line.revision().is_some_and(Revision::is_stateless);
+            return live.line.hanging_up_cancels();
         };
-        if Arc::strong_count(&open.sent) == 1 {
-            open.abort.abort();
+        let awaited = |other: &Open| other.exchange == open.exchange;
+        if !open.has_company || !live.open.values().any(awaited) {
+            live.asking.stop(open.exchange);
         }
-        open.stateless
+        open.hanging_up_cancels
     }
 
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         let live = self.live();
         if !std::mem::replace(&mut live.looking, true) {
-            live.asking.spawn(oldest::run(live.line.clone()));
+            live.listening.spawn(oldest::run(live.line.clone()));
         }
         live.look(cx);
         match live.endpoint.take() {
@@ -399,16 +398,6 @@ impl Transport for Http {
 
     fn holdups(&self) -> Holdups {
         self.holdups.clone()
-    }
-}
-
-/// What a message is, for errors.
-fn method_of(messages: &[Message]) -> &str {
-    match messages {
-        [Message::Request(request)] => &request.method,
-        [Message::Notification(notification)] => &notification.method,
-        [Message::Response(_)] => "an answer",
-        _ => "an array of messages",
     }
 }
 

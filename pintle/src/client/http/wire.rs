@@ -1,14 +1,13 @@
 //! One request to the head of its answer: redirects, challenges and tries included.
 
-use std::{error::Error as StdError, fmt, io, sync::Arc, time::Duration};
+use std::{borrow::Cow, error::Error as StdError, fmt, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
     response::Parts,
 };
-use hyper_util::client::legacy;
 use pintle_proto::http::{Probed, redirect};
 use pintle_types::{Message, RpcError};
 use tokio::time::sleep;
@@ -18,9 +17,9 @@ use super::{
     auth::{AnyAuth, Challenge, Outgoing},
     body::Answer,
     limits::Limits,
-    proxy::Proxies,
+    pool::Unconnected,
     retry::Retry,
-    service::Fetch,
+    service::Sender,
 };
 use crate::transport::{Delivery, Failed, Holdups};
 
@@ -32,14 +31,12 @@ const SHOWN: usize = 200;
 /// What requests go through.
 pub(super) struct Wire {
     pub(super) address: Address,
-    pub(super) fetch: Box<dyn Fetch>,
+    pub(super) sender: Sender,
     /// Sent with every request.
     pub(super) headers: HeaderMap,
     pub(super) auth: Option<Arc<dyn AnyAuth>>,
     pub(super) limits: Limits,
     pub(super) retry: Retry,
-    /// Of the client that is our own.
-    pub(super) proxies: Option<Arc<Proxies>>,
     pub(super) holdups: Holdups,
     /// What is wrong with the settings.
     pub(super) fault: Option<String>,
@@ -50,10 +47,12 @@ pub(super) struct Wire {
 pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) address: Address,
-    pub(super) headers: HeaderMap,
+    /// Its headers, and those that it shares with others.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) common: Arc<HeaderMap>,
     pub(super) body: Bytes,
     /// What it is for, in errors: the method of the message.
-    pub(super) what: Box<str>,
+    pub(super) what: Cow<'static, str>,
 }
 
 impl Wire {
@@ -66,7 +65,7 @@ impl Wire {
         let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
         loop {
             let (request, sent) = self.request(ask, &address.uri).await?;
-            let answer = match self.fetch.fetch(request).await {
+            let answer = match self.sender.fetch(&address, request).await {
                 Ok(answer) => answer,
                 Err(error) => {
                     let never = never_arrived(&*error);
@@ -145,17 +144,22 @@ impl Wire {
         }
     }
 
+    /// These headers, and those that every request has.
+    pub(super) fn with_usual(&self, headers: &HeaderMap) -> Arc<HeaderMap> {
+        let mut all = self.headers.clone();
+        for (name, value) in headers {
+            all.insert(name, value.clone());
+        }
+        all.entry(USER_AGENT)
+            .or_insert(HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
+        Arc::new(all)
+    }
+
     /// The request, and what it is authorized with.
     async fn request(&self, ask: &Ask, uri: &Uri) -> Result<(Request<super::Body>, HeaderMap), Failed> {
-        let mut headers = ask.headers.clone();
-        for name in self.headers.keys().filter(|name| !ask.headers.contains_key(*name)) {
-            for value in self.headers.get_all(name) {
-                headers.append(name, value.clone());
-            }
-        }
-        if !headers.contains_key(USER_AGENT) {
-            headers
-                .insert(USER_AGENT, HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
+        let mut headers = HeaderMap::clone(&ask.common);
+        for (name, value) in &ask.headers {
+            headers.insert(name, value.clone());
         }
         let mut authorized = HeaderMap::new();
         if let Some(auth) = &self.auth {
@@ -167,12 +171,8 @@ impl Wire {
                 headers.insert(name, value.clone());
             }
         }
-        if let Some(value) = self.proxies.as_ref().and_then(|proxies| proxies.authorization(uri)) {
-            headers.insert(PROXY_AUTHORIZATION, value);
-        }
         let mut request = Request::new(super::Body::from(ask.body.clone()));
         *request.method_mut() = ask.method.clone();
-        *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
         Ok((request, authorized))
     }
@@ -228,7 +228,7 @@ fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (d
 /// Whether nothing can have arrived, because there was no connection.
 fn never_arrived(error: &(dyn StdError + 'static)) -> bool {
     chain(error).any(|error| {
-        let connect = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
+        let connect = error.is::<Unconnected>();
         let refused = error.downcast_ref::<io::Error>().is_some_and(|error| {
             matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Unsupported)
         });

@@ -1,0 +1,253 @@
+use std::{
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+/// Futures that one task runs, each of them polled only when it was woken.
+///
+/// A task for each would cost a call another thousand instructions, and its answer a queue.
+pub(super) struct Running<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<usize>,
+    woken: Arc<Woken>,
+    /// The last list of those that were woken, for its memory.
+    spare: Vec<usize>,
+}
+
+/// Names a future, until it has ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Ticket {
+    slot: usize,
+    /// A slot is used again.
+    turn: u64,
+}
+
+struct Slot<T> {
+    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    turn: u64,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// Wakes one slot.
+struct Bell {
+    slot: usize,
+    rung: AtomicBool,
+    woken: Arc<Woken>,
+}
+
+#[derive(Default)]
+struct Woken(Mutex<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    slots: Vec<usize>,
+    /// The task that runs them. None while it does: it looks again before it rests.
+    task: Option<Waker>,
+}
+
+impl<T> Running<T> {
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), woken: Arc::default(), spare: Vec::new() }
+    }
+
+    /// Adds a future, to be polled when [`poll`](Self::poll) is called next, which is for the caller to see to.
+    pub(super) fn start(&mut self, future: impl Future<Output = T> + Send + 'static) -> Ticket {
+        let free = self.free.pop().unwrap_or(self.slots.len());
+        if free == self.slots.len() {
+            let bell = Arc::new(Bell { slot: free, rung: AtomicBool::new(false), woken: self.woken.clone() });
+            self.slots.push(Slot { future: None, turn: 0, waker: bell.clone().into(), bell });
+        }
+        let mut turn = 0;
+        if let Some(slot) = self.slots.get_mut(free) {
+            slot.future = Some(Box::pin(future));
+            turn = slot.turn;
+            if !slot.bell.rung.swap(true, Ordering::AcqRel) {
+                self.woken.lock().slots.push(free);
+            }
+        }
+        Ticket { slot: free, turn }
+    }
+
+    /// Drops a future, unless it has ended.
+    pub(super) fn stop(&mut self, ticket: Ticket) {
+        if let Some(slot) = self.slots.get_mut(ticket.slot)
+            && slot.turn == ticket.turn
+        {
+            slot.clear();
+            self.free.push(ticket.slot);
+        }
+    }
+
+    /// Polls those that were woken, and hands over what they return.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, mut ended: impl FnMut(T)) {
+        // What wakes itself while it is polled is polled once more, and then other tasks have their turn: it may wait
+        // for just that.
+        for pass in 0.. {
+            let mut woken = self.woken.lock();
+            if woken.slots.is_empty() || pass == 2 {
+                match &mut woken.task {
+                    Some(task) => task.clone_from(cx.waker()),
+                    none => *none = Some(cx.waker().clone()),
+                }
+                if !woken.slots.is_empty() {
+                    cx.waker().wake_by_ref();
+                }
+                return;
+            }
+            woken.task = None;
+            let mut slots = mem::replace(&mut woken.slots, mem::take(&mut self.spare));
+            drop(woken);
+            for at in slots.drain(..) {
+                let Some(slot) = self.slots.get_mut(at) else { continue };
+                // Before it is polled: what happens from now on has to be heard.
+                slot.bell.rung.store(false, Ordering::Release);
+                let Some(future) = &mut slot.future else { continue };
+                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+                    slot.clear();
+                    self.free.push(at);
+                    ended(output);
+                }
+            }
+            self.spare = slots;
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    fn clear(&mut self) {
+        self.future = None;
+        self.turn += 1;
+    }
+}
+
+impl<T> fmt::Debug for Running<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("futures", &(self.slots.len() - self.free.len())).finish()
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.rung.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut woken = self.woken.lock();
+        woken.slots.push(self.slot);
+        let task = woken.task.take();
+        drop(woken);
+        task.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Woken {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{pending, poll_fn},
+        sync::atomic::AtomicUsize,
+    };
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    async fn next(running: &mut Running<&'static str>) -> &'static str {
+        poll_fn(|cx| {
+            let mut first = None;
+            running.poll(cx, |output| first = Some(output));
+            first.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// Sends when it is dropped.
+    struct Told(Option<oneshot::Sender<()>>);
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            let _ = self.0.take().map(|told| told.send(()));
+        }
+    }
+
+    #[tokio::test]
+    async fn each_is_polled_when_it_is_woken() {
+        let mut running = Running::new();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let (first, told_first) = oneshot::channel::<()>();
+        let (second, told_second) = oneshot::channel::<()>();
+        let counted = polls.clone();
+        running.start(async move {
+            let mut told = told_first;
+            poll_fn(|cx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Pin::new(&mut told).poll(cx)
+            })
+            .await
+            .unwrap();
+            "first"
+        });
+        running.start(async move {
+            told_second.await.unwrap();
+            "second"
+        });
+        tokio::spawn(async move { second.send(()).unwrap() });
+        assert_eq!(next(&mut running).await, "second");
+        assert_eq!(polls.load(Ordering::Relaxed), 1);
+        tokio::spawn(async move { first.send(()).unwrap() });
+        assert_eq!(next(&mut running).await, "first");
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+        assert_eq!(running.slots.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_stopped_is_dropped_and_its_slot_used_again() {
+        let mut running = Running::new();
+        let (told, dropped) = oneshot::channel();
+        let told = Told(Some(told));
+        let old = running.start(async move {
+            let _told = told;
+            pending::<()>().await;
+            "never"
+        });
+        running.stop(old);
+        dropped.await.unwrap();
+        running.start(async { "another" });
+        // It is the name of one that has ended.
+        running.stop(old);
+        assert_eq!(next(&mut running).await, "another");
+        assert_eq!(running.slots.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_always_wakes_itself_does_not_keep_the_task() {
+        let mut running = Running::new();
+        running.start(async {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            // Waits for the budget of its task, which only grows when that rests.
+            for _ in 0..1000 {
+                tokio::task::consume_budget().await;
+            }
+            "done"
+        });
+        assert_eq!(next(&mut running).await, "done");
+    }
+}
