@@ -77,7 +77,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "rebuild",
         usage: "",
-        about: "what a change costs to build, beside rmcp; rewrites the table in bench/README.md",
+        about: "what a change costs to build, crates and sizes, beside other SDKs; rewrites the table in bench/README.md",
         run: rebuild::command,
     },
 ];

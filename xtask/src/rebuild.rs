@@ -1,13 +1,14 @@
-//! `cargo xtask rebuild`: what it costs to build the smallest server again after a change, beside rmcp's smallest.
+//! `cargo xtask rebuild`: what it costs to build the smallest server again after a change, how many crates it takes and how
+//! large it is, beside the smallest of other SDKs.
 //!
 //! CPU time, not wall time: it depends less on what else the machine does. Three rounds in turn, the median counts. It
-//! is no part of `cargo xtask test`, because it builds somebody else's SDK.
+//! is no part of `cargo xtask test`, because it builds somebody else's SDKs.
 
 use std::{fs, path::PathBuf, process::Command};
 
 use crate::cargo::Failure;
 use crate::page;
-use crate::workspace::root;
+use crate::workspace::{pulled_in, root};
 
 const REPEAT: &str = "cargo xtask rebuild";
 const ROUNDS: usize = 3;
@@ -25,15 +26,14 @@ const SMALLEST: &[Smallest] = &[
         name: "pintle",
         needs: "pintle = { path = \"{root}/pintle\" }\n\
                 tokio = { version = \"1\", features = [\"macros\", \"rt\"] }\n",
-        main: r#"/// Add two integers.
-#[pintle::tool]
-async fn add(a: i64, b: i64) -> i64 { a + b }
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> pintle::Result<()> {
-    pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]).serve_stdio().await
-}
-"#,
+        main: ADDER,
+    },
+    // Without the client and the validator that come by default.
+    Smallest {
+        name: "pintle-lean",
+        needs: "pintle = { path = \"{root}/pintle\", default-features = false, features = [\"macros\", \"stdio\"] }\n\
+                tokio = { version = \"1\", features = [\"macros\", \"rt\"] }\n",
+        main: ADDER,
     },
     Smallest {
         name: "rmcp",
@@ -65,7 +65,42 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#,
     },
+    Smallest {
+        name: "tower-mcp",
+        needs: "tower-mcp = { version = \"=0.25.0\", features = [\"protocol-2026-07-28\"] }\n\
+                tokio = { version = \"1\", features = [\"macros\", \"rt\"] }\n\
+                serde = { version = \"1\", features = [\"derive\"] }\n\
+                schemars = \"1\"\n",
+        main: r#"use tower_mcp::{BoxError, CallToolResult, McpRouter, StdioTransport, ToolBuilder};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Add { a: i64, b: i64 }
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let add = ToolBuilder::new("add")
+        .description("Add two integers.")
+        .handler(|Add { a, b }: Add| async move { Ok(CallToolResult::text((a + b).to_string())) })
+        .build();
+    StdioTransport::new(McpRouter::new().server_info("adder", "1.0.0").tool(add)).run().await?;
+    Ok(())
+}
+"#,
+    },
 ];
+
+const ADDER: &str = r#"/// Add two integers.
+#[pintle::tool]
+async fn add(a: i64, b: i64) -> i64 { a + b }
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> pintle::Result<()> {
+    pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]).serve_stdio().await
+}
+"#;
+
+/// What the others are compared with.
+const YARDSTICK: &str = "rmcp";
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
     for server in SMALLEST {
@@ -85,10 +120,18 @@ pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
         }
     }
     let medians: Vec<f64> = spent.iter_mut().map(|spent| median(spent)).collect();
-    let mut table = String::from("| smallest server on stdio | CPU seconds | × rmcp |\n|---|---:|---:|\n");
-    let theirs = medians.last().copied().unwrap_or(f64::NAN);
+    let theirs = SMALLEST.iter().zip(&medians).find(|(server, _)| server.name == YARDSTICK);
+    let theirs = theirs.map_or(f64::NAN, |(_, seconds)| *seconds);
+    let mut table = format!(
+        "| smallest server on stdio | CPU seconds | × {YARDSTICK} | crates | size, MB |\n|---|---:|---:|---:|---:|\n"
+    );
     for (server, seconds) in SMALLEST.iter().zip(&medians) {
-        table.push_str(&format!("| {} | {seconds:.2} | {:.2} |\n", server.name, seconds / theirs));
+        let (crates, megabytes) = (server.crates()?, server.megabytes()?);
+        let name = server.name;
+        table.push_str(&format!(
+            "| {name} | {seconds:.2} | {:.2} | {crates} | {megabytes:.1} |\n",
+            seconds / theirs
+        ));
     }
     println!("\n{table}");
     page::rewrite("bench/README.md", "rebuild", &table, REPEAT)
@@ -118,6 +161,23 @@ impl Smallest {
         let path = self.folder().join("src/main.rs");
         fs::write(&path, format!("{}// {round}\n", self.main))
             .map_err(|error| Failure::new(format!("`{}`: {error}", path.display()), REPEAT))
+    }
+
+    /// How many are built for it, on this system, itself not counted.
+    fn crates(&self) -> Result<usize, Failure> {
+        let manifest = format!("--manifest-path target/rebuild/{}/Cargo.toml", self.name);
+        Ok(pulled_in(&format!("smallest-{}", self.name), &manifest)?.len() - 1)
+    }
+
+    /// What the program takes on a disk, symbols included.
+    fn megabytes(&self) -> Result<f64, Failure> {
+        let path = root().join(format!(
+            "target/rebuild/target/release/smallest-{}{}",
+            self.name,
+            std::env::consts::EXE_SUFFIX
+        ));
+        let size = fs::metadata(&path).map(|program| program.len() as f64 / 1e6);
+        size.map_err(|error| Failure::new(format!("`{}`: {error}", path.display()), REPEAT))
     }
 
     fn build(&self) -> Result<(), Failure> {
