@@ -54,7 +54,7 @@ impl Signer {
 
     /// Always the same one: `ring` makes none.
     pub(super) fn rsa() -> Self {
-        Self::Rsa(Box::new(RsaKeyPair::from_pkcs8(&STANDARD.decode(RSA).unwrap()).unwrap()))
+        Self::Rsa(Box::new(RsaKeyPair::from_der(&STANDARD.decode(RSA).unwrap()).unwrap()))
     }
 
     pub(super) fn alg(&self) -> &'static str {
