@@ -111,7 +111,7 @@ impl Door {
         if self.protected.is_metadata(parts.uri.path()) {
             return Err(self.metadata.answer(&parts.method));
         }
-        let principal = self.authenticate(parts).await?;
+        let (principal, digest) = self.authenticate(parts).await?;
         let granted = Arc::new(self.granted(&principal));
         if !granted.covers(&self.protected.scopes) {
             let adds = revision(&parts.headers).is_some_and(adds_to_granted);
@@ -122,7 +122,15 @@ impl Door {
         // What is inside must have no chance to log it, or to send it on.
         parts.headers.remove(AUTHORIZATION);
         parts.headers.remove(PROOF);
-        parts.extensions.insert(self.known(&principal, granted));
+        let mut known = self.known(&principal, granted);
+        if let Some(digest) = digest {
+            let door = self.clone();
+            known = known.body(move |body| match dpop::is_digest_of(&digest, body) {
+                true => Ok(()),
+                false => Err(door.unproven("the proof is for another body")),
+            });
+        }
+        parts.extensions.insert(known);
         parts.extensions.insert(principal);
         Ok(())
     }
@@ -154,7 +162,8 @@ impl Door {
         granted
     }
 
-    async fn authenticate(&self, parts: &Parts) -> Result<Principal, Response<Bytes>> {
+    /// Whose request it is, and the digest that its body has to have, if the client has signed that.
+    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), Response<Bytes>> {
         let presented = match presented(parts) {
             Ok(Some(presented)) => presented,
             Ok(None) => {
@@ -178,7 +187,7 @@ impl Door {
                 response
             }
         })?;
-        self.proven(parts, &presented, &principal).map(|()| principal)
+        self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
     }
 
     async fn verified(&self, token: Token) -> Result<Principal, Rejection> {
@@ -199,10 +208,10 @@ impl Door {
         parts: &Parts,
         presented: &Presented<'_>,
         principal: &Principal,
-    ) -> Result<(), Response<Bytes>> {
+    ) -> Result<Option<String>, Response<Bytes>> {
         let Some(thumbprint) = principal.thumbprint() else {
             return match (presented.with_proof, self.protected.dpop_only) {
-                (false, false) => Ok(()),
+                (false, false) => Ok(None),
                 _ => Err(self.invalid("it is not bound to a DPoP key")),
             };
         };
@@ -211,7 +220,8 @@ impl Door {
                 self.invalid("it is bound to a DPoP key: send it as `Authorization: DPoP` with a proof")
             );
         }
-        let unproven = |why: &str| self.unauthorized(Some(("invalid_dpop_proof", why)), why.to_owned());
+        let unproven =
+            |why: &str| refused(StatusCode::UNAUTHORIZED, why.to_owned(), Some(self.unproven(why)));
         let mut proofs = parts.headers.get_all(PROOF).iter();
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
             return Err(unproven("send one proof in the `DPoP` header"));
@@ -228,6 +238,10 @@ impl Door {
 
     fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Response<Bytes> {
         refused(StatusCode::UNAUTHORIZED, said, Some(self.challenge(error, &self.protected.scopes)))
+    }
+
+    fn unproven(&self, why: &str) -> HeaderValue {
+        self.challenge(Some(("invalid_dpop_proof", why)), &self.protected.scopes)
     }
 
     /// What a client is told whose token is good, but not for this.
