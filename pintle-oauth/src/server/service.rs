@@ -74,7 +74,7 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             if let Err(refused) = door.admit(&mut parts).await {
-                return Ok(refused.map(R::from));
+                return Ok((*refused).map(R::from));
             }
             inner.call(Request::from_parts(parts, body)).await
         })
@@ -94,6 +94,9 @@ pub(super) struct Door {
     metadata_url: String,
 }
 
+/// The answer to who is not let in.
+type Refused = Box<Response<Bytes>>;
+
 /// How a token came.
 struct Presented<'a> {
     text: &'a str,
@@ -107,9 +110,9 @@ impl Door {
     }
 
     /// Lets a request in, without its token and with what that says; or else the answer.
-    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Response<Bytes>> {
+    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Refused> {
         if self.protected.is_metadata(parts.uri.path()) {
-            return Err(self.metadata.answer(&parts.method));
+            return Err(Box::new(self.metadata.answer(&parts.method)));
         }
         let (principal, digest) = self.authenticate(parts).await?;
         let granted = Arc::new(self.granted(&principal));
@@ -163,7 +166,7 @@ impl Door {
     }
 
     /// Whose request it is, and the digest that its body has to have, if the client has signed that.
-    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), Response<Bytes>> {
+    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), Refused> {
         let presented = match presented(parts) {
             Ok(Some(presented)) => presented,
             Ok(None) => {
@@ -208,7 +211,7 @@ impl Door {
         parts: &Parts,
         presented: &Presented<'_>,
         principal: &Principal,
-    ) -> Result<Option<String>, Response<Bytes>> {
+    ) -> Result<Option<String>, Refused> {
         let Some(thumbprint) = principal.thumbprint() else {
             return match (presented.with_proof, self.protected.dpop_only) {
                 (false, false) => Ok(None),
@@ -232,11 +235,11 @@ impl Door {
         dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(unproven)
     }
 
-    fn invalid(&self, why: &str) -> Response<Bytes> {
+    fn invalid(&self, why: &str) -> Refused {
         self.unauthorized(Some(("invalid_token", why)), format!("the token is not accepted: {why}"))
     }
 
-    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Response<Bytes> {
+    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Refused {
         refused(StatusCode::UNAUTHORIZED, said, Some(self.challenge(error, &self.protected.scopes)))
     }
 
@@ -297,7 +300,7 @@ fn revision(headers: &HeaderMap) -> Option<Revision> {
     headers.get(&MCP_PROTOCOL_VERSION)?.to_str().ok()?.parse().ok()
 }
 
-fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Response<Bytes> {
+fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Refused {
     let refusal = Refusal::new(status, RpcError::invalid_request(said));
     let mut response = Response::new(Bytes::from(refusal.body(None)));
     *response.status_mut() = status;
@@ -305,7 +308,7 @@ fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> 
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
-    response
+    Box::new(response)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use http::{Extensions, HeaderValue};
 /// On whose behalf a request comes and what it may do, as an authentication layer found out: it leaves this in the
 /// extensions of the HTTP request.
 ///
-/// The principal binds sessions, states and subscriptions, unless [`Http::principal`] says otherwise. What the caller may
+/// The principal binds sessions, states and subscriptions, unless `Http::principal` says otherwise. What the caller may
 /// do is compared with what tools, prompts and resources [require](super::ToolRoute::requires).
 ///
 /// ```
@@ -17,8 +17,6 @@ use http::{Extensions, HeaderValue};
 /// request.extensions_mut().insert(ann);
 /// # }
 /// ```
-///
-/// [`Http::principal`]: https://docs.rs/pintle/latest/pintle/server/http/struct.Http.html#method.principal
 #[derive(Clone)]
 pub struct Authenticated {
     principal: Option<Box<str>>,
