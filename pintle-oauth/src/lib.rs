@@ -6,3 +6,5 @@
 pub mod client;
 #[cfg(all(doctest, feature = "client"))]
 mod guide;
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -33,7 +33,7 @@ pub(super) fn random() -> Result<String> {
 }
 
 /// A digest in base64url.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
 }
 

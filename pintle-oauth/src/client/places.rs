@@ -37,7 +37,7 @@ pub(super) fn of_issuer(issuer: &str) -> Option<Vec<String>> {
 }
 
 /// Scheme, host and port, as they were written.
-pub(super) fn origin(uri: &Uri) -> String {
+pub(crate) fn origin(uri: &Uri) -> String {
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
     format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
 }

@@ -22,7 +22,7 @@ enum Kind {
 
 impl Reach {
     /// What may be reached on behalf of a server at this address. `found` are the addresses that its name leads to.
-    pub(super) fn of(server: &Uri, found: &[IpAddr]) -> Self {
+    pub(crate) fn of(server: &Uri, found: &[IpAddr]) -> Self {
         let host = server.host().unwrap_or_default();
         if let Some(kind) = literal(host) {
             return Self(kind);

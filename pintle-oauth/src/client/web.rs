@@ -88,7 +88,7 @@ impl Web for Network {
 type Sending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A [`Web`] of any type.
-pub(super) trait AnyWeb: Send + Sync {
+pub(crate) trait AnyWeb: Send + Sync {
     fn send(&self, request: Request<Bytes>, reach: Reach) -> Sending<'_, Result<Response<Bytes>>>;
     fn addresses<'a>(&'a self, host: &'a str) -> Sending<'a, Vec<IpAddr>>;
 }
