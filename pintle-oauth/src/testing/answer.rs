@@ -9,15 +9,17 @@ pub(super) struct Answer {
     pub(super) body: Value,
     /// Where the user is sent.
     pub(super) location: Option<String>,
+    /// What the next proof of a key has to hold.
+    pub(super) nonce: Option<String>,
 }
 
 impl Answer {
     pub(super) fn ok(body: Value) -> Self {
-        Self { status: 200, body, location: None }
+        Self { status: 200, body, location: None, nonce: None }
     }
 
     pub(super) fn bare(status: u16) -> Self {
-        Self { status, body: Value::Null, location: None }
+        Self { status, ..Self::ok(Value::Null) }
     }
 
     /// A refusal in the words of RFC 6749 §5.2.
@@ -27,11 +29,11 @@ impl Answer {
         if !description.is_empty() {
             body["error_description"] = json!(description);
         }
-        Self { status, body, location: None }
+        Self { status, ..Self::ok(body) }
     }
 
     pub(super) fn sent_to(location: String) -> Self {
-        Self { status: 302, body: Value::Null, location: Some(location) }
+        Self { location: Some(location), ..Self::bare(302) }
     }
 
     /// The error that it names.
@@ -49,6 +51,9 @@ impl Answer {
         headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
         if let Some(location) = self.location.and_then(|location| location.parse().ok()) {
             headers.insert(header::LOCATION, location);
+        }
+        if let Some(nonce) = self.nonce.and_then(|nonce| nonce.parse().ok()) {
+            headers.insert("dpop-nonce", nonce);
         }
         response
     }

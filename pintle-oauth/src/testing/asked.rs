@@ -21,13 +21,19 @@ const MOST: usize = 10_000;
 pub struct Asked {
     pub(super) line: String,
     pub(super) parameters: BTreeMap<String, String>,
+    pub(super) client: Option<String>,
     pub(super) status: Option<u16>,
 }
 
 impl Asked {
-    /// What was said with it, in its query or its form: `code`, `scope`, `resource`.
+    /// What was said with it, in its query, its form or the texts of its JSON: `code`, `scope`, `application_type`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
+    }
+
+    /// The client that asked, however it said so.
+    pub fn client(&self) -> Option<&str> {
+        self.client.as_deref()
     }
 
     /// What was answered; `None` if the connection was cut off.

@@ -14,8 +14,16 @@ use tokio::net::TcpListener;
 use tower_service::Service;
 
 use super::{
-    answer::Answer, asked::Asked, claims::Claims, documents, endpoint::Endpoint, fault::Fault, gate::Gate,
-    granting, login, received::Received, state::State,
+    answer::Answer,
+    asked::Asked,
+    claims::{Claims, change},
+    documents,
+    endpoint::Endpoint,
+    fault::Fault,
+    gate::Gate,
+    granting, login,
+    received::Received,
+    state::State,
 };
 
 /// An authorization server for tests: discovery, registration, logins, tokens, keys and introspection, all in the process
@@ -140,6 +148,17 @@ impl AuthorizationServer {
         granting::signed(&mut state, &self.shared.issuer, claims, family)
     }
 
+    /// What an access token says, as long as it is good.
+    pub fn claims_of(&self, token: &str) -> Option<Value> {
+        let state = self.state();
+        state.tokens.claims(token, state.now()).cloned()
+    }
+
+    /// Binds tokens to the keys of clients that have one (DPoP, RFC 9449), whose proofs have to hold this nonce.
+    pub fn bind_tokens(&self, nonce: impl Into<String>) {
+        self.state().nonce = Some(nonce.into());
+    }
+
     /// Puts its clock forward: what it gave out gets old by that.
     pub fn advance(&self, by: Duration) {
         self.shift(i64::try_from(by.as_secs()).unwrap_or(i64::MAX));
@@ -217,6 +236,7 @@ impl AuthorizationServer {
         };
         state.log.push(Asked {
             line: format!("{told}: {outcome}"),
+            client: received.client().map(|(id, _)| id),
             parameters: received.parameters,
             status: answer.as_ref().map(|answer| answer.status),
         });
@@ -243,7 +263,7 @@ impl AuthorizationServer {
         if state.is_full() {
             return Some(Answer::bare(503));
         }
-        Some(match endpoint {
+        let mut answer = match endpoint {
             Endpoint::Metadata | Endpoint::OpenidConfiguration => {
                 Answer::ok(documents::metadata(state, issuer, endpoint))
             }
@@ -257,7 +277,13 @@ impl AuthorizationServer {
             Endpoint::Device => granting::begin_device(state, issuer, received),
             Endpoint::Introspect => granting::introspect(state, received),
             Endpoint::Revoke => granting::revoke(state, received),
-        })
+        };
+        let wrong = state.faults.all(|fault| match fault {
+            Fault::Answer(at, member, value) if *at == endpoint => Some((member.clone(), value.clone())),
+            _ => None,
+        });
+        change(&mut answer.body, wrong);
+        Some(answer)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -24,6 +24,7 @@ pub(super) fn metadata(state: &mut State, issuer: &str, endpoint: Endpoint) -> V
             "client_credentials",
             "urn:ietf:params:oauth:grant-type:device_code",
             "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "urn:ietf:params:oauth:grant-type:token-exchange",
         ],
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
@@ -32,6 +33,9 @@ pub(super) fn metadata(state: &mut State, issuer: &str, endpoint: Endpoint) -> V
     if endpoint == Endpoint::OpenidConfiguration {
         metadata["subject_types_supported"] = json!(["public"]);
         metadata["id_token_signing_alg_values_supported"] = json!(["ES256"]);
+    }
+    if state.nonce.is_some() {
+        metadata["dpop_signing_alg_values_supported"] = json!(["ES256"]);
     }
     change(&mut metadata, state.members.clone());
     let wrong = state.faults.all(|fault| match fault {

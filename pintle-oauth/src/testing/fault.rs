@@ -9,6 +9,9 @@ pub enum Fault {
     /// A member of its metadata says something else: another `issuer`, no `S256`, an address in a private network.
     /// `null` leaves the member out.
     Metadata(String, Value),
+    /// A member of what another endpoint answers says something else: `token_type`, `client_secret`. `null` leaves the
+    /// member out.
+    Answer(Endpoint, String, Value),
     /// A parameter of the address that users are sent back to says something else: `iss`, `state`, `code`. `None` leaves
     /// it out.
     Redirect(String, Option<String>),
@@ -30,6 +33,11 @@ impl Fault {
     /// A member of its metadata says something else.
     pub fn metadata(member: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Metadata(member.into(), value.into())
+    }
+
+    /// A member of what another endpoint answers says something else.
+    pub fn answer(endpoint: Endpoint, member: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::Answer(endpoint, member.into(), value.into())
     }
 
     /// A parameter of the address that users are sent back to says something else.

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::{
     answer::Answer,
     claims::{Claims, change},
+    endpoint::Endpoint,
     fault::Fault,
+    proof::Wanted,
     received::Received,
     state::{Key, State},
     tokens::{Grant, Unknown},
@@ -14,6 +16,13 @@ use crate::client::pkce::sha256;
 
 /// The token endpoint.
 pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Answer {
+    let bound_to = match bound_to(state, issuer, received) {
+        Ok(bound_to) => bound_to,
+        Err(refused) => return refused,
+    };
+    if received.grant() == Some("token-exchange") {
+        return exchange(state, received).unwrap_or_else(|refused| refused);
+    }
     let granted = match received.grant() {
         Some("authorization_code") => redeemed(state, received),
         Some("refresh_token") => refreshed(state, received),
@@ -23,7 +32,7 @@ pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Ans
         _ => Err(Answer::refused("unsupported_grant_type", "")),
     };
     match granted {
-        Ok(granted) => issue(state, issuer, granted),
+        Ok(granted) => issue(state, issuer, granted, bound_to),
         Err(refused) => refused,
     }
 }
@@ -59,7 +68,12 @@ pub(super) fn begin_device(state: &mut State, issuer: &str, received: &Received)
 pub(super) fn introspect(state: &State, received: &Received) -> Answer {
     match state.clients.authenticated(received) {
         Ok(_) if received.client().is_some_and(|(_, secret)| secret.is_some()) => {
-            Answer::ok(state.tokens.introspected(received.get("token").unwrap_or_default(), state.now()))
+            let claims = state.tokens.claims(received.get("token").unwrap_or_default(), state.now());
+            let Some(claims) = claims else { return Answer::ok(json!({ "active": false })) };
+            let mut told = claims.clone();
+            told["active"] = json!(true);
+            told["token_type"] = json!(if told["cnf"].is_null() { "Bearer" } else { "DPoP" });
+            Answer::ok(told)
         }
         Ok(_) => Answer::refused("invalid_client", "who asks about tokens needs a secret"),
         Err(refused) => refused,
@@ -123,20 +137,22 @@ impl Granted {
     }
 }
 
-fn issue(state: &mut State, issuer: &str, granted: Granted) -> Answer {
+fn issue(state: &mut State, issuer: &str, granted: Granted, bound_to: Option<String>) -> Answer {
     let Granted { grant, renewable } = granted;
+    let kind = if bound_to.is_some() { "DPoP" } else { "Bearer" };
+    let bound = bound_to.map(|key| ("cnf".to_owned(), json!({ "jkt": key })));
     let claims = Claims {
         audience: grant.resource.clone(),
         subject: Some(grant.subject.clone()),
         client: grant.client.clone(),
         scopes: grant.scopes.clone(),
         lifetime: None,
-        more: serde_json::Map::new(),
+        more: bound.into_iter().collect(),
     };
     let access = signed(state, issuer, &claims, grant.family);
     let mut answer = json!({
         "access_token": access,
-        "token_type": "Bearer",
+        "token_type": kind,
         "expires_in": state.lifetime.as_secs(),
         "scope": grant.scopes,
     });
@@ -230,6 +246,29 @@ fn asserted(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     }
     let subject = state.subject.clone();
     Ok(Granted { grant: own(state, received, client, subject), renewable: false })
+}
+
+/// An identity provider's word about its user for another authorization server: an ID-JAG, by RFC 8693.
+fn exchange(state: &mut State, received: &Received) -> Result<Answer, Answer> {
+    authenticated(state, received)?;
+    let token = received.get("subject_token").unwrap_or_default();
+    if !state.assertions.iter().any(|known| known == token) {
+        return Err(Answer::refused("invalid_grant", "nobody here trusts that token"));
+    }
+    Ok(Answer::ok(json!({
+        "access_token": state.name("id-jag"),
+        "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "token_type": "N_A",
+        "expires_in": 300,
+    })))
+}
+
+/// The key that tokens are to be bound to, if they are, and the client has shown that it has one.
+fn bound_to(state: &State, issuer: &str, received: &Received) -> Result<Option<String>, Answer> {
+    let (Some(nonce), Some(proof)) = (&state.nonce, received.headers.get("dpop")) else { return Ok(None) };
+    let url = format!("{}{}", issuer.trim_end_matches('/'), Endpoint::Token);
+    let wanted = Wanted { method: "POST", url: &url, nonce };
+    wanted.check(proof.to_str().unwrap_or_default()).map(Some)
 }
 
 /// What nobody has to agree to.

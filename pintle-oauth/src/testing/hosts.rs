@@ -108,7 +108,7 @@ impl Hosts {
         let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
         let outcome = status.map_or_else(|| "cut off".to_owned(), |status| status.to_string());
         let parameters = BTreeMap::new();
-        self.inner().log.push(Asked { line: format!("{told}: {outcome}"), parameters, status });
+        self.inner().log.push(Asked { line: format!("{told}: {outcome}"), parameters, client: None, status });
         answer
     }
 }

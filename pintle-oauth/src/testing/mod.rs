@@ -24,6 +24,7 @@ mod gate;
 mod granting;
 mod hosts;
 mod login;
+mod proof;
 mod received;
 mod state;
 mod tokens;

@@ -4,6 +4,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
 
+use serde_json::Value;
+
 use super::endpoint::Endpoint;
 use crate::client::form;
 
@@ -12,7 +14,7 @@ use crate::client::form;
 pub(super) struct Received {
     pub(super) method: Method,
     pub(super) path: String,
-    /// Of the query and of the form. A name that comes twice is as good as none: RFC 6749 §3.1.
+    /// Of the query, the form, or a JSON body. A name that comes twice is as good as none: RFC 6749 §3.1.
     pub(super) parameters: BTreeMap<String, String>,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -37,6 +39,11 @@ impl Received {
         }
         for name in twice {
             parameters.remove(&name);
+        }
+        // What a registration says. Only texts: the others are not asked about.
+        if let Ok(Value::Object(members)) = serde_json::from_slice(&body) {
+            let texts = members.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+            parameters.extend(texts.map(|(name, text)| (name.clone(), text.to_owned())));
         }
         Self {
             method: head.method,

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) members: Map<String, Value>,
     /// What platforms and identity providers may say.
     pub(super) assertions: Vec<String>,
+    /// What proofs of a key have to hold; tokens are bound to keys then.
+    pub(super) nonce: Option<String>,
     pub(super) key: Key,
     pub(super) clients: Clients,
     pub(super) tokens: Tokens,
@@ -46,6 +48,7 @@ impl State {
             ahead: 0,
             members: Map::new(),
             assertions: Vec::new(),
+            nonce: None,
             key: Key::new("key-1"),
             clients: Clients::default(),
             tokens: Tokens::default(),
