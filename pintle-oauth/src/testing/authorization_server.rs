@@ -245,25 +245,35 @@ impl AuthorizationServer {
             .ok_or_else(|| io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut off"))
     }
 
-    /// What an endpoint says; `None` if it cannot be reached.
+    /// What an endpoint says, right or wrong; `None` if it cannot be reached.
     fn answer(&self, state: &mut State, endpoint: Endpoint, received: &Received) -> Option<Answer> {
-        let issuer = &self.shared.issuer;
-        let wrong = state.faults.happens(|fault| match fault {
+        let instead = state.faults.happens(|fault| match fault {
             Fault::CutOff(at) if *at == endpoint => Some(None),
             Fault::Status(at, status) if *at == endpoint => Some(Some(Answer::bare(*status))),
             Fault::Refused(at, error) if *at == endpoint => Some(Some(Answer::refused(error, ""))),
             _ => None,
         });
-        if let Some(wrong) = wrong {
-            return wrong;
-        }
+        let mut answer = match instead {
+            Some(instead) => instead?,
+            None => self.right_answer(state, endpoint, received),
+        };
+        let wrong = state.faults.all(|fault| match fault {
+            Fault::Answer(at, member, value) if *at == endpoint => Some((member.clone(), value.clone())),
+            _ => None,
+        });
+        change(&mut answer.body, wrong);
+        Some(answer)
+    }
+
+    fn right_answer(&self, state: &mut State, endpoint: Endpoint, received: &Received) -> Answer {
+        let issuer = &self.shared.issuer;
         if received.method != endpoint.method() {
-            return Some(Answer::bare(405));
+            return Answer::bare(405);
         }
         if state.is_full() {
-            return Some(Answer::bare(503));
+            return Answer::bare(503);
         }
-        let mut answer = match endpoint {
+        match endpoint {
             Endpoint::Metadata | Endpoint::OpenidConfiguration => {
                 Answer::ok(documents::metadata(state, issuer, endpoint))
             }
@@ -277,13 +287,7 @@ impl AuthorizationServer {
             Endpoint::Device => granting::begin_device(state, issuer, received),
             Endpoint::Introspect => granting::introspect(state, received),
             Endpoint::Revoke => granting::revoke(state, received),
-        };
-        let wrong = state.faults.all(|fault| match fault {
-            Fault::Answer(at, member, value) if *at == endpoint => Some((member.clone(), value.clone())),
-            _ => None,
-        });
-        change(&mut answer.body, wrong);
-        Some(answer)
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,7 +7,6 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
-#[cfg(feature = "testing")]
 mod authorization_server;
 mod device;
 mod dpop;
