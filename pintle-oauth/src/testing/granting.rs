@@ -12,7 +12,7 @@ use super::{
     state::{Key, State},
     tokens::{Grant, Unknown},
 };
-use crate::client::pkce::sha256;
+use crate::shared::noise::sha256;
 
 /// The token endpoint.
 pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Answer {

@@ -16,7 +16,10 @@ use pintle::{Error, Result, client::http::Body};
 use tower_service::Service;
 
 use super::asked::{Asked, Log};
-use crate::client::{Reach, Web, places::origin};
+use crate::{
+    client::{Reach, Web},
+    shared::places::origin,
+};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Sending<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;

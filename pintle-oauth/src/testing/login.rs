@@ -9,7 +9,7 @@ use super::{
     state::State,
     tokens::{Code, Grant},
 };
-use crate::client::form::Form;
+use crate::shared::form::Form;
 
 /// How long a code is good for: RFC 6749 §4.1.2 wants it short.
 const SECONDS: u64 = 60;

@@ -3,7 +3,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::Value;
 
 use super::answer::Answer;
-use crate::client::pkce::sha256;
+use crate::shared::noise::sha256;
 
 /// What a client's proof that it has a key is checked against: RFC 9449 §4.3.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, header};
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use crate::client::form;
+use crate::shared::form;
 
 /// A request, as far as an authorization server reads it.
 #[derive(Debug)]

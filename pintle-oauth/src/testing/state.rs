@@ -6,7 +6,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{asked::Log, clients::Clients, fault::Faults, gate::Held, tokens::Tokens};
-use crate::client::jwt::SigningKey;
+use crate::shared::jwt::SigningKey;
 
 /// Everything that an authorization server remembers. Far more than a test asks of it, and it takes no more.
 pub(super) const MOST: usize = 100_000;

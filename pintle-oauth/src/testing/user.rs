@@ -4,7 +4,10 @@ use bytes::Bytes;
 use http::{Request, header::LOCATION};
 use pintle::{Error, Result};
 
-use crate::client::{Consent, Reach, Visit, Web, places::origin, web::AnyWeb};
+use crate::{
+    client::{Consent, Reach, Visit, Web},
+    shared::{places::origin, web::AnyWeb},
+};
 
 /// Where users are sent back to. Nothing listens there: the address is all that matters.
 const REDIRECT_URI: &str = "http://127.0.0.1:7777/callback";

@@ -11,7 +11,7 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use super::{pkce, secret::Secret};
+use super::{noise, secret::Secret};
 
 /// A key that signs with `ES256`.
 pub(crate) struct SigningKey {
@@ -21,7 +21,7 @@ pub(crate) struct SigningKey {
 
 impl SigningKey {
     /// The key in a PEM file with `BEGIN PRIVATE KEY`.
-    pub(super) fn from_pem(pem: &str) -> Result<Self> {
+    pub(crate) fn from_pem(pem: &str) -> Result<Self> {
         let unread = || {
             Error::Misuse(
                 "the private key cannot be read: give a P-256 key in PKCS#8, a PEM text that begins with \
@@ -46,7 +46,7 @@ impl SigningKey {
     }
 
     /// A key that was generated before.
-    pub(super) fn restore(kept: &Secret) -> Option<Self> {
+    pub(crate) fn restore(kept: &Secret) -> Option<Self> {
         Self::from_der(&STANDARD.decode(kept.reveal()).ok()?)
     }
 
@@ -79,14 +79,14 @@ impl SigningKey {
     }
 
     /// What a client proves itself with at an authorization server: RFC 7523 §2.2.
-    pub(super) fn client_assertion(&self, client_id: &str, issuer: &str, now: u64) -> Result<String> {
+    pub(crate) fn client_assertion(&self, client_id: &str, issuer: &str, now: u64) -> Result<String> {
         let claims = json!({
             "iss": client_id,
             "sub": client_id,
             "aud": issuer,
             "iat": now,
             "exp": now + 300,
-            "jti": pkce::random()?,
+            "jti": noise::random()?,
         });
         self.sign(json!({ "typ": "JWT" }), &claims)
     }
