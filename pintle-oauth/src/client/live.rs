@@ -63,8 +63,18 @@ pub(super) struct Held {
     pub(super) tokens: Tokens,
     pub(super) dpop: Option<Arc<Dpop>>,
     found: Found,
-    /// Straight from a grant, and not refreshed or read since.
-    is_new: bool,
+    came: Came,
+}
+
+/// How tokens were come by: what can be done when they are refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Came {
+    /// Straight from a grant.
+    Granted,
+    /// For a refresh token, ours or that of somebody who shares the store.
+    Renewed,
+    /// From the store, as an earlier run has left them.
+    Kept,
 }
 
 impl Live {
@@ -131,7 +141,7 @@ impl Live {
                     tokens,
                     dpop: old.dpop.clone(),
                     found: old.found.clone(),
-                    is_new: false,
+                    came: Came::Renewed,
                 }))
             }
             Ok(None) => Some(old),
@@ -162,7 +172,12 @@ impl Live {
         {
             return None;
         }
-        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), is_new: false }))
+        Some(self.hold(Held {
+            tokens,
+            dpop: old.dpop.clone(),
+            found: old.found.clone(),
+            came: Came::Renewed,
+        }))
     }
 
     /// A request was refused. Says whether it is worth sending again.
@@ -214,11 +229,12 @@ impl Live {
             return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
         }
         if let Some(held) = held {
-            if challenge.tries > 1 && held.is_new {
+            if challenge.tries > 1 && held.came == Came::Granted {
                 // Another one from the same place would fare no better.
                 return Ok(false);
             }
-            if challenge.tries == 1
+            // A request that was sent with kept ones was refused before, for having none.
+            if (challenge.tries == 1 || held.came == Came::Kept)
                 && held.tokens.refresh.is_some()
                 && self.still_the_same(settings, challenge.url, &held, &refused).await?
             {
@@ -315,7 +331,7 @@ impl Live {
             // A stale one is renewed when the request is sent again, like any other.
             let is_good = tokens.refresh.is_some() || !tokens.is_stale(now());
             if is_good && tokens.dpop_key.is_some() == dpop.is_some() {
-                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false });
+                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), came: Came::Kept });
                 return Ok(true);
             }
         }
@@ -335,7 +351,7 @@ impl Live {
         tracing::debug!(issuer = found.key, "logged in");
         keep(&flow, Some(&tokens)).await;
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
-        self.hold(Held { tokens, dpop, found: found.clone(), is_new: true });
+        self.hold(Held { tokens, dpop, found: found.clone(), came: Came::Granted });
         Ok(true)
     }
 
