@@ -170,6 +170,7 @@ async fn metadata_that_points_into_a_private_network_is_not_followed() {
         );
         let log = notes.hosts.log();
         assert!(log.iter().all(|asked| !asked.as_str().contains(address)), "{log:#?}");
+        assert!(!reached(&notes.asked(), Endpoint::Authorize), "the user is not bothered");
     }
 }
 

@@ -3,7 +3,7 @@
 use pintle::client::http::Proxy;
 use pintle_oauth::{
     client::{Network, OAuth, Registered},
-    testing::Fault,
+    testing::{Endpoint, Fault},
 };
 
 use crate::notes::{ERAS, Notes, STATELESS, URL, answered, not_authorized};
@@ -96,6 +96,31 @@ async fn a_client_that_cannot_log_in_is_told_that_it_should() {
     assert_eq!(error, answered(401, said, "authorize with `Http::bearer` or `Http::auth`"));
     assert!(notes.login.log().is_empty());
     assert!(notes.ran().is_empty());
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_is_broken_at_one_address_is_found_at_the_next() {
+    let notes = Notes::new();
+    notes.login.fault_times(1, Fault::Status(Endpoint::Metadata, 502));
+    notes.connect(STATELESS).await.unwrap();
+    let asked = notes.asked();
+    assert_eq!(asked[0], "GET /.well-known/oauth-authorization-server: 502");
+    assert_eq!(asked[1], "GET /.well-known/openid-configuration: 200");
+    assert_eq!(asked[2], "POST /register: 201");
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_is_broken_everywhere_is_not_taken_for_one_that_is_not_there() {
+    let notes = Notes::new();
+    notes.login.fault(Fault::Status(Endpoint::OpenidConfiguration, 404));
+    let error = notes.refused(Fault::Status(Endpoint::Metadata, 503)).await;
+    assert_eq!(
+        error,
+        not_authorized(
+            "the connection failed: `https://login.test/.well-known/oauth-authorization-server` answered with status \
+             503: try again later"
+        )
+    );
 }
 
 #[tokio::test]
