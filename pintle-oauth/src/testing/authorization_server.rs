@@ -154,6 +154,11 @@ impl AuthorizationServer {
         state.tokens.claims(token, state.now()).cloned()
     }
 
+    /// The access tokens that it has issued and not revoked, in no order: those that a thief would like to have.
+    pub fn issued(&self) -> Vec<String> {
+        self.state().tokens.issued()
+    }
+
     /// Binds tokens to the keys of clients that have one (DPoP, RFC 9449), whose proofs have to hold this nonce.
     pub fn bind_tokens(&self, nonce: impl Into<String>) {
         self.state().nonce = Some(nonce.into());

@@ -146,6 +146,10 @@ impl Tokens {
         self.revoked.insert(family);
     }
 
+    pub(super) fn issued(&self) -> Vec<String> {
+        self.access.keys().cloned().collect()
+    }
+
     pub(super) fn revoke_access(&mut self) {
         self.access.clear();
     }

@@ -9,6 +9,7 @@
 
 mod attacked;
 mod authorization_server;
+mod bound_token;
 mod device;
 mod dpop;
 mod expired_token;

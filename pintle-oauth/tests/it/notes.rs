@@ -52,13 +52,21 @@ impl Notes {
 
     /// In memory, with tokens that this finds to be good.
     pub(crate) fn checking<V: Verify>(verifier: impl FnOnce(String, Hosts) -> V) -> Self {
+        Self::protected(verifier, |protected| protected)
+    }
+
+    /// In memory, and protected in some other way too.
+    pub(crate) fn protected<V: Verify>(
+        verifier: impl FnOnce(String, Hosts) -> V,
+        more: impl FnOnce(Protected) -> Protected,
+    ) -> Self {
         let login = AuthorizationServer::new("https://login.test");
         login.subject("alice");
         let hosts = Hosts::new().host(login.issuer(), login.clone());
         let (server, ran) = server();
         let http = server.http().unwrap().at("/mcp").guard(Guard::hosts(["notes.test"]));
         let protected = Protected::new(URL, verifier(login.issuer().to_owned(), hosts.clone())).unwrap();
-        let hosts = hosts.host(URL, protected.scopes(["notes:read"]).layer(http));
+        let hosts = hosts.host(URL, more(protected).scopes(["notes:read"]).layer(http));
         Self { login, hosts, url: URL.into(), ran, serving: None }
     }
 
