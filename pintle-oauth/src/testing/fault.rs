@@ -19,6 +19,8 @@ pub enum Fault {
     Claim(String, Value),
     /// Tokens are signed with a key that it does not publish.
     UnknownKey,
+    /// Tokens are signed by somebody else, in the name of the key that it publishes.
+    Forged,
     /// Users say no.
     Denied,
     /// An endpoint refuses with this `error`: `invalid_grant`, `slow_down`.

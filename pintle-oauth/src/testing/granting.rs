@@ -113,11 +113,15 @@ pub(super) fn signed(state: &mut State, issuer: &str, claims: &Claims, family: u
         _ => None,
     });
     change(&mut told, wrong);
-    let is_unknown = state.faults.happens(|fault| (*fault == Fault::UnknownKey).then_some(())).is_some();
+    let forger = state.faults.happens(|fault| match fault {
+        Fault::UnknownKey => Some("key-of-somebody-else".to_owned()),
+        Fault::Forged => Some(state.key.id().to_owned()),
+        _ => None,
+    });
     let token = if state.opaque {
         id
-    } else if is_unknown {
-        Key::new("key-of-somebody-else").sign(&told)
+    } else if let Some(name) = forger {
+        Key::new(&name).sign(&told)
     } else {
         state.key.sign(&told)
     };

@@ -108,6 +108,10 @@ impl Key {
         Self { key, id: id.to_owned() }
     }
 
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(super) fn jwk(&self) -> Value {
         let mut jwk = self.key.jwk();
         jwk["kid"] = json!(self.id);

@@ -46,6 +46,15 @@ async fn a_token_of_another_issuer_is_not_accepted() {
 }
 
 #[tokio::test]
+async fn a_token_that_somebody_else_signed_is_not_accepted() {
+    let notes = Notes::new();
+    let error = notes.refused(Fault::Forged).await;
+    assert_eq!(error, not_accepted("its signature is wrong"));
+    let asked = notes.asked();
+    assert_eq!(count(&asked, "GET /jwks: 200"), 1, "the key is known, so none is looked for: {asked:#?}");
+}
+
+#[tokio::test]
 async fn metadata_of_another_issuer_is_not_used() {
     let notes = Notes::new();
     let error = notes.refused(Fault::metadata("issuer", "https://evil.test")).await;

@@ -19,6 +19,12 @@ async fn steps_up(notes: &Notes, era: &str) {
     server.call_tool("write", ()).await.unwrap();
     server.call_tool("read", ()).await.unwrap();
     assert_eq!(notes.asked(), [""; 0]);
+    // What was agreed to before is not lost by the next question, whatever the server names.
+    server.call_tool("share", ()).await.unwrap();
+    let asked = notes.asked();
+    assert_eq!(count(&asked, "GET /authorize (notes:read notes:write notes:share): 302"), 1, "{asked:#?}");
+    server.call_tool("write", ()).await.unwrap();
+    assert_eq!(notes.asked(), [""; 0]);
 }
 
 #[tokio::test]

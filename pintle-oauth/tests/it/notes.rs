@@ -150,7 +150,8 @@ fn server() -> (Server, Ran) {
     };
     let server = Server::new("notes", "1.0.0")
         .tool(tool("read", noting("read")))
-        .tool(tool("write", noting("write")).requires(["notes:write"]));
+        .tool(tool("write", noting("write")).requires(["notes:write"]))
+        .tool(tool("share", noting("share")).requires(["notes:share"]));
     (server, ran)
 }
 
