@@ -9,8 +9,10 @@
 
 mod attacked;
 mod authorization_server;
+mod bound;
 mod bound_token;
 mod device;
+mod door;
 mod dpop;
 mod expired_token;
 mod first_use;
@@ -22,6 +24,8 @@ mod more_rights;
 mod notes;
 mod refresh;
 mod refused;
+mod requires;
 mod rotated_keys;
 mod step_up;
+mod vault;
 mod world;
