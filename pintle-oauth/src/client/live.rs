@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     challenge::{self, Wanted},
     clock::now,
-    credentials::Tokens,
+    credentials::{Credentials, Tokens},
     discovery::{Found, discover},
     dpop::Dpop,
     flow::Flow,
@@ -136,7 +136,7 @@ impl Live {
         match flow.renew(&old.tokens).await {
             Ok(Some(tokens)) => {
                 tracing::debug!(issuer = old.found.key, "tokens renewed");
-                keep(&flow, Some(&tokens)).await;
+                keep(&flow, &tokens).await;
                 Some(self.hold(Held {
                     tokens,
                     dpop: old.dpop.clone(),
@@ -147,7 +147,7 @@ impl Live {
             Ok(None) => Some(old),
             Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
-                keep(&flow, None).await;
+                forget(&flow, &old.tokens, ungranted.is_unknown_client()).await;
                 self.now().held = None;
                 None
             }
@@ -349,7 +349,7 @@ impl Live {
         let flow = flow(dpop.as_ref());
         let tokens = flow.grant(scopes).await?;
         tracing::debug!(issuer = found.key, "logged in");
-        keep(&flow, Some(&tokens)).await;
+        keep(&flow, &tokens).await;
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
         self.hold(Held { tokens, dpop, found: found.clone(), came: Came::Granted });
         Ok(true)
@@ -409,15 +409,28 @@ fn token(sent: &HeaderMap) -> Option<String> {
     Some(token.to_owned())
 }
 
-/// Keeps tokens for the next run, or forgets them. A login that cannot be kept is still one.
-async fn keep(flow: &Flow<'_>, tokens: Option<&Tokens>) {
+/// Keeps tokens for the next run. A login that cannot be kept is still one.
+async fn keep(flow: &Flow<'_>, tokens: &Tokens) {
+    change(flow, |credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()))).await;
+}
+
+/// Forgets tokens that are worth nothing any more, and who they were given to if the authorization server has.
+async fn forget(flow: &Flow<'_>, tokens: &Tokens, client_too: bool) {
+    change(flow, |credentials| {
+        credentials.tokens.remove(&flow.kept_under());
+        // With it the user would be shown an error, and never come back.
+        credentials
+            .registration
+            .take_if(|registration| client_too && registration.client_id == tokens.client_id);
+    })
+    .await;
+}
+
+async fn change(flow: &Flow<'_>, change: impl FnOnce(&mut Credentials)) {
     let (store, key) = (&flow.settings.store, &flow.found.key);
     let kept = async {
         let mut credentials = store.load(key).await?.unwrap_or_default();
-        match tokens {
-            Some(tokens) => drop(credentials.tokens.insert(flow.kept_under(), tokens.clone())),
-            None => drop(credentials.tokens.remove(&flow.kept_under())),
-        }
+        change(&mut credentials);
         store.save(key, &credentials).await
     };
     if let Err(error) = kept.await {

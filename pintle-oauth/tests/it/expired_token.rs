@@ -120,6 +120,35 @@ async fn a_revoked_refresh_token_is_a_new_login_without_a_new_registration() {
 }
 
 #[tokio::test]
+async fn a_client_that_the_authorization_server_has_forgotten_is_registered_again() {
+    let notes = Notes::asking();
+    let server = notes.connect(STATELESS).await.unwrap();
+    notes.login.revoke_access();
+    notes.login.forget_clients();
+    notes.login.add_secret("notes", "s3cret");
+    notes.asked();
+    assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for alice");
+    let asked = notes.asked();
+    assert_eq!(count(&asked, "POST /token (refresh_token): 401 invalid_client"), 1, "{asked:#?}");
+    assert_eq!(count(&asked, "POST /register: 201"), 1, "{asked:#?}");
+    assert_eq!(count(&asked, "GET /authorize (notes:read): 302"), 1, "{asked:#?}");
+}
+
+#[tokio::test]
+async fn whoever_logs_in_next_is_who_is_served_and_gets_no_session_of_somebody_else() {
+    for era in ERAS {
+        let notes = Notes::asking();
+        let server = notes.connect(era).await.unwrap();
+        assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for alice");
+        notes.login.revoke_access();
+        notes.login.revoke_refresh();
+        notes.login.subject("bob");
+        assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for bob", "{era}");
+        assert_eq!(notes.ran(), ["read for alice", "read for bob"]);
+    }
+}
+
+#[tokio::test]
 async fn a_user_who_does_not_log_in_again_is_told_so_and_nothing_runs() {
     let notes = Notes::asking();
     let server = notes.connect(STATELESS).await.unwrap();

@@ -1,5 +1,7 @@
 //! A client that has never been there logs in and is let in.
 
+use std::{sync::Arc, time::Duration};
+
 use pintle::client::http::Proxy;
 use pintle_oauth::{
     client::{Network, OAuth, Registered},
@@ -121,6 +123,22 @@ async fn an_authorization_server_that_is_broken_everywhere_is_not_taken_for_one_
              503: try again later"
         )
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_may_take_their_time() {
+    for era in ERAS {
+        let notes = Arc::new(Notes::new());
+        let gate = notes.login.hold(Endpoint::Authorize);
+        let connecting = tokio::spawn({
+            let notes = notes.clone();
+            async move { notes.connect(era).await.map(drop) }
+        });
+        gate.reached(1).await;
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        gate.open();
+        connecting.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]
