@@ -72,12 +72,6 @@ impl PartialEq<&str> for Asked {
     }
 }
 
-impl PartialEq<String> for Asked {
-    fn eq(&self, line: &String) -> bool {
-        self.line == *line
-    }
-}
-
 /// What was asked, in order.
 #[derive(Debug, Default)]
 pub(super) struct Log(VecDeque<Asked>);

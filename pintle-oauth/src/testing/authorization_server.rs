@@ -127,7 +127,7 @@ impl AuthorizationServer {
     }
 
     /// Knows a client with a secret. A server that asks about tokens is one too.
-    pub fn add_secret(&self, id: impl Into<String>, secret: impl Into<String>) {
+    pub fn add_client_with_secret(&self, id: impl Into<String>, secret: impl Into<String>) {
         self.state().clients.add(id.into(), Some(secret.into()));
     }
 

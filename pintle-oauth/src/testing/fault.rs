@@ -47,6 +47,11 @@ impl Fault {
         Self::Redirect(parameter.into(), Some(value.into()))
     }
 
+    /// A parameter of the address that users are sent back to is not there.
+    pub fn redirect_without(parameter: impl Into<String>) -> Self {
+        Self::Redirect(parameter.into(), None)
+    }
+
     /// A claim of the tokens that it issues says something else.
     pub fn claim(name: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Claim(name.into(), value.into())

@@ -8,6 +8,21 @@ use super::endpoint::Endpoint;
 /// [`AuthorizationServer::hold`](super::AuthorizationServer::hold).
 ///
 /// A slow authorization server, without a clock: the test says when.
+///
+/// ```
+/// use pintle_oauth::testing::{AuthorizationServer, Endpoint};
+///
+/// # async fn calls(_: AuthorizationServer) {}
+/// # async fn test() {
+/// let login = AuthorizationServer::new("https://login.test");
+/// let gate = login.hold(Endpoint::Token);
+/// let calls = tokio::spawn(calls(login.clone()));
+/// // The first of them has got as far as that: whatever the others do meanwhile, they do without a token.
+/// gate.reached(1).await;
+/// gate.open();
+/// calls.await.unwrap();
+/// # }
+/// ```
 #[must_use = "dropping it lets everyone through"]
 pub struct Gate {
     held: Arc<Held>,

@@ -22,11 +22,12 @@ pub(super) struct Code {
     pub(super) expires: u64,
 }
 
-/// What may be used once, and who else is to blame if it is used again.
+/// What may be used once.
 #[derive(Debug)]
-enum Once<T> {
-    Good(T),
-    Used(u64),
+struct Once<T> {
+    family: u64,
+    /// Nothing after it was used.
+    left: Option<T>,
 }
 
 /// Everything that was given out.
@@ -64,11 +65,13 @@ impl Tokens {
     }
 
     pub(super) fn keep_code(&mut self, name: String, code: Code) {
-        self.codes.insert(name, Once::Good(code));
+        let family = code.grant.family;
+        self.codes.insert(name, Once { family, left: Some(code) });
     }
 
     pub(super) fn keep_refresh(&mut self, name: String, grant: Grant) {
-        self.refresh.insert(name, Once::Good(grant));
+        let family = grant.family;
+        self.refresh.insert(name, Once { family, left: Some(grant) });
     }
 
     pub(super) fn keep_access(&mut self, token: String, family: u64, claims: Value) {
@@ -86,44 +89,27 @@ impl Tokens {
     /// RFC 6749 §4.1.2: a code that comes twice is refused, and what was given for it is revoked.
     pub(super) fn redeem(&mut self, name: &str) -> Result<Code, Unknown> {
         let code = self.codes.get_mut(name).ok_or(Unknown::Never)?;
-        let family = match code {
-            Once::Good(code) => code.grant.family,
-            Once::Used(family) => *family,
-        };
-        match std::mem::replace(code, Once::Used(family)) {
-            Once::Good(code) => Ok(code),
-            Once::Used(family) => {
-                self.revoked.insert(family);
-                Err(Unknown::Again)
-            }
-        }
+        code.left.take().ok_or_else(|| {
+            self.revoked.insert(code.family);
+            Unknown::Again
+        })
     }
 
     /// RFC 9700 §4.14.2: a refresh token is good once, and one that comes twice takes its whole family with it.
     pub(super) fn rotate(&mut self, name: &str) -> Result<Grant, Unknown> {
         let refresh = self.refresh.get_mut(name).ok_or(Unknown::Never)?;
-        let family = match refresh {
-            Once::Good(grant) => grant.family,
-            Once::Used(family) => *family,
-        };
-        if self.revoked.contains(&family) {
+        if self.revoked.contains(&refresh.family) {
             return Err(Unknown::Never);
         }
-        match std::mem::replace(refresh, Once::Used(family)) {
-            Once::Good(grant) => Ok(grant),
-            Once::Used(family) => {
-                self.revoked.insert(family);
-                Err(Unknown::Again)
-            }
-        }
+        refresh.left.take().ok_or_else(|| {
+            self.revoked.insert(refresh.family);
+            Unknown::Again
+        })
     }
 
     /// Whose refresh token it is, as long as it is good.
     pub(super) fn owner(&self, refresh: &str) -> Option<&str> {
-        match self.refresh.get(refresh)? {
-            Once::Good(grant) => Some(&grant.client),
-            Once::Used(_) => None,
-        }
+        self.refresh.get(refresh)?.left.as_ref().map(|grant| grant.client.as_str())
     }
 
     /// What an access token says, if it is good at this time.
@@ -138,12 +124,9 @@ impl Tokens {
     /// RFC 7009: an access token alone, a refresh token with all that came of it.
     pub(super) fn revoke(&mut self, token: &str) {
         self.access.remove(token);
-        let family = match self.refresh.get(token) {
-            Some(Once::Good(grant)) => grant.family,
-            Some(Once::Used(family)) => *family,
-            None => return,
-        };
-        self.revoked.insert(family);
+        if let Some(refresh) = self.refresh.get(token) {
+            self.revoked.insert(refresh.family);
+        }
     }
 
     pub(super) fn issued(&self) -> Vec<String> {

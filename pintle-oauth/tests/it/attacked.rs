@@ -82,7 +82,7 @@ async fn a_login_that_leads_back_from_somebody_else_gives_its_code_to_nobody() {
     );
     let asked = notes.asked();
     assert!(reached(&asked, Endpoint::Authorize) && !reached(&asked, Endpoint::Token), "{asked:#?}");
-    let error = notes.refused(Fault::Redirect("iss".into(), None)).await;
+    let error = notes.refused(Fault::redirect_without("iss")).await;
     assert_eq!(
         error,
         not_authorized(
@@ -95,7 +95,7 @@ async fn a_login_that_leads_back_from_somebody_else_gives_its_code_to_nobody() {
 #[tokio::test]
 async fn a_login_that_leads_back_with_another_state_is_somebody_elses() {
     let notes = Notes::new();
-    for fault in [Fault::redirect("state", "guessed"), Fault::Redirect("state".into(), None)] {
+    for fault in [Fault::redirect("state", "guessed"), Fault::redirect_without("state")] {
         let error = notes.refused(fault).await;
         assert_eq!(
             error,

@@ -146,7 +146,7 @@ async fn nobody_is_sent_where_no_client_asked_to_be_sent() {
 #[tokio::test]
 async fn a_code_is_good_once_for_a_minute_and_for_who_asked_for_it() {
     let login = AuthorizationServer::new("https://login.test");
-    login.add_secret("mcp", "s3cret");
+    login.add_client_with_secret("mcp", "s3cret");
     let (client, other) = (register(&login).await, register(&login).await);
     let fresh = async || code(&get(&login, &login_at(&client, "")).await.1);
     let refused = async |form: String| {
@@ -201,7 +201,7 @@ async fn a_refresh_token_is_good_once_and_its_thief_ends_the_login() {
 async fn a_server_that_asks_about_a_token_is_told_what_it_is_worth_now() {
     let login = AuthorizationServer::new("https://login.test");
     login.opaque();
-    login.add_secret("mcp", "s3cret");
+    login.add_client_with_secret("mcp", "s3cret");
     let token = login.token(&Claims::new("https://mcp.test/mcp").subject("bob").scopes(["a", "b"]));
     assert_eq!(token, "access-1");
     let told = active(&login, &token).await;

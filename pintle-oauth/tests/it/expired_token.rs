@@ -125,7 +125,7 @@ async fn a_client_that_the_authorization_server_has_forgotten_is_registered_agai
     let server = notes.connect(STATELESS).await.unwrap();
     notes.login.revoke_access();
     notes.login.forget_clients();
-    notes.login.add_secret("notes", "s3cret");
+    notes.login.add_client_with_secret("notes", "s3cret");
     notes.asked();
     assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for alice");
     let asked = notes.asked();

@@ -154,7 +154,7 @@ async fn a_user_who_says_no_is_not_let_in() {
 #[tokio::test]
 async fn a_program_is_let_in_as_itself() {
     let notes = Notes::listening().await;
-    notes.login.add_secret("bot", "s3cret");
+    notes.login.add_client_with_secret("bot", "s3cret");
     let bot = OAuth::machine(Registered::new("bot").secret("s3cret")).web(Network::through(Proxy::none()));
     let server = notes.connect_as(&bot, STATELESS).await.unwrap();
     assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for bot");

@@ -75,7 +75,7 @@ async fn another_client_does_not_use_what_this_one_was_given() {
     let store = Arc::new(Memory::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.log();
-    world.login.add_secret("bot", "s3cret");
+    world.login.add_client_with_secret("bot", "s3cret");
     let bot =
         OAuth::machine(Registered::new("bot").secret("s3cret")).web(world.hosts.clone()).store(store.clone());
     world.connect(&bot).await.unwrap();

@@ -135,7 +135,7 @@ async fn a_server_that_moves_to_another_authorization_server_is_followed_with_no
 #[tokio::test]
 async fn a_client_registered_elsewhere_is_not_shown_to_a_new_authorization_server() {
     let world = World::new();
-    world.login.add_secret("known", "s3cret");
+    world.login.add_client_with_secret("known", "s3cret");
     let oauth = world.login().registered(Registered::new("known").secret("s3cret"));
     let server = world.connect(&oauth).await.unwrap();
     world.also(&AuthorizationServer::new("https://new.test"));

@@ -8,7 +8,7 @@ use crate::world::World;
 #[tokio::test]
 async fn a_program_is_let_in_by_its_secret() {
     let world = World::new();
-    world.login.add_secret("bot", "s3cret");
+    world.login.add_client_with_secret("bot", "s3cret");
     let oauth = OAuth::machine(Registered::new("bot").secret("s3cret")).web(world.hosts.clone());
     let server = world.connect(&oauth).await.unwrap();
     let asked = "token at as.test by bot: client_credentials";

@@ -46,7 +46,7 @@ impl Notes {
             Introspection::new(login, us).unwrap().remembered(std::time::Duration::ZERO).web(hosts)
         });
         notes.login.opaque();
-        notes.login.add_secret("notes", "s3cret");
+        notes.login.add_client_with_secret("notes", "s3cret");
         notes
     }
 

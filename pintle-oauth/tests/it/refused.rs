@@ -18,7 +18,7 @@ async fn refused(fault: impl FnOnce(&World)) -> (String, Vec<String>) {
 async fn an_answer_from_somebody_else_is_not_used() {
     let (error, _) = refused(|world| world.login.fault(Fault::redirect("iss", "https://evil.test"))).await;
     assert!(error.contains("from another authorization server than `https://as.test`"), "{error}");
-    let (error, _) = refused(|world| world.login.fault(Fault::Redirect("iss".into(), None))).await;
+    let (error, _) = refused(|world| world.login.fault(Fault::redirect_without("iss"))).await;
     assert!(error.contains("names itself in `iss`, and the login led back without it"), "{error}");
     let (error, _) = refused(|world| world.login.fault(Fault::redirect("state", "guessed"))).await;
     assert!(error.contains("another `state`"), "{error}");
