@@ -47,6 +47,8 @@ pub struct Hosts(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     hosts: HashMap<String, Box<dyn Host>>,
+    /// Where names lead.
+    addresses: HashMap<String, Vec<IpAddr>>,
     log: Log,
 }
 
@@ -70,6 +72,20 @@ impl Hosts {
     {
         let uri: Uri = address.as_ref().parse().expect("a host is at an address");
         self.inner().hosts.insert(origin(&uri), Box::new(Served(service)));
+        self
+    }
+
+    /// Has a name lead to this address, besides others. Names that nothing was said of are somewhere in public.
+    ///
+    /// Logins and servers that check tokens do not go where they may not be sent: into a private network, for one, unless
+    /// they are in it themselves.
+    ///
+    /// ```
+    /// # use pintle_oauth::testing::Hosts;
+    /// let hosts = Hosts::new().address("intern.test", [10, 0, 0, 7]);
+    /// ```
+    pub fn address(self, name: impl Into<String>, address: impl Into<IpAddr>) -> Self {
+        self.inner().addresses.entry(name.into()).or_default().push(address.into());
         self
     }
 
@@ -116,22 +132,26 @@ impl Hosts {
     }
 }
 
-/// What a login sends goes to the same hosts. They have no addresses: only written ones can be forbidden.
+/// What a login sends goes to the same hosts.
 impl Web for Hosts {
-    async fn send(&self, request: Request<Bytes>, _reach: Reach) -> Result<Response<Bytes>> {
+    async fn send(&self, request: Request<Bytes>, reach: Reach) -> Result<Response<Bytes>> {
         let uri = request.uri().clone();
-        let answer = self.fetch(request.map(Body::from)).await;
-        let answer = answer.map_err(|error| {
+        let unreached = |why: &dyn fmt::Display| {
             let place = format!("{}{}", origin(&uri), uri.path());
-            Error::Io(io::Error::other(format!("`{place}` could not be reached: {error}")))
-        })?;
+            Error::Io(io::Error::other(format!("`{place}` could not be reached: {why}")))
+        };
+        let addresses = self.addresses(uri.host().unwrap_or_default()).await;
+        if !addresses.is_empty() && !addresses.into_iter().any(|address| reach.allows(address)) {
+            return Err(unreached(&"its address is none that may be connected to"));
+        }
+        let answer = self.fetch(request.map(Body::from)).await.map_err(|error| unreached(&error))?;
         let (head, body) = answer.into_parts();
         let body = collected(body).await.map_err(io::Error::other)?;
         Ok(Response::from_parts(head, body))
     }
 
-    async fn addresses(&self, _host: &str) -> Vec<IpAddr> {
-        Vec::new()
+    async fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        self.inner().addresses.get(host).cloned().unwrap_or_default()
     }
 }
 

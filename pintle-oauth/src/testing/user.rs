@@ -55,7 +55,8 @@ impl Visit for User {
             let request = request.map_err(|error| Error::Misuse(error.to_string()))?;
             // A browser goes wherever its user wants it to.
             let uri = request.uri().clone();
-            let answer = self.0.send(request, Reach::of(&uri, &[])).await?;
+            let addresses = self.0.addresses(uri.host().unwrap_or_default()).await;
+            let answer = self.0.send(request, Reach::of(&uri, &addresses)).await?;
             let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             let Some(to) = to.filter(|_| answer.status().is_redirection()) else {
                 return Err(Error::Refused(format!(

@@ -184,6 +184,21 @@ async fn metadata_that_points_into_a_private_network_is_not_followed() {
 }
 
 #[tokio::test]
+async fn a_name_that_leads_into_a_private_network_is_not_followed_from_outside() {
+    let notes = Notes::new();
+    drop(notes.hosts.clone().address("intern.test", [10, 0, 0, 7]));
+    let error = notes.refused(Fault::metadata("token_endpoint", "https://intern.test/token")).await;
+    let lost = "the connection failed: `https://intern.test/token` could not be reached: its address is none that may be \
+                connected to";
+    assert_eq!(error, not_authorized(lost));
+    let log = notes.hosts.log();
+    assert!(log.iter().all(|asked| !asked.as_str().contains("intern")), "{log:#?}");
+    // Whoever is in that network may be sent there.
+    drop(notes.hosts.clone().address("notes.test", [10, 0, 0, 1]).address("login.test", [10, 0, 0, 2]));
+    notes.connect(STATELESS).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_server_that_names_an_authorization_server_in_a_private_network_is_not_followed() {
     let notes = Notes::checking(|_, hosts| Jwt::new("https://10.0.0.1").unwrap().web(hosts));
     let error = notes.connect(STATELESS).await.unwrap_err().to_string();
