@@ -8,12 +8,15 @@
 //! | `client` | logging in to servers | yes |
 //! | `server` | checking the tokens of callers | no |
 //! | `tls` | `https` for both | yes |
+//! | `testing` | an authorization server for tests | no |
 
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[cfg(all(doctest, feature = "client", feature = "server", feature = "testing"))]
 mod guide;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod shared;
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -5,7 +5,7 @@ use super::{
     metadata::ServerMetadata,
     places,
     resource_metadata::{ResourceMetadata, about_server},
-    web::Guarded,
+    web::{Guarded, Looked},
 };
 
 /// What was found out about a server and who authorizes for it.
@@ -61,12 +61,16 @@ async fn of_resource(
     named: Option<&str>,
 ) -> Result<Option<ResourceMetadata>> {
     let places = places::of_resource(server);
+    let mut failed = None;
     for place in named.into_iter().chain(places.iter().map(String::as_str)) {
-        if let Some(metadata) = web.get(place).await? {
-            return about_server(metadata, server).map(Some);
+        match web.look(place).await? {
+            Looked::There(metadata) => return about_server(metadata, server).map(Some),
+            Looked::Failed(error) => drop(failed.get_or_insert(error)),
+            Looked::NotThere => {}
         }
     }
-    Ok(None)
+    // A server that does not say is not one that has nothing to say.
+    failed.map_or(Ok(None), Err)
 }
 
 /// Servers of the 2025-03-26 revision are their own authorization server, or say at their root who is.

@@ -109,7 +109,9 @@ impl Flow<'_> {
         let server = &self.found.server;
         server.check_pkce()?;
         let endpoint = server.authorization_endpoint()?;
+        // Before the user is sent away: they would log in for nothing.
         self.web.reach.check(endpoint)?;
+        self.web.reach.check(server.token_endpoint()?)?;
         let mut credentials = self.settings.store.load(&self.found.key).await?.unwrap_or_default();
         let before = credentials.registration.as_ref().map(|registration| registration.redirect_uri.clone());
         let visit = consent.begin(before.as_deref()).await?;

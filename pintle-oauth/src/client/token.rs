@@ -62,6 +62,11 @@ impl Ungranted {
         matches!(self, Self::Refused { error, .. } if error == "invalid_client" || error == "unauthorized_client")
     }
 
+    /// That the client is not known any more, so that it had better be registered again.
+    pub(super) fn is_unknown_client(&self) -> bool {
+        matches!(self, Self::Refused { error, .. } if error == "invalid_client")
+    }
+
     pub(super) fn into_error(self, issuer: &str) -> Error {
         match self {
             Self::Refused { error, description } => Error::Refused(format!(

@@ -68,7 +68,7 @@ pub(crate) fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|part| !part.is_empty()).map(pair).collect()
 }
 
-fn decoded(text: &str) -> Option<String> {
+pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

@@ -1,7 +1,10 @@
 use pintle::{Error, Result};
 use serde::Deserialize;
 
-use super::{places, web::Guarded};
+use super::{
+    places,
+    web::{Guarded, Looked},
+};
 
 /// What an authorization server says about itself: RFC 8414, or OpenID Connect Discovery.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,13 +47,18 @@ impl ServerMetadata {
                 "`{issuer}` is no issuer: the server's `authorization_servers` has to name one"
             ))
         };
-        let mut other = None;
+        let (mut other, mut failed) = (None, None);
         for place in places::of_issuer(issuer).ok_or_else(unread)? {
-            match web.get::<Self>(&place).await? {
-                Some(metadata) if metadata.issuer == issuer => return Ok(metadata),
-                Some(metadata) => other = Some(metadata.issuer),
-                None => {}
+            match web.look::<Self>(&place).await? {
+                Looked::There(metadata) if metadata.issuer == issuer => return Ok(metadata),
+                Looked::There(metadata) => other = Some(metadata.issuer),
+                Looked::Failed(error) => drop(failed.get_or_insert(error)),
+                Looked::NotThere => {}
             }
+        }
+        // Where the right one is cannot be known as long as one of them does not say.
+        if let Some(failed) = failed {
+            return Err(failed);
         }
         Err(match other {
             Some(other) => Error::Refused(format!(
