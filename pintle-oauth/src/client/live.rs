@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     challenge::{self, Wanted},
-    credentials::{Tokens, now},
+    clock::now,
+    credentials::{Credentials, Tokens},
     discovery::{Found, discover},
     dpop::Dpop,
     flow::Flow,
@@ -62,8 +63,18 @@ pub(super) struct Held {
     pub(super) tokens: Tokens,
     pub(super) dpop: Option<Arc<Dpop>>,
     found: Found,
-    /// Straight from a grant, and not refreshed or read since.
-    is_new: bool,
+    came: Came,
+}
+
+/// How tokens were come by: what can be done when they are refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Came {
+    /// Straight from a grant.
+    Granted,
+    /// For a refresh token, ours or that of somebody who shares the store.
+    Renewed,
+    /// From the store, as an earlier run has left them.
+    Kept,
 }
 
 impl Live {
@@ -125,18 +136,18 @@ impl Live {
         match flow.renew(&old.tokens).await {
             Ok(Some(tokens)) => {
                 tracing::debug!(issuer = old.found.key, "tokens renewed");
-                keep(&flow, Some(&tokens)).await;
+                keep(&flow, &tokens).await;
                 Some(self.hold(Held {
                     tokens,
                     dpop: old.dpop.clone(),
                     found: old.found.clone(),
-                    is_new: false,
+                    came: Came::Renewed,
                 }))
             }
             Ok(None) => Some(old),
             Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
-                keep(&flow, None).await;
+                forget(&flow, &old.tokens, ungranted.is_unknown_client()).await;
                 self.now().held = None;
                 None
             }
@@ -161,7 +172,12 @@ impl Live {
         {
             return None;
         }
-        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), is_new: false }))
+        Some(self.hold(Held {
+            tokens,
+            dpop: old.dpop.clone(),
+            found: old.found.clone(),
+            came: Came::Renewed,
+        }))
     }
 
     /// A request was refused. Says whether it is worth sending again.
@@ -213,11 +229,12 @@ impl Live {
             return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
         }
         if let Some(held) = held {
-            if challenge.tries > 1 && held.is_new {
+            if challenge.tries > 1 && held.came == Came::Granted {
                 // Another one from the same place would fare no better.
                 return Ok(false);
             }
-            if challenge.tries == 1
+            // A request that was sent with kept ones was refused before, for having none.
+            if (challenge.tries == 1 || held.came == Came::Kept)
                 && held.tokens.refresh.is_some()
                 && self.still_the_same(settings, challenge.url, &held, &refused).await?
             {
@@ -314,7 +331,7 @@ impl Live {
             // A stale one is renewed when the request is sent again, like any other.
             let is_good = tokens.refresh.is_some() || !tokens.is_stale(now());
             if is_good && tokens.dpop_key.is_some() == dpop.is_some() {
-                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false });
+                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), came: Came::Kept });
                 return Ok(true);
             }
         }
@@ -332,9 +349,9 @@ impl Live {
         let flow = flow(dpop.as_ref());
         let tokens = flow.grant(scopes).await?;
         tracing::debug!(issuer = found.key, "logged in");
-        keep(&flow, Some(&tokens)).await;
+        keep(&flow, &tokens).await;
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
-        self.hold(Held { tokens, dpop, found: found.clone(), is_new: true });
+        self.hold(Held { tokens, dpop, found: found.clone(), came: Came::Granted });
         Ok(true)
     }
 
@@ -392,15 +409,28 @@ fn token(sent: &HeaderMap) -> Option<String> {
     Some(token.to_owned())
 }
 
-/// Keeps tokens for the next run, or forgets them. A login that cannot be kept is still one.
-async fn keep(flow: &Flow<'_>, tokens: Option<&Tokens>) {
+/// Keeps tokens for the next run. A login that cannot be kept is still one.
+async fn keep(flow: &Flow<'_>, tokens: &Tokens) {
+    change(flow, |credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()))).await;
+}
+
+/// Forgets tokens that are worth nothing any more, and who they were given to if the authorization server has.
+async fn forget(flow: &Flow<'_>, tokens: &Tokens, client_too: bool) {
+    change(flow, |credentials| {
+        credentials.tokens.remove(&flow.kept_under());
+        // With it the user would be shown an error, and never come back.
+        credentials
+            .registration
+            .take_if(|registration| client_too && registration.client_id == tokens.client_id);
+    })
+    .await;
+}
+
+async fn change(flow: &Flow<'_>, change: impl FnOnce(&mut Credentials)) {
     let (store, key) = (&flow.settings.store, &flow.found.key);
     let kept = async {
         let mut credentials = store.load(key).await?.unwrap_or_default();
-        match tokens {
-            Some(tokens) => drop(credentials.tokens.insert(flow.kept_under(), tokens.clone())),
-            None => drop(credentials.tokens.remove(&flow.kept_under())),
-        }
+        change(&mut credentials);
         store.save(key, &credentials).await
     };
     if let Err(error) = kept.await {

@@ -1,6 +1,8 @@
-//! Where metadata lies: well-known addresses, made of text so that nothing is normalised on the way.
+//! Where a server's resource metadata lies, and what it is about: texts, so that nothing is normalised on the way.
 
 use http::Uri;
+
+pub(super) use crate::shared::places::origin;
 
 /// Where a server's resource metadata may be, if the server has not said: with its path, then at the root.
 pub(super) fn of_resource(server: &Uri) -> Vec<String> {
@@ -12,34 +14,6 @@ pub(super) fn of_resource(server: &Uri) -> Vec<String> {
     }
     places.push(format!("{origin}/.well-known/oauth-protected-resource"));
     places
-}
-
-/// Where the metadata of an authorization server may be. `None`: the issuer is no address.
-///
-/// [Authorization, Authorization Server Metadata Discovery]: RFC 8414 first, then OpenID Connect with the path inserted,
-/// then appended.
-pub(super) fn of_issuer(issuer: &str) -> Option<Vec<String>> {
-    let uri: Uri = issuer.parse().ok().filter(|_| !issuer.contains(['?', '#']))?;
-    uri.scheme()?;
-    let origin = origin(&uri);
-    let path = uri.path().trim_end_matches('/');
-    if path.is_empty() {
-        return Some(vec![
-            format!("{origin}/.well-known/oauth-authorization-server"),
-            format!("{origin}/.well-known/openid-configuration"),
-        ]);
-    }
-    Some(vec![
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-        format!("{origin}/.well-known/openid-configuration{path}"),
-        format!("{origin}{path}/.well-known/openid-configuration"),
-    ])
-}
-
-/// Scheme, host and port, as they were written.
-pub(super) fn origin(uri: &Uri) -> String {
-    let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
 }
 
 /// Whether resource metadata that names this resource is about the server at this address: the same origin, and a path
@@ -87,28 +61,6 @@ mod tests {
         ];
         for (server, expected) in table {
             assert_eq!(of_resource(&server.parse().unwrap()), *expected, "{server}");
-        }
-    }
-
-    #[test]
-    fn issuers_are_looked_up_in_the_order_of_the_specification() {
-        let of = |issuer: &str| of_issuer(issuer).unwrap();
-        let root = [
-            "https://as/.well-known/oauth-authorization-server",
-            "https://as/.well-known/openid-configuration",
-        ];
-        assert_eq!(of("https://as"), root);
-        assert_eq!(of("https://as/"), root);
-        assert_eq!(
-            of("https://as/t1"),
-            [
-                "https://as/.well-known/oauth-authorization-server/t1",
-                "https://as/.well-known/openid-configuration/t1",
-                "https://as/t1/.well-known/openid-configuration",
-            ]
-        );
-        for issuer in ["", "as", "/as", "https://as/?q", "https://as/#f", "https://a s/"] {
-            assert_eq!(of_issuer(issuer), None, "{issuer}");
         }
     }
 

@@ -1,3 +1,4 @@
+use pintle_oauth::testing::{Endpoint, Fault};
 use serde_json::json;
 
 use crate::world::World;
@@ -5,10 +6,7 @@ use crate::world::World;
 #[tokio::test]
 async fn a_token_that_is_not_bound_though_that_was_asked_for_is_used_as_it_is() {
     let world = World::new();
-    world.change(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["dpop_signing_alg_values_supported"] =
-            json!(["ES256"]);
-    });
+    world.login.say("dpop_signing_alg_values_supported", json!(["ES256"]));
     world.connect(&world.login().dpop()).await.unwrap();
     assert_eq!(world.log()[6], "server/discover with access-3");
 }
@@ -16,16 +14,14 @@ async fn a_token_that_is_not_bound_though_that_was_asked_for_is_used_as_it_is() 
 #[tokio::test]
 async fn a_bound_token_goes_with_a_proof_and_the_nonce_that_is_asked_for() {
     let world = World::new();
-    world.change(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["dpop_signing_alg_values_supported"] =
-            json!(["ES256"]);
-        state.nonce = Some("n0nce".into());
-    });
+    world.login.bind_tokens("n0nce");
+    world.change(|state| state.nonce = Some("n0nce".into()));
     let server = world.connect(&world.login().dpop()).await.unwrap();
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     // Both servers say once what they want to see.
-    assert_eq!(log.iter().filter(|line| line.contains("without the nonce")).count(), 2, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.contains("without the nonce")).count(), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("token")).count(), 2, "{log:#?}");
     assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
     assert_eq!(log.last().unwrap(), "tools/call with access-3 and a proof");
 }
@@ -33,7 +29,7 @@ async fn a_bound_token_goes_with_a_proof_and_the_nonce_that_is_asked_for() {
 #[tokio::test]
 async fn who_did_not_ask_for_it_gets_no_bound_token() {
     let world = World::new();
-    world.change(|state| state.nonce = Some("n0nce".into()));
+    world.login.fault(Fault::answer(Endpoint::Token, "token_type", "DPoP"));
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
     assert!(error.contains("gave a token of a kind that was not asked for"), "{error}");
 }

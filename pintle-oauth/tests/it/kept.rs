@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use pintle_oauth::client::{Memory, OAuth, Registered};
+use pintle_oauth::{
+    client::{Memory, OAuth, Registered},
+    testing::{Endpoint, Fault},
+};
 
 use crate::world::World;
 
@@ -26,16 +29,14 @@ async fn the_next_run_needs_no_login() {
 async fn the_next_run_refreshes_what_has_expired_meanwhile() {
     let world = World::new();
     let store = Arc::new(Memory::new());
-    world.change(|state| state.expires_in = 0);
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     world.connect(&world.login().store(store.clone())).await.unwrap();
-    world.change(|state| {
-        state.expires_in = 3600;
-        state.tokens.clear();
-        state.log.clear();
-    });
+    world.login.mend();
+    world.login.revoke_access();
+    world.log();
     world.connect(&world.login().store(store)).await.unwrap();
     let log = world.log();
-    assert_eq!(log[3], "token at as.test by client-1@as.test: refresh_token");
+    assert_eq!(log[3], "token at as.test by client-1: refresh_token");
     // The first run has used it once itself, to get past its own first request.
     assert_eq!(log[4], "server/discover with access-7");
 }
@@ -46,7 +47,7 @@ async fn who_shares_a_store_shares_what_others_renewed() {
     let store = Arc::new(Memory::new());
     let one = world.connect(&world.login().store(store.clone())).await.unwrap();
     let other = world.connect(&world.login().store(store)).await.unwrap();
-    world.change(|state| state.tokens.clear());
+    world.login.revoke_access();
     one.call_tool("t", ()).await.unwrap();
     world.log();
     other.call_tool("t", ()).await.unwrap();
@@ -59,17 +60,12 @@ async fn a_client_is_registered_once() {
     let world = World::new();
     let store = Arc::new(Memory::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
-    world.change(|state| {
-        state.tokens.clear();
-        state.refresh.clear();
-        state.log.clear();
-    });
+    world.login.revoke_access();
+    world.login.revoke_refresh();
+    world.log();
     world.connect(&world.login().store(store)).await.unwrap();
     let log = world.log();
-    assert!(
-        log.iter().any(|line| line.starts_with("login as.test/authorize client=client-1@as.test")),
-        "{log:#?}"
-    );
+    assert!(log.iter().any(|line| line.starts_with("login as.test/authorize client=client-1")), "{log:#?}");
     assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
 }
 
@@ -79,9 +75,11 @@ async fn another_client_does_not_use_what_this_one_was_given() {
     let store = Arc::new(Memory::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.log();
-    let bot = OAuth::machine(Registered::new("bot")).web(world.clone()).store(store.clone());
+    world.login.add_client_with_secret("bot", "s3cret");
+    let bot =
+        OAuth::machine(Registered::new("bot").secret("s3cret")).web(world.hosts.clone()).store(store.clone());
     world.connect(&bot).await.unwrap();
     assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
     world.connect(&world.login().store(store)).await.unwrap();
-    assert!(world.log()[3].starts_with("login as.test/authorize client=client-1@as.test"));
+    assert!(world.log()[3].starts_with("login as.test/authorize client=client-1"));
 }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use pintle_oauth::client::Registered;
+use pintle_oauth::{client::Registered, testing::AuthorizationServer};
 use serde_json::{Value, json};
 
-use crate::world::{World, issuer};
+use crate::world::World;
 
 #[tokio::test]
 async fn a_client_is_registered_logged_in_and_let_in() {
@@ -17,8 +17,8 @@ async fn a_client_is_registered_logged_in_and_let_in() {
             "GET https://mcp.test/.well-known/oauth-protected-resource/mcp",
             "GET https://as.test/.well-known/oauth-authorization-server",
             "register at as.test as native",
-            "login as.test/authorize client=client-1@as.test scope=basic resource=https://mcp.test/mcp",
-            "token at as.test by client-1@as.test: authorization_code",
+            "login as.test/authorize client=client-1 scope=basic resource=https://mcp.test/mcp",
+            "token at as.test by client-1: authorization_code",
             "server/discover with access-3",
             "tools/call with access-3",
         ]
@@ -45,9 +45,11 @@ async fn a_server_without_metadata_is_its_own_authorization_server() {
     let world = World::new();
     world.change(|state| {
         state.resource = Value::Null;
-        state.led_back = String::new();
         state.challenge = "Bearer".into();
     });
+    let own = AuthorizationServer::new("https://mcp.test");
+    own.opaque();
+    world.also(&own);
     world.connect(&world.login()).await.unwrap();
     let log = world.log();
     assert_eq!(
@@ -55,8 +57,8 @@ async fn a_server_without_metadata_is_its_own_authorization_server() {
         [
             "GET https://mcp.test/.well-known/oauth-authorization-server",
             "register at mcp.test as native",
-            "login mcp.test/authorize client=client-1@mcp.test scope=- resource=-",
-            "token at mcp.test by client-1@mcp.test: authorization_code",
+            "login mcp.test/authorize client=client-1 scope=- resource=-",
+            "token at mcp.test by client-1: authorization_code",
             "server/discover with access-3",
         ]
     );
@@ -65,10 +67,8 @@ async fn a_server_without_metadata_is_its_own_authorization_server() {
 #[tokio::test]
 async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
     let world = World::new();
-    world.change(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["client_id_metadata_document_supported"] =
-            json!(true);
-    });
+    world.login.say("client_id_metadata_document_supported", true);
+    world.login.add_client("known");
     let documented = world.login().document("https://app.test/client.json").unwrap();
     world.connect(&documented).await.unwrap();
     assert_eq!(world.log()[4], "token at as.test by https://app.test/client.json: authorization_code");
@@ -86,10 +86,8 @@ async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
 async fn ten_calls_at_once_are_one_login() {
     let world = World::new();
     let server = Arc::new(world.connect(&world.login()).await.unwrap());
-    world.change(|state| {
-        state.tokens.clear();
-        state.refresh.clear();
-    });
+    world.login.revoke_access();
+    world.login.revoke_refresh();
     world.log();
     let calls: Vec<_> = (0..10)
         .map(|_| {
@@ -120,20 +118,14 @@ async fn another_server_never_sees_a_token() {
 async fn a_server_that_moves_to_another_authorization_server_is_followed_with_nothing_of_the_old_one() {
     let world = World::new();
     let server = world.connect(&world.login()).await.unwrap();
-    world.change(|state| {
-        state.resource["authorization_servers"] = json!(["https://new.test"]);
-        state.metadata.insert("https://new.test".into(), issuer("https://new.test"));
-        state.led_back = "&iss=https%3A%2F%2Fnew.test".into();
-        state.tokens.clear();
-        state.log.clear();
-    });
+    world.also(&AuthorizationServer::new("https://new.test"));
+    world.change(|state| state.resource["authorization_servers"] = json!(["https://new.test"]));
+    world.login.revoke_access();
+    world.log();
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert!(log.contains(&"register at new.test as native".to_owned()), "{log:#?}");
-    assert!(
-        log.contains(&"token at new.test by client-5@new.test: authorization_code".to_owned()),
-        "{log:#?}"
-    );
+    assert!(log.contains(&"token at new.test by client-1: authorization_code".to_owned()), "{log:#?}");
     assert!(
         !log.iter().any(|line| line.contains("at as.test") || line.contains(": refresh_token")),
         "{log:#?}"
@@ -143,14 +135,13 @@ async fn a_server_that_moves_to_another_authorization_server_is_followed_with_no
 #[tokio::test]
 async fn a_client_registered_elsewhere_is_not_shown_to_a_new_authorization_server() {
     let world = World::new();
+    world.login.add_client_with_secret("known", "s3cret");
     let oauth = world.login().registered(Registered::new("known").secret("s3cret"));
     let server = world.connect(&oauth).await.unwrap();
-    world.change(|state| {
-        state.resource["authorization_servers"] = json!(["https://new.test"]);
-        state.metadata.insert("https://new.test".into(), issuer("https://new.test"));
-        state.tokens.clear();
-        state.log.clear();
-    });
+    world.also(&AuthorizationServer::new("https://new.test"));
+    world.change(|state| state.resource["authorization_servers"] = json!(["https://new.test"]));
+    world.login.revoke_access();
+    world.log();
     let error = server.call_tool("t", ()).await.unwrap_err().to_string();
     assert!(
         error
@@ -165,9 +156,7 @@ async fn a_client_registered_elsewhere_is_not_shown_to_a_new_authorization_serve
 #[tokio::test]
 async fn staying_logged_in_is_asked_for_where_the_authorization_server_knows_that() {
     let world = World::new();
-    world.change(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["scopes_supported"] = json!(["offline_access"]);
-    });
+    world.login.say("scopes_supported", json!(["offline_access"]));
     world.connect(&world.login().scopes(["mail"])).await.unwrap();
     let log = world.log();
     assert!(log[4].contains("scope=basic mail offline_access "), "{log:?}");

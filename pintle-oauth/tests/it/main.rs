@@ -1,4 +1,4 @@
-//! Clients that log in, against a server and an authorization server in memory.
+//! Clients that log in and servers that check, with the authorization server of the test kit.
 #![allow(
     missing_docs,
     clippy::needless_pass_by_value,
@@ -7,13 +7,25 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod attacked;
+mod authorization_server;
+mod bound;
+mod bound_token;
 mod device;
+mod door;
 mod dpop;
+mod expired_token;
+mod first_use;
 mod kept;
 mod login;
 mod loopback;
 mod machine;
+mod more_rights;
+mod notes;
 mod refresh;
 mod refused;
+mod requires;
+mod rotated_keys;
 mod step_up;
+mod vault;
 mod world;

@@ -1,7 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
-use tokio::sync::Notify;
+use pintle_oauth::testing::{Endpoint, Fault};
 
 use crate::world::World;
 
@@ -13,12 +12,10 @@ fn refreshes(log: &[String]) -> usize {
 async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
     let world = World::new();
     // The first one is stale from the start.
-    world.change(|state| state.expires_in = 0);
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = Arc::new(world.connect(&world.login()).await.unwrap());
-    world.change(|state| {
-        state.expires_in = 3600;
-        state.log.clear();
-    });
+    world.login.mend();
+    world.log();
     let call = |_| {
         let server = server.clone();
         tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })
@@ -36,10 +33,8 @@ async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
 async fn ten_calls_whose_token_was_revoked_are_one_refresh() {
     let world = World::new();
     let server = Arc::new(world.connect(&world.login()).await.unwrap());
-    world.change(|state| {
-        state.tokens.clear();
-        state.log.clear();
-    });
+    world.login.revoke_access();
+    world.log();
     let call = |_| {
         let server = server.clone();
         tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })
@@ -57,23 +52,20 @@ async fn each_refresh_token_is_used_once() {
     let world = World::new();
     let server = world.connect(&world.login()).await.unwrap();
     for _ in 0..3 {
-        world.change(|state| state.tokens.clear());
+        world.login.revoke_access();
         server.call_tool("t", ()).await.unwrap();
     }
     let log = world.log();
     assert_eq!(refreshes(&log), 3, "{log:#?}");
-    assert_eq!(world.change(|state| state.refresh.len()), 1);
 }
 
 #[tokio::test]
 async fn a_refresh_token_that_is_worth_nothing_any_more_means_a_new_login() {
     let world = World::new();
     let server = world.connect(&world.login()).await.unwrap();
-    world.change(|state| {
-        state.tokens.clear();
-        state.refresh.clear();
-        state.log.clear();
-    });
+    world.login.revoke_access();
+    world.login.revoke_refresh();
+    world.log();
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert_eq!(refreshes(&log), 1, "{log:#?}");
@@ -84,12 +76,10 @@ async fn a_refresh_token_that_is_worth_nothing_any_more_means_a_new_login() {
 #[tokio::test]
 async fn a_token_that_cannot_be_renewed_now_is_used_as_long_as_it_is_good() {
     let world = World::new();
-    world.change(|state| state.expires_in = 0);
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = world.connect(&world.login()).await.unwrap();
-    world.change(|state| {
-        state.token_fault = Some((503, json!(null)));
-        state.log.clear();
-    });
+    world.login.fault(Fault::Status(Endpoint::Token, 503));
+    world.log();
     for _ in 0..3 {
         server.call_tool("t", ()).await.unwrap();
     }
@@ -100,18 +90,14 @@ async fn a_token_that_cannot_be_renewed_now_is_used_as_long_as_it_is_good() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() {
     let world = World::new();
-    world.change(|state| state.expires_in = 0);
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = world.connect(&world.login()).await.unwrap();
-    let gate = Arc::new(Notify::new());
-    world.change(|state| {
-        state.expires_in = 3600;
-        state.gate = Some(gate.clone());
-        state.log.clear();
-    });
+    world.login.mend();
+    let gate = world.login.hold(Endpoint::Token);
+    world.log();
     let given_up = tokio::time::timeout(Duration::from_secs(1), server.call_tool("t", ())).await;
     assert!(given_up.is_err());
-    world.change(|state| state.gate = None);
-    gate.notify_one();
+    gate.open();
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert_eq!(refreshes(&log), 1, "{log:#?}");
@@ -122,11 +108,9 @@ async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() 
 async fn a_user_is_not_asked_to_log_in_again_because_the_authorization_server_is_down() {
     let world = World::new();
     let server = world.connect(&world.login()).await.unwrap();
-    world.change(|state| {
-        state.tokens.clear();
-        state.token_fault = Some((503, json!(null)));
-        state.log.clear();
-    });
+    world.login.revoke_access();
+    world.login.fault(Fault::Status(Endpoint::Token, 503));
+    world.log();
     for _ in 0..3 {
         let error = server.call_tool("t", ()).await.unwrap_err().to_string();
         assert!(error.contains("`https://as.test/token` answered with status 503"), "{error}");

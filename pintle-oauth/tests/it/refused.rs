@@ -1,11 +1,12 @@
+use pintle_oauth::testing::{Endpoint, Fault};
 use serde_json::{Value, json};
 
-use crate::world::{State, World, issuer};
+use crate::world::{SERVER, World};
 
 /// How connecting fails in a world with this fault, and what was asked until then.
-async fn refused(fault: impl FnOnce(&mut State)) -> (String, Vec<String>) {
+async fn refused(fault: impl FnOnce(&World)) -> (String, Vec<String>) {
     let world = World::new();
-    world.change(fault);
+    fault(&world);
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
     let log = world.log();
     assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
@@ -15,43 +16,53 @@ async fn refused(fault: impl FnOnce(&mut State)) -> (String, Vec<String>) {
 
 #[tokio::test]
 async fn an_answer_from_somebody_else_is_not_used() {
-    let (error, _) = refused(|state| state.led_back = "&iss=https%3A%2F%2Fevil.test".into()).await;
+    let (error, _) = refused(|world| world.login.fault(Fault::redirect("iss", "https://evil.test"))).await;
     assert!(error.contains("from another authorization server than `https://as.test`"), "{error}");
-    let (error, _) = refused(|state| state.led_back = String::new()).await;
+    let (error, _) = refused(|world| world.login.fault(Fault::redirect_without("iss"))).await;
     assert!(error.contains("names itself in `iss`, and the login led back without it"), "{error}");
-    let (error, _) = refused(|state| state.state = Some("guessed".into())).await;
+    let (error, _) = refused(|world| world.login.fault(Fault::redirect("state", "guessed"))).await;
     assert!(error.contains("another `state`"), "{error}");
-    let lies = "&iss=https%3A%2F%2Fevil.test&error=x&error_description=lies";
-    let (error, _) = refused(|state| state.led_back = lies.into()).await;
+    let (error, _) = refused(|world| {
+        for (name, lie) in [("iss", "https://evil.test"), ("error", "x"), ("error_description", "lies")] {
+            world.login.fault(Fault::redirect(name, lie));
+        }
+    })
+    .await;
     assert!(!error.contains("lies"), "{error}");
 }
 
 #[tokio::test]
 async fn metadata_that_does_not_fit_is_not_used() {
-    let (error, log) = refused(|state| state.resource["resource"] = json!("https://evil.test/mcp")).await;
+    let (error, log) =
+        refused(|world| world.change(|state| state.resource["resource"] = json!("https://evil.test/mcp")))
+            .await;
     assert!(error.contains("is about `https://evil.test/mcp`"), "{error}");
     assert_eq!(log.len(), 2, "{log:#?}");
-    let other = |state: &mut State| {
-        drop(state.metadata.insert("https://as.test".into(), issuer("https://evil.test")))
-    };
-    let (error, _) = refused(other).await;
+    let (error, _) = refused(|world| world.login.fault(Fault::metadata("issuer", "https://evil.test"))).await;
     assert!(error.contains("is that of `https://evil.test`"), "{error}");
-    let (error, _) = refused(|state| state.metadata.clear()).await;
+    let (error, _) = refused(|world| {
+        for endpoint in [Endpoint::Metadata, Endpoint::OpenidConfiguration] {
+            world.login.fault(Fault::Status(endpoint, 404));
+        }
+    })
+    .await;
     assert!(error.contains("has no metadata"), "{error}");
-    let (error, _) = refused(|state| state.resource = json!({"resource": crate::world::SERVER})).await;
-    assert!(error.contains("names no authorization server"), "{error}");
     let (error, _) =
-        refused(|state| state.resource = json!({"authorization_servers": ["https://as.test"]})).await;
+        refused(|world| world.change(|state| state.resource = json!({"resource": SERVER}))).await;
+    assert!(error.contains("names no authorization server"), "{error}");
+    let (error, _) = refused(|world| {
+        world.change(|state| state.resource = json!({"authorization_servers": ["https://as.test"]}))
+    })
+    .await;
     assert!(error.contains("is about ``"), "{error}");
 }
 
 #[tokio::test]
 async fn a_server_without_pkce_is_not_logged_in_to() {
     for methods in [json!(["plain"]), Value::Null] {
-        let (error, log) = refused(|state| {
-            state.metadata.get_mut("https://as.test").unwrap()["code_challenge_methods_supported"] = methods;
-        })
-        .await;
+        let (error, log) =
+            refused(|world| world.login.fault(Fault::metadata("code_challenge_methods_supported", methods)))
+                .await;
         assert!(error.contains("does not offer PKCE with `S256`"), "{error}");
         assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
     }
@@ -60,19 +71,18 @@ async fn a_server_without_pkce_is_not_logged_in_to() {
 #[tokio::test]
 async fn nothing_is_sent_where_metadata_must_not_lead() {
     for issuer in ["http://as.test", "https://127.0.0.1", "https://169.254.169.254", "http://localhost:1"] {
-        let (error, log) = refused(|state| state.resource["authorization_servers"] = json!([issuer])).await;
+        let (error, log) =
+            refused(|world| world.change(|state| state.resource["authorization_servers"] = json!([issuer])))
+                .await;
         assert!(error.contains("no request is sent to"), "{error}");
         assert_eq!(log.len(), 2, "{log:#?}");
     }
-    let (error, log) = refused(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["registration_endpoint"] =
-            json!("https://10.0.0.1/r");
-    })
-    .await;
+    let private = Fault::metadata("registration_endpoint", "https://10.0.0.1/r");
+    let (error, log) = refused(|world| world.login.fault(private)).await;
     assert!(error.contains("`https://10.0.0.1/r`"), "{error}");
     assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
     let named = r#"Bearer resource_metadata="http://192.168.0.1/""#;
-    let (error, log) = refused(|state| state.challenge = named.into()).await;
+    let (error, log) = refused(|world| world.change(|state| state.challenge = named.into())).await;
     assert!(error.contains("no request is sent to"), "{error}");
     assert_eq!(log.len(), 1, "{log:#?}");
 }
@@ -88,8 +98,8 @@ async fn tokens_are_not_asked_for_a_server_that_would_be_told_them_in_the_clear(
 #[tokio::test]
 async fn what_the_authorization_server_says_is_told_and_no_secret_is() {
     let world = World::new();
-    let fault = json!({"error": "invalid_target", "error_description": "no such\nresource"});
-    world.change(|state| state.token_fault = Some((400, fault)));
+    world.login.fault(Fault::refused(Endpoint::Token, "invalid_target"));
+    world.login.fault(Fault::answer(Endpoint::Token, "error_description", "no such\nresource"));
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
     let said = "the authorization server `https://as.test` gave no token: `invalid_target`: no such resource";
     assert!(error.contains(said), "{error}");
@@ -98,10 +108,8 @@ async fn what_the_authorization_server_says_is_told_and_no_secret_is() {
 
 #[tokio::test]
 async fn a_client_that_nobody_registers_is_told_what_to_do() {
-    let (error, _) = refused(|state| {
-        state.metadata.get_mut("https://as.test").unwrap()["registration_endpoint"] = Value::Null;
-    })
-    .await;
+    let silent = Fault::metadata("registration_endpoint", Value::Null);
+    let (error, _) = refused(|world| world.login.fault(silent)).await;
     assert!(error.contains("register one with its operator and give it to `OAuth::registered`"), "{error}");
 }
 
@@ -109,12 +117,10 @@ async fn a_client_that_nobody_registers_is_told_what_to_do() {
 async fn a_user_who_says_no_is_asked_once_for_ten_calls() {
     let world = World::new();
     let server = std::sync::Arc::new(world.connect(&world.login()).await.unwrap());
-    world.change(|state| {
-        state.tokens.clear();
-        state.refresh.clear();
-        state.led_back = "&iss=https%3A%2F%2Fas.test&error=access_denied".into();
-        state.log.clear();
-    });
+    world.login.revoke_access();
+    world.login.revoke_refresh();
+    world.login.fault(Fault::Denied);
+    world.log();
     let call = |_| {
         let server = server.clone();
         tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) })

@@ -1,10 +1,8 @@
-//! A server and the authorization server that it trusts, in memory, with faults on demand.
+//! A server that can be anything, the authorization servers of the test kit, and all that was asked of any of them.
 
 use std::{
     collections::HashMap,
     convert::Infallible,
-    future::{Future, Ready, ready},
-    net::IpAddr,
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
@@ -16,82 +14,100 @@ use pintle::{
     Client, Connection, Result,
     client::http::{Body, Http},
 };
-use pintle_oauth::client::{Consent, OAuth, Reach, Visit, Web};
+use pintle_oauth::{
+    client::OAuth,
+    testing::{Asked, AuthorizationServer, Hosts, User},
+};
 use serde_json::{Value, json};
 use tower_service::Service;
 
 pub(crate) const SERVER: &str = "https://mcp.test/mcp";
+pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 
 /// Everything that is not the client.
 #[derive(Clone)]
-pub(crate) struct World(Arc<Mutex<State>>);
+pub(crate) struct World {
+    pub(crate) login: AuthorizationServer,
+    pub(crate) hosts: Hosts,
+    state: Arc<Mutex<State>>,
+}
 
+/// The server.
 pub(crate) struct State {
-    /// What the server's resource metadata says, at the path-inserted address.
+    /// What its resource metadata says, at the path-inserted address.
     pub(crate) resource: Value,
-    /// What authorization servers say about themselves, by address.
-    pub(crate) metadata: HashMap<String, Value>,
     /// What a 401 says.
     pub(crate) challenge: String,
     /// The scope that tools need.
     pub(crate) needed: Vec<String>,
-    /// How long tokens live.
-    pub(crate) expires_in: u64,
-    /// What the login leads back with, besides the code and the state.
-    pub(crate) led_back: String,
-    /// The state that it leads back with, if not the right one.
-    pub(crate) state: Option<String>,
-    /// What the token endpoint says instead.
-    pub(crate) token_fault: Option<(u16, Value)>,
-    /// What the token endpoint says to those who ask whether a user has agreed elsewhere.
-    pub(crate) pending: Vec<&'static str>,
-    /// What proofs have to hold; tokens are bound to keys then.
+    /// What proofs have to hold.
     pub(crate) nonce: Option<String>,
-    /// All that was asked, in order.
-    pub(crate) log: Vec<String>,
-    /// Good tokens, and their scopes.
-    pub(crate) tokens: HashMap<String, String>,
-    pub(crate) refresh: Vec<String>,
-    codes: HashMap<String, HashMap<String, String>>,
-    issued: u32,
-    /// Waited for before a refresh is answered.
-    pub(crate) gate: Option<Arc<tokio::sync::Notify>>,
+    /// Whose tokens it takes, by their origin.
+    logins: HashMap<String, AuthorizationServer>,
+    /// What was called, and with which token.
+    log: Vec<String>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let metadata = [("https://as.test".to_owned(), issuer("https://as.test"))].into();
-        Self(Arc::new(Mutex::new(State {
+        let login = AuthorizationServer::new("https://as.test");
+        login.opaque();
+        let state = State {
             resource: json!({"resource": SERVER, "authorization_servers": ["https://as.test"]}),
-            metadata,
             challenge: r#"Bearer error="invalid_token", scope="basic""#.into(),
             needed: Vec::new(),
-            expires_in: 3600,
-            led_back: "&iss=https%3A%2F%2Fas.test".into(),
-            state: None,
-            token_fault: None,
-            pending: Vec::new(),
             nonce: None,
+            logins: HashMap::new(),
             log: Vec::new(),
-            tokens: HashMap::new(),
-            refresh: Vec::new(),
-            codes: HashMap::new(),
-            issued: 0,
-            gate: None,
-        })))
+        };
+        let state = Arc::new(Mutex::new(state));
+        let served = Fake(state.clone());
+        let hosts =
+            Hosts::new().host("https://mcp.test", served.clone()).host("http://mcp.test", served.clone());
+        let hosts = hosts.host("https://other.test", served);
+        let world = Self { login, hosts, state };
+        world.also(&world.login);
+        world
+    }
+
+    /// There is another authorization server.
+    pub(crate) fn also(&self, login: &AuthorizationServer) {
+        let uri: Uri = login.issuer().parse().unwrap();
+        self.change(|state| state.logins.insert(uri.host().unwrap().to_owned(), login.clone()));
+        if uri.host() != Some("mcp.test") {
+            drop(self.hosts.clone().host(login.issuer(), login.clone()));
+        }
     }
 
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap())
+        change(&mut self.state.lock().unwrap())
     }
 
-    /// What was asked since the last time.
+    /// What was asked since the last time, of anyone.
     pub(crate) fn log(&self) -> Vec<String> {
-        self.change(|state| std::mem::take(&mut state.log))
+        self.change(|state| {
+            let mut called = std::mem::take(&mut state.log).into_iter();
+            let mut asked: HashMap<_, _> =
+                state.logins.iter().map(|(host, login)| (host.clone(), login.log().into_iter())).collect();
+            let told = |line: Asked| {
+                let (method, url) = line.as_str().split_once(' ').unwrap();
+                let url = url.rsplit_once(": ").unwrap().0.split(" (").next().unwrap();
+                let uri: Uri = url.parse().unwrap();
+                if uri.path() == "/mcp" {
+                    return called.next().unwrap();
+                }
+                let host = uri.host().unwrap();
+                match asked.get_mut(host).filter(|_| uri.path() != METADATA).and_then(Iterator::next) {
+                    Some(asked) if method == "POST" || uri.path() == "/authorize" => of_login(host, &asked),
+                    _ => format!("{method} {url}"),
+                }
+            };
+            self.hosts.log().into_iter().map(told).collect()
+        })
     }
 
     pub(crate) fn login(&self) -> OAuth {
-        OAuth::login("App", Agreeing(self.clone())).web(self.clone())
+        OAuth::login("App", User::on(self.hosts.clone())).web(self.hosts.clone())
     }
 
     pub(crate) async fn connect(&self, oauth: &OAuth) -> Result<Connection> {
@@ -99,129 +115,42 @@ impl World {
     }
 
     pub(crate) async fn connect_to(&self, url: &str, oauth: &OAuth) -> Result<Connection> {
-        let http = Http::new(url)?.client(self.clone()).auth(oauth.clone());
+        let http = Http::new(url)?.client(self.hosts.clone()).auth(oauth.clone());
         let only = ["2026-07-28".parse().unwrap()];
         Client::new("test", "0").revisions(only).connect(http).await
     }
+}
 
-    fn authorize(&self, url: &str) -> String {
-        self.change(|state| {
-            let uri: Uri = url.parse().unwrap();
-            let asked = pairs(uri.query().unwrap());
-            state.log.push(format!(
-                "login {}{} client={} scope={} resource={}",
-                uri.host().unwrap(),
-                uri.path(),
-                asked["client_id"],
-                asked.get("scope").map_or("-", |scope| scope),
-                asked.get("resource").map_or("-", |resource| resource),
-            ));
-            assert_eq!(asked["code_challenge_method"], "S256");
-            let code = state.name("code");
-            let back = state.state.clone().unwrap_or_else(|| asked["state"].clone());
-            let address = format!("{}?code={code}&state={back}{}", asked["redirect_uri"], state.led_back);
-            state.codes.insert(code, asked);
-            address
-        })
+/// A line about what an authorization server was asked.
+fn of_login(host: &str, asked: &Asked) -> String {
+    let parameter = |name: &str| asked.parameter(name).unwrap_or("-");
+    let path = asked.as_str().split([' ', ':']).nth(1).unwrap();
+    let by = asked.client().unwrap_or("-");
+    match path {
+        "/register" => format!("register at {host} as {}", parameter("application_type")),
+        "/device" => format!("device code for {by}"),
+        "/token" => {
+            let grant = parameter("grant_type").rsplit(':').next().unwrap();
+            format!("token at {host} by {by}: {grant}")
+        }
+        _ => {
+            let (scope, resource) = (parameter("scope"), parameter("resource"));
+            format!("login {host}{path} client={by} scope={scope} resource={resource}")
+        }
     }
 }
 
 impl State {
-    fn name(&mut self, what: &str) -> String {
-        self.issued += 1;
-        format!("{what}-{}", self.issued)
-    }
-
-    fn answer(&mut self, request: &Request<Bytes>) -> (u16, Value) {
-        let url = request.uri().to_string();
-        if request.method() == "GET" {
-            self.log.push(format!("GET {url}"));
-            if url == "https://mcp.test/.well-known/oauth-protected-resource/mcp" && !self.resource.is_null()
-            {
-                return (200, self.resource.clone());
-            }
-            let issuer = url.strip_suffix("/.well-known/oauth-authorization-server");
-            let found = issuer.and_then(|issuer| self.metadata.get(issuer));
-            return found.map_or((404, Value::Null), |found| (200, found.clone()));
-        }
-        let host = request.uri().host().unwrap().to_owned();
-        if request.uri().path() == "/register" {
-            let body: Value = serde_json::from_slice(request.body()).unwrap();
-            self.log.push(format!("register at {host} as {}", body["application_type"].as_str().unwrap()));
-            let id = self.name("client");
-            return (201, json!({"client_id": format!("{id}@{host}")}));
-        }
-        let asked = pairs(std::str::from_utf8(request.body()).unwrap());
-        if request.uri().path() == "/device" {
-            self.log.push(format!("device code for {}", asked["client_id"]));
-            let answer = json!({"device_code": "d3vice", "user_code": "ABCD", "verification_uri": "https://as.test/go",
-                "expires_in": 600});
-            return (200, answer);
-        }
-        let by = request.headers().get("authorization").map_or("-", |value| value.to_str().unwrap());
-        let by = asked.get("client_id").map_or(by, |id| id);
-        let grant = asked["grant_type"].rsplit(':').next().unwrap().to_owned();
-        self.log.push(format!("token at {host} by {by}: {grant}"));
-        if let Some((status, fault)) = &self.token_fault {
-            return (*status, fault.clone());
-        }
-        if let Some(nonce) = &self.nonce
-            && request.headers().contains_key("dpop")
-            && !proven(request.headers(), nonce)
-        {
-            self.log.push(format!("{grant} without the nonce"));
-            return (400, json!({"error": "use_dpop_nonce"}));
-        }
-        self.grant(&grant, &asked)
-    }
-
-    fn grant(&mut self, grant: &str, asked: &HashMap<String, String>) -> (u16, Value) {
-        let invalid = (400, json!({"error": "invalid_grant", "error_description": "no good"}));
-        let mut scope = asked.get("scope").cloned().unwrap_or_default();
-        match grant {
-            "authorization_code" => {
-                let Some(code) = self.codes.remove(&asked["code"]) else { return invalid };
-                let digest = ring::digest::digest(&ring::digest::SHA256, asked["code_verifier"].as_bytes());
-                assert_eq!(code["code_challenge"], URL_SAFE_NO_PAD.encode(digest));
-                assert_eq!(code.get("resource"), asked.get("resource"));
-                assert_eq!(code["redirect_uri"], asked["redirect_uri"]);
-                scope = code.get("scope").cloned().unwrap_or_default();
-            }
-            "refresh_token" => {
-                let Some(at) = self.refresh.iter().position(|own| *own == asked["refresh_token"]) else {
-                    return invalid;
-                };
-                self.refresh.remove(at);
-                scope = "basic".into();
-            }
-            "device_code" if !self.pending.is_empty() => {
-                assert_eq!(asked["device_code"], "d3vice");
-                return (400, json!({"error": self.pending.remove(0)}));
-            }
-            _ => {}
-        }
-        let (access, refresh) = (self.name("access"), self.name("refresh"));
-        self.tokens.insert(access.clone(), scope);
-        self.refresh.push(refresh.clone());
-        let (expires_in, kind) = (self.expires_in, if self.nonce.is_some() { "DPoP" } else { "Bearer" });
-        (
-            200,
-            json!({"access_token": access, "token_type": kind, "expires_in": expires_in, "refresh_token": refresh}),
-        )
-    }
-
-    /// The server.
     fn serve(&mut self, request: &Request<Body>) -> Response<Body> {
         let body: Value = serde_json::from_slice(request.body().bytes()).unwrap();
         let method = body["method"].as_str().unwrap();
         let authorization = request.headers().get("authorization");
         let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
         let token = authorization.as_deref().and_then(|value| value.strip_prefix("Bearer "));
-        let scope = authorization
+        let claims = authorization
             .as_deref()
             .and_then(|value| value.split(' ').nth(1))
-            .and_then(|token| self.tokens.get(token))
-            .cloned();
+            .and_then(|token| self.logins.values().find_map(|login| login.claims_of(token)));
         let bound = authorization.as_deref().and_then(|value| value.strip_prefix("DPoP "));
         if let (Some(nonce), Some(token)) = (&self.nonce, bound) {
             if !proven(request.headers(), nonce) {
@@ -235,10 +164,11 @@ impl State {
             self.log.push(format!("{method} with {}", token.unwrap_or("nothing")));
         }
         let answer = Response::builder().header("content-type", "application/json");
-        let Some(scope) = scope else {
+        let Some(claims) = claims else {
             let answer = answer.status(401).header("www-authenticate", &self.challenge);
             return answer.body(Body::default()).unwrap();
         };
+        let scope = claims["scope"].as_str().unwrap_or_default();
         let has = |needed: &&String| scope.split(' ').any(|own| own == *needed);
         if method == "tools/call"
             && let Some(missing) = self.needed.iter().find(|needed| !has(needed))
@@ -256,89 +186,42 @@ impl State {
     }
 }
 
-impl Web for World {
-    async fn send(&self, request: Request<Bytes>, _reach: Reach) -> Result<Response<Bytes>> {
-        let gate = self.change(|state| state.gate.clone());
-        if let Some(gate) = gate.filter(|_| request.uri().path() == "/token") {
-            gate.notified().await;
-        }
-        let (status, body) = self.change(|state| state.answer(&request));
-        let answer = Response::builder().status(status);
-        let answer = match self.change(|state| state.nonce.clone()) {
-            Some(nonce) if status == 400 => answer.header("dpop-nonce", nonce),
-            _ => answer,
-        };
-        Ok(answer.body(Bytes::from(body.to_string())).unwrap())
-    }
+/// The server, where a client reaches it.
+#[derive(Clone)]
+struct Fake(Arc<Mutex<State>>);
 
-    async fn addresses(&self, _host: &str) -> Vec<IpAddr> {
-        Vec::new()
-    }
-}
-
-impl Service<Request<Body>> for World {
+impl Service<Request<Body>> for Fake {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Ready<std::result::Result<Response<Body>, Infallible>>;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = std::result::Result<Response<Body>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        ready(Ok(self.change(|state| state.serve(&request))))
+        let mut state = self.0.lock().unwrap();
+        let answer = |status: u16, body: &Value| {
+            let body = Body::from(Bytes::from(body.to_string()));
+            Response::builder().status(status).body(body).unwrap()
+        };
+        let answer = match request.uri().path() {
+            "/mcp" => state.serve(&request),
+            METADATA if !state.resource.is_null() => answer(200, &state.resource),
+            // Old ones are their own authorization server.
+            path if path != METADATA && state.logins.contains_key("mcp.test") => {
+                let mut own = state.logins["mcp.test"].clone();
+                return Box::pin(async move {
+                    let (head, body) = own.call(request).await.unwrap().into_parts();
+                    let body = pintle::server::http::read_body(body, &Default::default()).await.unwrap();
+                    Ok(Response::from_parts(head, Body::from(body)))
+                });
+            }
+            _ => answer(404, &Value::Null),
+        };
+        Box::pin(std::future::ready(Ok(answer)))
     }
-}
-
-/// A user who agrees to everything.
-pub(crate) struct Agreeing(pub(crate) World);
-
-impl Consent for Agreeing {
-    type Visit = Self;
-
-    async fn begin(&self, _before: Option<&str>) -> Result<Self> {
-        Ok(Self(self.0.clone()))
-    }
-}
-
-impl Visit for Agreeing {
-    fn redirect_uri(&self) -> &str {
-        "http://127.0.0.1:7777/callback"
-    }
-
-    fn ask(self, url: &str) -> impl Future<Output = Result<String>> + Send {
-        ready(Ok(self.0.authorize(url)))
-    }
-}
-
-/// What an authorization server says about itself.
-pub(crate) fn issuer(issuer: &str) -> Value {
-    json!({
-        "issuer": issuer,
-        "authorization_endpoint": format!("{issuer}/authorize"),
-        "token_endpoint": format!("{issuer}/token"),
-        "registration_endpoint": format!("{issuer}/register"),
-        "code_challenge_methods_supported": ["S256"],
-        "authorization_response_iss_parameter_supported": true,
-    })
-}
-
-fn pairs(query: &str) -> HashMap<String, String> {
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap();
-        (name.to_owned(), plain(value))
-    };
-    query.split('&').map(pair).collect()
-}
-
-fn plain(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap().as_bytes().to_vec();
-    for part in parts {
-        bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).unwrap()
 }
 
 /// Whether there is a proof that holds the nonce. Who signed it is for other tests.

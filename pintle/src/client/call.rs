@@ -262,12 +262,12 @@ pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
 /// instructions a call less.
 pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
     static EMPTY: LazyLock<RawObject> = LazyLock::new(RawObject::empty);
-    let mut params = EMPTY.with("name", &*to_raw_value(name).map_err(unprintable)?);
+    let mut params = EMPTY.with("name", &to_raw_value(name).map_err(unprintable)?);
     if let Some(arguments) = arguments {
         params = params.with("arguments", arguments);
     }
     if let Some(meta) = meta {
-        params = params.with("_meta", &*to_raw_value(meta).map_err(unprintable)?);
+        params = params.with("_meta", &to_raw_value(meta).map_err(unprintable)?);
     }
     Ok(params)
 }

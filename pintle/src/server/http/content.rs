@@ -21,6 +21,13 @@ impl Content {
         }
     }
 
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+
     pub(super) fn into_bytes(self) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,

@@ -15,6 +15,7 @@ use super::{
     exchange::Exchange,
     post::Begun,
     response::{accepted, json, refused},
+    rights,
     service::{Asked, store_failed},
     session::{Session, SessionId},
     store::Sessions,
@@ -79,6 +80,9 @@ impl Asked {
 /// Begins what came in a session.
 pub(super) fn begin(asked: &Asked, session: &Arc<Session>, frame: Frame, accepts: Accepts) -> Begun {
     let state = session.server.state();
+    if let Err(response) = rights::check_frame(&state, &asked.around.extensions, &frame, session) {
+        return Begun::Answered(*response);
+    }
     let inbound = session.receive(&state.service, frame);
     go_on(asked, session, &state, inbound, accepts)
 }
@@ -92,6 +96,9 @@ pub(super) async fn begin_written(
     accepts: Accepts,
 ) -> Begun {
     let state = session.server.state();
+    if let Err(response) = rights::check_frame(&state, &asked.around.extensions, &frame, session) {
+        return Begun::Answered(*response);
+    }
     let before = session.stored();
     let inbound = session.receive(&state.service, frame);
     if let Some(now) = session.stored()

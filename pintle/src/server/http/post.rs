@@ -14,6 +14,7 @@ use super::{
     conversation,
     exchange::Exchange,
     response::{accepted, refused},
+    rights,
     service::Asked,
     session::{Session, SessionId},
     stateless,
@@ -44,6 +45,9 @@ pub(super) enum Begun {
 }
 
 async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accepts) -> Begun {
+    if let Err(response) = rights::check_body(&asked.around.extensions, content.bytes()) {
+        return Begun::Answered(*response);
+    }
     let frame = match content.parse(asked.state.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => return Begun::Answered(unreadable(&malformed)),
@@ -135,7 +139,7 @@ fn takes(batch: bool, session: &Session) -> Result<(), Refusal> {
 }
 
 /// The id to answer with, if it is one request.
-fn id_of(frame: &Frame) -> Option<&RequestId> {
+pub(super) fn id_of(frame: &Frame) -> Option<&RequestId> {
     match frame {
         Frame::One(Message::Request(Request { id, .. })) => Some(id),
         _ => None,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::ALLOW, request::Parts};
 use pintle_proto::{
     Revision,
     http::{Accepts, Endpoint, Head, Opening, Refusal, check_session_version, open},
@@ -23,6 +23,7 @@ use super::{
     listen::Listens,
     post,
     response::{bare, refused},
+    rights,
     session::{self, Session, SessionId},
     settings::Settings,
     standing,
@@ -32,7 +33,7 @@ use super::{
 };
 use crate::{
     Ended, Result,
-    server::{HttpHead, Server, around::Around, ears::Ears, state::State},
+    server::{Authenticated, HttpHead, Server, around::Around, ears::Ears, state::State},
 };
 
 /// A server over HTTP: one `tower` service for clients of every revision.
@@ -163,12 +164,22 @@ impl Http {
     }
 
     /// Finds out who asks whom. The head goes where it stays: what is moved from here on is small.
-    fn asked(&self, parts: Parts) -> Asked {
+    fn asked(&self, mut parts: Parts) -> Asked {
         let server = (self.settings().choose)(&parts);
-        let principal = self.settings().principal.as_ref().and_then(|of| of(&parts)).map(Into::into);
+        let principal = match &self.settings().principal {
+            Some(of) => of(&parts).map(Into::into),
+            None => {
+                parts.extensions.get::<Authenticated>().and_then(Authenticated::principal).map(Into::into)
+            }
+        };
+        let state = server.state();
+        // A stream lives on, and what is required may change meanwhile.
+        if state.catalogue.requires.some || parts.method == Method::GET {
+            rights::mark(&mut parts.extensions);
+        }
         let Parts { method, uri, headers, extensions, .. } = parts;
         let around = Around { extensions, head: Some(HttpHead::new(method, uri, headers)) };
-        Asked { http: self.clone(), state: server.state(), server, principal, around: Arc::new(around) }
+        Asked { http: self.clone(), state, server, principal, around: Arc::new(around) }
     }
 }
 

@@ -22,12 +22,16 @@ use super::{
     post::Begun,
     pulse::Pulse,
     response::{PIECE, Source, events, json, refused},
+    rights,
     service::Asked,
 };
 use crate::server::{connection::now, port::Said, state::State};
 
 /// Admits a call; anything else is answered at once.
 pub(super) fn begin(asked: &Asked, request: Request, accepts: Accepts) -> Begun {
+    if let Err(response) = rights::check_request(&asked.state, &asked.around.extensions, &request) {
+        return Begun::Answered(*response);
+    }
     let mut arrival = Arrival::at(now());
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);

@@ -17,6 +17,7 @@ use super::{
     conversation::decide,
     exchange::Exchange,
     response::{accepted, events, refused},
+    rights,
     service::{Asked, Shared},
     session::{Session, SessionId},
     standing,
@@ -98,6 +99,9 @@ pub(super) async fn receive(
     around: &Arc<Around>,
     content: Content,
 ) -> Response<Body> {
+    if let Err(response) = rights::check_body(&around.extensions, content.bytes()) {
+        return *response;
+    }
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
     let frame = match content.parse(state.service.bounds().batch) {
@@ -109,6 +113,9 @@ pub(super) async fn receive(
             return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
         }
     };
+    if let Err(response) = rights::check_frame(&state, &around.extensions, &frame, session) {
+        return *response;
+    }
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);

@@ -88,7 +88,7 @@ impl Web for Network {
 type Sending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A [`Web`] of any type.
-pub(super) trait AnyWeb: Send + Sync {
+pub(crate) trait AnyWeb: Send + Sync {
     fn send(&self, request: Request<Bytes>, reach: Reach) -> Sending<'_, Result<Response<Bytes>>>;
     fn addresses<'a>(&'a self, host: &'a str) -> Sending<'a, Vec<IpAddr>>;
 }
@@ -105,14 +105,32 @@ impl<W: Web> AnyWeb for W {
 
 /// The web, as far as it may be reached on behalf of one server.
 #[derive(Clone, Copy)]
-pub(super) struct Guarded<'a> {
-    pub(super) web: &'a dyn AnyWeb,
-    pub(super) reach: Reach,
+pub(crate) struct Guarded<'a> {
+    pub(crate) web: &'a dyn AnyWeb,
+    pub(crate) reach: Reach,
+}
+
+/// What is at an address.
+#[derive(Debug)]
+pub(crate) enum Looked<T> {
+    There(T),
+    NotThere,
+    /// Its server could not say: status 500 and above. Another address of it may do better.
+    Failed(Error),
 }
 
 impl Guarded<'_> {
     /// The JSON at an address; `None` if there is none.
-    pub(super) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>> {
+    pub(crate) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>> {
+        match self.look(url).await? {
+            Looked::There(found) => Ok(Some(found)),
+            Looked::NotThere => Ok(None),
+            Looked::Failed(error) => Err(error),
+        }
+    }
+
+    /// The JSON at an address that is one of several.
+    pub(crate) async fn look<T: DeserializeOwned>(self, url: &str) -> Result<Looked<T>> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let uri = self.reach.check(&url)?;
@@ -129,24 +147,21 @@ impl Guarded<'_> {
                 continue;
             }
             if answer.status().is_server_error() {
-                return Err(Error::Io(std::io::Error::other(format!(
+                return Ok(Looked::Failed(Error::Io(std::io::Error::other(format!(
                     "`{url}` answered with status {}: try again later",
                     answer.status().as_u16()
-                ))));
+                )))));
             }
             // Not there, or something else is: a page that says so with status 200, for one.
-            let found = if answer.status() == StatusCode::OK {
-                serde_json::from_slice(answer.body()).ok()
-            } else {
-                None
-            };
-            return Ok(found);
+            let found = Some(answer).filter(|answer| answer.status() == StatusCode::OK);
+            let found = found.and_then(|answer| serde_json::from_slice(answer.body()).ok());
+            return Ok(found.map_or(Looked::NotThere, Looked::There));
         }
         Err(Error::Refused(format!("`{url}` was reached by more than {REDIRECTS} redirects")))
     }
 
     /// Posts something, and returns whatever is answered.
-    pub(super) async fn post(
+    pub(crate) async fn post(
         self,
         url: &str,
         content_type: &str,

@@ -1,0 +1,164 @@
+//! Proofs that a token is presented by the one it was given to: RFC 9449 §4.3.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ring::digest;
+use serde_json::Value;
+
+use super::{
+    algorithm::Algorithm,
+    jwk, noise,
+    replay::{Replay, WINDOW},
+    token::Signed,
+};
+
+/// A request that a proof has to be for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proven<'a> {
+    pub(super) method: &'a str,
+    /// The addresses that it may have been sent to, without query: as we see it, and as the server is known.
+    pub(super) urls: &'a [String],
+    /// The thumbprint of the key that the token is bound to.
+    pub(super) thumbprint: &'a str,
+    pub(super) now: u64,
+}
+
+/// Whether this is a proof for that request with that token, or what is wrong with it. If the client has signed the body
+/// too, what its digest has to be.
+pub(super) fn check(
+    proof: &str,
+    token: &str,
+    proven: &Proven<'_>,
+    seen: &Replay,
+) -> Result<Option<String>, &'static str> {
+    let signed = Signed::parse(proof).ok_or("the proof is no JWT")?;
+    if signed.header.typ.as_deref() != Some("dpop+jwt") {
+        return Err("the proof is not of the type `dpop+jwt`");
+    }
+    if signed.header.crit.is_some() {
+        return Err("the proof has a `crit` header, of which nothing is understood here");
+    }
+    let algorithm =
+        Algorithm::named(&signed.header.alg).ok_or("the proof is signed in a way that is not accepted")?;
+    let jwk = signed.header.jwk.as_ref().ok_or("the proof names no key")?;
+    let (key, thumbprint) = jwk::alone(jwk).ok_or("the key of the proof is no public key")?;
+    if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
+        return Err("the signature of the proof is wrong");
+    }
+    if thumbprint != proven.thumbprint {
+        return Err("the token is bound to another key than that of the proof");
+    }
+    let text = |name: &str| signed.claims.get(name).and_then(Value::as_str);
+    if text("htm") != Some(proven.method) {
+        return Err("the proof is for another method");
+    }
+    let url = text("htu").and_then(|url| url.split(['?', '#']).next()).unwrap_or_default();
+    if !proven.urls.iter().any(|ours| same(ours, url)) {
+        return Err("the proof is for another address");
+    }
+    if text("ath") != Some(&noise::sha256(token.as_bytes())) {
+        return Err("the proof is for another token");
+    }
+    let issued = signed.claims.get("iat").and_then(Value::as_f64).unwrap_or_default() as u64;
+    if issued.abs_diff(proven.now) > WINDOW {
+        return Err("the proof is too old, or the clocks differ");
+    }
+    let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
+    if !seen.note(proven.thumbprint, jti) {
+        return Err("the proof was used before: make one for each request");
+    }
+    Ok(text("content_digest").map(str::to_owned))
+}
+
+/// Whether a body has the digest that its client signed: that of RFC 9530, with SHA-256.
+pub(super) fn is_digest_of(digest: &str, body: &[u8]) -> bool {
+    let ours = STANDARD.encode(digest::digest(&digest::SHA256, body));
+    digest.trim() == format!("sha-256=:{ours}:")
+}
+
+/// Whether two addresses are the same, as far as it may be written in several ways: scheme and host in any case, the
+/// usual port or none, and no `/` at the end or one.
+fn same(one: &str, other: &str) -> bool {
+    let (Ok(one), Ok(other)) = (one.parse::<http::Uri>(), other.parse::<http::Uri>()) else { return false };
+    let path = |uri: &http::Uri| uri.path().trim_end_matches('/').to_owned();
+    pintle::proto::http::same_origin(&one, &other) && path(&one) == path(&other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{
+            clock,
+            kit::{RESOURCE, Signer},
+        },
+        *,
+    };
+
+    #[tokio::test]
+    async fn a_proof_is_for_one_request_with_one_token() {
+        let (ours, another) = (Signer::es256(), Signer::es256());
+        let (_, thumbprint) = jwk::alone(&ours.jwk("1")).unwrap();
+        let now = clock::now();
+        let urls = [RESOURCE.to_owned()];
+        let proven = Proven { method: "POST", urls: &urls, thumbprint: &thumbprint, now };
+        let header = |signer: &Signer| json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") });
+        let claims = |others: Value| {
+            let mut claims = json!({
+                "jti": others.to_string(), "htm": "POST", "htu": RESOURCE, "iat": now, "ath": noise::sha256(b"t0ken")
+            });
+            claims.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+            claims
+        };
+        let seen = Replay::default();
+        let check = |proof: &str| check(proof, "t0ken", &proven, &seen).map_err(str::to_owned);
+        let good = ours.sign(header(&ours), &claims(json!({})));
+        assert_eq!(check(&good), Ok(None));
+        let digest = ours.sign(header(&ours), &claims(json!({ "content_digest": "sha-256=:x:" })));
+        assert_eq!(check(&digest), Ok(Some("sha-256=:x:".to_owned())));
+        assert!(is_digest_of("sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:", b"{}"));
+        assert!(!is_digest_of("sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:", b"{ }"));
+        assert!(check(&good).unwrap_err().contains("used before"));
+        for (others, expected) in [
+            (json!({ "htu": "HTTPS://MCP.test:443/mcp?x=1#y" }), None),
+            (json!({ "htu": "https://mcp.test/other" }), Some("another address")),
+            (json!({ "htu": "https://evil.test/mcp" }), Some("another address")),
+            (json!({ "htu": null }), Some("another address")),
+            (json!({ "htm": "GET" }), Some("another method")),
+            (json!({ "htm": "post" }), Some("another method")),
+            (json!({ "ath": noise::sha256(b"other") }), Some("another token")),
+            (json!({ "ath": null }), Some("another token")),
+            (json!({ "iat": now - 299 }), None),
+            (json!({ "iat": now - 301 }), Some("too old")),
+            (json!({ "iat": now + 301 }), Some("too old")),
+            (json!({ "iat": null }), Some("too old")),
+            (json!({ "jti": "" }), Some("no `jti`")),
+        ] {
+            let said = check(&ours.sign(header(&ours), &claims(others.clone())));
+            match expected {
+                None => assert_eq!(said, Ok(None), "{others}"),
+                Some(expected) => {
+                    assert!(said.as_ref().is_err_and(|said| said.contains(expected)), "{others}: {said:?}")
+                }
+            }
+        }
+        let mut private = ours.jwk("1");
+        private["d"] = json!("AA");
+        for (at, (signer, header, expected)) in [
+            (&another, header(&another), "another key"),
+            (&another, header(&ours), "signature of the proof is wrong"),
+            (&ours, json!({ "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
+            (&ours, json!({ "typ": "dpop+jwt" }), "names no key"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": private }), "no public key"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "none" }), "not accepted"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "HS256" }), "not accepted"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let said = check(&signer.sign(header, &claims(json!({ "jti": at.to_string() })))).unwrap_err();
+            assert!(said.contains(expected), "{at}: {said}");
+        }
+        assert!(check("no.proof").unwrap_err().contains("no JWT"));
+    }
+}

@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// What a token says: for [`AuthorizationServer::token`](super::AuthorizationServer::token).
+///
+/// ```
+/// use pintle_oauth::testing::{AuthorizationServer, Claims};
+///
+/// let login = AuthorizationServer::new("https://login.test");
+/// let token = login.token(&Claims::new("https://mcp.test/mcp").subject("alice").scopes(["notes:read"]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Claims {
+    pub(super) audience: Option<String>,
+    pub(super) subject: Option<String>,
+    pub(super) client: String,
+    pub(super) scopes: String,
+    pub(super) lifetime: Option<Duration>,
+    pub(super) more: Map<String, Value>,
+}
+
+impl Claims {
+    /// For the server at this address, and nobody else.
+    pub fn new(audience: impl Into<String>) -> Self {
+        Self {
+            audience: Some(audience.into()),
+            subject: None,
+            client: "client".into(),
+            scopes: String::new(),
+            lifetime: None,
+            more: Map::new(),
+        }
+    }
+
+    /// On whose behalf. The user of the authorization server if nothing is said.
+    #[must_use]
+    pub fn subject(mut self, name: impl Into<String>) -> Self {
+        self.subject = Some(name.into());
+        self
+    }
+
+    /// Who asked for it. `client` if nothing is said.
+    #[must_use]
+    pub fn client(mut self, id: impl Into<String>) -> Self {
+        self.client = id.into();
+        self
+    }
+
+    /// What it is good for.
+    #[must_use]
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        let scopes: Vec<S> = scopes.into_iter().collect();
+        self.scopes = scopes.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
+        self
+    }
+
+    /// For how long. As long as all others of the authorization server if nothing is said.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Something else, in place of what would be said otherwise; `null` leaves it out.
+    #[must_use]
+    pub fn claim(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.more.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// Changes members of an object; `null` leaves one out.
+pub(super) fn change(object: &mut Value, members: impl IntoIterator<Item = (String, Value)>) {
+    let Some(object) = object.as_object_mut() else { return };
+    for (name, value) in members {
+        if value.is_null() {
+            object.remove(&name);
+        } else {
+            object.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use std::fmt;
+
+use http::Method;
+
+/// A part of an authorization server.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Endpoint {
+    /// What it says about itself: RFC 8414.
+    Metadata,
+    /// The same in the words of OpenID Connect, with the issuer's path inserted or in front.
+    OpenidConfiguration,
+    /// The keys that tokens are checked with.
+    Keys,
+    /// Dynamic registration of clients: RFC 7591.
+    Register,
+    /// Where users are sent to log in.
+    Authorize,
+    /// Where tokens are had.
+    Token,
+    /// Where a login on another device begins: RFC 8628.
+    Device,
+    /// Where a server asks about a token: RFC 7662.
+    Introspect,
+    /// Where a client gives a token back: RFC 7009.
+    Revoke,
+}
+
+/// Those whose address is the issuer's with a name behind it.
+const BELOW_ISSUER: [(Endpoint, &str); 8] = [
+    (Endpoint::OpenidConfiguration, "/.well-known/openid-configuration"),
+    (Endpoint::Keys, "/jwks"),
+    (Endpoint::Register, "/register"),
+    (Endpoint::Authorize, "/authorize"),
+    (Endpoint::Token, "/token"),
+    (Endpoint::Device, "/device"),
+    (Endpoint::Introspect, "/introspect"),
+    (Endpoint::Revoke, "/revoke"),
+];
+
+impl Endpoint {
+    /// What is at a path of an issuer whose own path is this.
+    pub(super) fn at(path: &str, issuer: &str) -> Option<Self> {
+        if path.strip_prefix("/.well-known/oauth-authorization-server") == Some(issuer) {
+            return Some(Self::Metadata);
+        }
+        if path.strip_prefix("/.well-known/openid-configuration") == Some(issuer) {
+            return Some(Self::OpenidConfiguration);
+        }
+        let below = path.strip_prefix(issuer)?;
+        BELOW_ISSUER.iter().find(|(_, name)| *name == below).map(|(endpoint, _)| *endpoint)
+    }
+
+    /// How it is asked.
+    pub(super) fn method(self) -> Method {
+        match self {
+            Self::Metadata | Self::OpenidConfiguration | Self::Keys | Self::Authorize => Method::GET,
+            _ => Method::POST,
+        }
+    }
+
+    /// The name behind the issuer's address.
+    pub(super) fn name(self) -> &'static str {
+        let found = BELOW_ISSUER.iter().find(|(endpoint, _)| *endpoint == self);
+        found.map_or("/.well-known/oauth-authorization-server", |(_, name)| name)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_at_every_address_that_clients_look_at() {
+        let table = [
+            ("", "/.well-known/oauth-authorization-server", Some(Endpoint::Metadata)),
+            ("", "/.well-known/openid-configuration", Some(Endpoint::OpenidConfiguration)),
+            ("/t", "/.well-known/oauth-authorization-server/t", Some(Endpoint::Metadata)),
+            ("/t", "/.well-known/openid-configuration/t", Some(Endpoint::OpenidConfiguration)),
+            ("/t", "/t/.well-known/openid-configuration", Some(Endpoint::OpenidConfiguration)),
+            ("/t", "/.well-known/oauth-authorization-server", None),
+            ("/t", "/t/token", Some(Endpoint::Token)),
+            ("/t", "/token", None),
+            ("", "/token/", None),
+        ];
+        for (issuer, path, expected) in table {
+            assert_eq!(Endpoint::at(path, issuer), expected, "{issuer} {path}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, header};
+
+use serde_json::Value;
+
+use super::endpoint::Endpoint;
+use crate::shared::form;
+
+/// A request, as far as an authorization server reads it.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// Of the query, the form, or a JSON body. A name that comes twice is as good as none: RFC 6749 §3.1.
+    pub(super) parameters: BTreeMap<String, String>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Received {
+    pub(super) fn read(request: Request<Bytes>) -> Self {
+        let (head, body) = request.into_parts();
+        let is_form = head
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
+        let form = if is_form { std::str::from_utf8(&body).unwrap_or_default() } else { "" };
+        let mut parameters = BTreeMap::new();
+        let mut twice = Vec::new();
+        for part in [head.uri.query().unwrap_or_default(), form] {
+            for (name, value) in form::pairs(part).unwrap_or_default() {
+                if parameters.insert(name.clone(), value).is_some() {
+                    twice.push(name);
+                }
+            }
+        }
+        for name in twice {
+            parameters.remove(&name);
+        }
+        // What a registration says. Only texts: the others are not asked about.
+        if let Ok(Value::Object(members)) = serde_json::from_slice(&body) {
+            let texts = members.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+            parameters.extend(texts.map(|(name, text)| (name.clone(), text.to_owned())));
+        }
+        Self {
+            method: head.method,
+            path: head.uri.path().to_owned(),
+            parameters,
+            headers: head.headers,
+            body,
+        }
+    }
+
+    /// A parameter. One without a value is not there: RFC 6749 §3.1.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The grant's short name.
+    pub(super) fn grant(&self) -> Option<&str> {
+        self.get("grant_type").map(|grant| grant.rsplit(':').next().unwrap_or(grant))
+    }
+
+    /// Who asks, by `client_secret_basic` or by the form: its id, and what it proves itself with.
+    pub(super) fn client(&self) -> Option<(String, Option<String>)> {
+        let Some(header) = self.headers.get(header::AUTHORIZATION) else {
+            let secret = self.get("client_secret").map(str::to_owned);
+            return Some((self.get("client_id")?.to_owned(), secret));
+        };
+        let pair = STANDARD.decode(header.to_str().ok()?.strip_prefix("Basic ")?).ok()?;
+        let pair = String::from_utf8(pair).ok()?;
+        let (id, secret) = pair.split_once(':')?;
+        Some((form::decoded(id)?, Some(form::decoded(secret)?)))
+    }
+
+    /// What the log says of it.
+    pub(super) fn told(&self, endpoint: Option<Endpoint>) -> String {
+        let (method, path) = (&self.method, &self.path);
+        let detail = match endpoint {
+            Some(Endpoint::Token) => self.grant(),
+            Some(Endpoint::Authorize) => self.get("scope"),
+            _ => None,
+        };
+        detail.map_or_else(|| format!("{method} {path}"), |detail| format!("{method} {path} ({detail})"))
+    }
+}
