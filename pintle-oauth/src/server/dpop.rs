@@ -1,5 +1,7 @@
 //! Proofs that a token is presented by the one it was given to: RFC 9449 §4.3.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ring::digest;
 use serde_json::Value;
 
 use super::{
@@ -20,13 +22,14 @@ pub(super) struct Proven<'a> {
     pub(super) now: u64,
 }
 
-/// Whether this is a proof for that request with that token, or what is wrong with it.
+/// Whether this is a proof for that request with that token, or what is wrong with it. If the client has signed the body
+/// too, what its digest has to be.
 pub(super) fn check(
     proof: &str,
     token: &str,
     proven: &Proven<'_>,
     seen: &Replay,
-) -> Result<(), &'static str> {
+) -> Result<Option<String>, &'static str> {
     let signed = Signed::parse(proof).ok_or("the proof is no JWT")?;
     if signed.header.typ.as_deref() != Some("dpop+jwt") {
         return Err("the proof is not of the type `dpop+jwt`");
@@ -60,11 +63,16 @@ pub(super) fn check(
         return Err("the proof is too old, or the clocks differ");
     }
     let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
-    if seen.note(proven.thumbprint, jti) {
-        Ok(())
-    } else {
-        Err("the proof was used before: make one for each request")
+    if !seen.note(proven.thumbprint, jti) {
+        return Err("the proof was used before: make one for each request");
     }
+    Ok(text("content_digest").map(str::to_owned))
+}
+
+/// Whether a body has the digest that its client signed: that of RFC 9530, with SHA-256.
+pub(super) fn is_digest_of(digest: &str, body: &[u8]) -> bool {
+    let ours = STANDARD.encode(digest::digest(&digest::SHA256, body));
+    digest.trim() == format!("sha-256=:{ours}:")
 }
 
 /// Whether two addresses are the same, as far as it may be written in several ways: scheme and host in any case, the
@@ -105,7 +113,11 @@ mod tests {
         let seen = Replay::default();
         let check = |proof: &str| check(proof, "t0ken", &proven, &seen).map_err(str::to_owned);
         let good = ours.sign(header(&ours), &claims(json!({})));
-        assert_eq!(check(&good), Ok(()));
+        assert_eq!(check(&good), Ok(None));
+        let digest = ours.sign(header(&ours), &claims(json!({ "content_digest": "sha-256=:x:" })));
+        assert_eq!(check(&digest), Ok(Some("sha-256=:x:".to_owned())));
+        assert!(is_digest_of("sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:", b"{}"));
+        assert!(!is_digest_of("sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:", b"{ }"));
         assert!(check(&good).unwrap_err().contains("used before"));
         for (others, expected) in [
             (json!({ "htu": "HTTPS://MCP.test:443/mcp?x=1#y" }), None),
@@ -124,7 +136,7 @@ mod tests {
         ] {
             let said = check(&ours.sign(header(&ours), &claims(others.clone())));
             match expected {
-                None => assert_eq!(said, Ok(()), "{others}"),
+                None => assert_eq!(said, Ok(None), "{others}"),
                 Some(expected) => {
                     assert!(said.as_ref().is_err_and(|said| said.contains(expected)), "{others}: {said:?}")
                 }

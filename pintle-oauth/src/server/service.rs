@@ -74,7 +74,7 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             if let Err(refused) = door.admit(&mut parts).await {
-                return Ok(refused.map(R::from));
+                return Ok((*refused).map(R::from));
             }
             inner.call(Request::from_parts(parts, body)).await
         })
@@ -94,6 +94,9 @@ pub(super) struct Door {
     metadata_url: String,
 }
 
+/// The answer to who is not let in.
+type Refused = Box<Response<Bytes>>;
+
 /// How a token came.
 struct Presented<'a> {
     text: &'a str,
@@ -107,11 +110,11 @@ impl Door {
     }
 
     /// Lets a request in, without its token and with what that says; or else the answer.
-    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Response<Bytes>> {
+    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Refused> {
         if self.protected.is_metadata(parts.uri.path()) {
-            return Err(self.metadata.answer(&parts.method));
+            return Err(Box::new(self.metadata.answer(&parts.method)));
         }
-        let principal = self.authenticate(parts).await?;
+        let (principal, digest) = self.authenticate(parts).await?;
         let granted = Arc::new(self.granted(&principal));
         if !granted.covers(&self.protected.scopes) {
             let adds = revision(&parts.headers).is_some_and(adds_to_granted);
@@ -122,7 +125,15 @@ impl Door {
         // What is inside must have no chance to log it, or to send it on.
         parts.headers.remove(AUTHORIZATION);
         parts.headers.remove(PROOF);
-        parts.extensions.insert(self.known(&principal, granted));
+        let mut known = self.known(&principal, granted);
+        if let Some(digest) = digest {
+            let door = self.clone();
+            known = known.body(move |body| match dpop::is_digest_of(&digest, body) {
+                true => Ok(()),
+                false => Err(door.unproven("the proof is for another body")),
+            });
+        }
+        parts.extensions.insert(known);
         parts.extensions.insert(principal);
         Ok(())
     }
@@ -154,7 +165,8 @@ impl Door {
         granted
     }
 
-    async fn authenticate(&self, parts: &Parts) -> Result<Principal, Response<Bytes>> {
+    /// Whose request it is, and the digest that its body has to have, if the client has signed that.
+    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), Refused> {
         let presented = match presented(parts) {
             Ok(Some(presented)) => presented,
             Ok(None) => {
@@ -178,7 +190,7 @@ impl Door {
                 response
             }
         })?;
-        self.proven(parts, &presented, &principal).map(|()| principal)
+        self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
     }
 
     async fn verified(&self, token: Token) -> Result<Principal, Rejection> {
@@ -199,10 +211,10 @@ impl Door {
         parts: &Parts,
         presented: &Presented<'_>,
         principal: &Principal,
-    ) -> Result<(), Response<Bytes>> {
+    ) -> Result<Option<String>, Refused> {
         let Some(thumbprint) = principal.thumbprint() else {
             return match (presented.with_proof, self.protected.dpop_only) {
-                (false, false) => Ok(()),
+                (false, false) => Ok(None),
                 _ => Err(self.invalid("it is not bound to a DPoP key")),
             };
         };
@@ -211,7 +223,8 @@ impl Door {
                 self.invalid("it is bound to a DPoP key: send it as `Authorization: DPoP` with a proof")
             );
         }
-        let unproven = |why: &str| self.unauthorized(Some(("invalid_dpop_proof", why)), why.to_owned());
+        let unproven =
+            |why: &str| refused(StatusCode::UNAUTHORIZED, why.to_owned(), Some(self.unproven(why)));
         let mut proofs = parts.headers.get_all(PROOF).iter();
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
             return Err(unproven("send one proof in the `DPoP` header"));
@@ -222,12 +235,16 @@ impl Door {
         dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(unproven)
     }
 
-    fn invalid(&self, why: &str) -> Response<Bytes> {
+    fn invalid(&self, why: &str) -> Refused {
         self.unauthorized(Some(("invalid_token", why)), format!("the token is not accepted: {why}"))
     }
 
-    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Response<Bytes> {
+    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Refused {
         refused(StatusCode::UNAUTHORIZED, said, Some(self.challenge(error, &self.protected.scopes)))
+    }
+
+    fn unproven(&self, why: &str) -> HeaderValue {
+        self.challenge(Some(("invalid_dpop_proof", why)), &self.protected.scopes)
     }
 
     /// What a client is told whose token is good, but not for this.
@@ -283,7 +300,7 @@ fn revision(headers: &HeaderMap) -> Option<Revision> {
     headers.get(&MCP_PROTOCOL_VERSION)?.to_str().ok()?.parse().ok()
 }
 
-fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Response<Bytes> {
+fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Refused {
     let refusal = Refusal::new(status, RpcError::invalid_request(said));
     let mut response = Response::new(Bytes::from(refusal.body(None)));
     *response.status_mut() = status;
@@ -291,7 +308,7 @@ fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> 
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
-    response
+    Box::new(response)
 }
 
 #[cfg(test)]

@@ -87,3 +87,67 @@ async fn nothing_prints_a_token() {
         assert!(!format!("{answer:?}").contains("s3cret"), "{answer:?}");
     }
 }
+
+#[tokio::test]
+async fn a_bound_token_needs_a_proof_and_the_body_that_was_signed() {
+    use base64::{
+        Engine,
+        engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+    };
+    use ring::{
+        digest::{SHA256, digest},
+        rand::SystemRandom,
+        signature::{Ed25519KeyPair, KeyPair},
+    };
+
+    let der = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let key = Ed25519KeyPair::from_pkcs8(der.as_ref()).unwrap();
+    let x = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
+    let sha = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(digest(&SHA256, bytes));
+    let thumbprint = sha(format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#).as_bytes());
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let proof = |jti: &str, body: &str| {
+        let digest = STANDARD.encode(digest(&SHA256, body.as_bytes()));
+        let header =
+            json!({"typ": "dpop+jwt", "alg": "EdDSA", "jwk": {"kty": "OKP", "crv": "Ed25519", "x": x}});
+        let claims = json!({"jti": jti, "htm": "POST", "htu": "https://mcp.test/mcp", "iat": now,
+            "ath": sha(b"t0ken"), "content_digest": format!("sha-256=:{digest}:")});
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&header), part(&claims));
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes())))
+    };
+    let bound = Checked::new("https://as.test", move |_: pintle_oauth::server::Token| {
+        let principal = pintle_oauth::server::Principal::new("https://as.test", "ann").bound_to(&thumbprint);
+        std::future::ready(Ok(principal))
+    });
+    let protected = pintle_oauth::server::Protected::new("https://mcp.test/mcp", bound).unwrap();
+    let vault = Vault::of(&protected, |http| http);
+    let ask = |scheme: &str| {
+        let asked = crate::vault::stateless("tools/call", json!({"name": "look"}));
+        asked.header("authorization", format!("{scheme} t0ken"))
+    };
+    let body = ask("DPoP").done().into_body();
+
+    let answer = vault.send(ask("Bearer").done()).await;
+    assert_eq!(answer.status, 401);
+    assert!(answer.text.contains("send it as `Authorization: DPoP` with a proof"), "{}", answer.text);
+    let answer = vault.send(ask("DPoP").done()).await;
+    assert!(answer.challenge().starts_with(r#"DPoP error="invalid_dpop_proof""#), "{}", answer.challenge());
+
+    let answer = vault.send(ask("DPoP").header("dpop", proof("1", &body)).done()).await;
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "ann of -", "{answer:?}");
+    let answer = vault.send(ask("DPoP").header("dpop", proof("1", &body)).done()).await;
+    assert!(answer.text.contains("was used before"), "{}", answer.text);
+    let answer = vault.send(ask("DPoP").header("dpop", proof("2", "another body")).done()).await;
+    assert_eq!(answer.status, 401);
+    assert!(answer.challenge().contains("the proof is for another body"), "{}", answer.challenge());
+    assert_eq!(vault.called.lock().unwrap().len(), 1, "and none of them saw the proof");
+    assert!(!vault.called.lock().unwrap()[0].contains("dpop"));
+
+    // Where all have to be bound, one that is not is worth nothing.
+    let vault = Vault::of(&crate::vault::protected().dpop_only(), |http| http);
+    let answer = vault.call(ANN, "tools/list", json!({})).await;
+    assert!(
+        answer.challenge().starts_with(r#"DPoP error="invalid_token", error_description="it is not bound"#)
+    );
+}

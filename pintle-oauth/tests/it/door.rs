@@ -197,3 +197,19 @@ async fn a_framework_mounts_the_layer_and_the_metadata_apart() {
     let response = whole.call(request.body(axum::body::Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
 }
+
+#[tokio::test]
+async fn a_protected_server_is_served_in_one_call() {
+    use pintle::{Client, client::http::Http, server::tool};
+
+    let tools = pintle::Server::new("vault", "1").tool(tool("look", || async { "gold" }));
+    let protected = Protected::new("http://127.0.0.1/mcp", tokens()).unwrap();
+    let serving = protected.serve(&tools, "127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", serving.address());
+    let refused = Client::new("c", "1").connect(Http::new(&url).unwrap()).await;
+    assert!(refused.is_err(), "without a token");
+    let http = Http::new(&url).unwrap().bearer("ann-app-").unwrap();
+    let vault = Client::new("c", "1").connect(http).await.unwrap();
+    assert_eq!(vault.call_tool("look", ()).await.unwrap().text(), "gold");
+    serving.shutdown(std::time::Duration::from_secs(5)).await;
+}

@@ -5,7 +5,7 @@ use http::{Extensions, HeaderValue};
 /// On whose behalf a request comes and what it may do, as an authentication layer found out: it leaves this in the
 /// extensions of the HTTP request.
 ///
-/// The principal binds sessions, states and subscriptions, unless [`Http::principal`] says otherwise. What the caller may
+/// The principal binds sessions, states and subscriptions, unless `Http::principal` says otherwise. What the caller may
 /// do is compared with what tools, prompts and resources [require](super::ToolRoute::requires).
 ///
 /// ```
@@ -17,16 +17,16 @@ use http::{Extensions, HeaderValue};
 /// request.extensions_mut().insert(ann);
 /// # }
 /// ```
-///
-/// [`Http::principal`]: https://docs.rs/pintle/latest/pintle/server/http/struct.Http.html#method.principal
 #[derive(Clone)]
 pub struct Authenticated {
     principal: Option<Box<str>>,
     has: Option<Arc<Has>>,
     challenge: Option<Arc<Challenge>>,
+    body: Option<Arc<Body>>,
 }
 
 type Has = dyn Fn(&str) -> bool + Send + Sync;
+type Body = dyn Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync;
 type Challenge = dyn Fn(&Lacking<'_>) -> Option<HeaderValue> + Send + Sync;
 
 /// What a request needs and its caller does not have all of.
@@ -43,13 +43,13 @@ pub struct Lacking<'a> {
 impl Authenticated {
     /// Somebody who may do everything.
     pub fn new(principal: impl Into<Box<str>>) -> Self {
-        Self { principal: Some(principal.into()), has: None, challenge: None }
+        Self { principal: Some(principal.into()), has: None, challenge: None, body: None }
     }
 
     /// Somebody whom nobody has asked for a name, and who may do nothing that anything is required for.
     #[cfg(any(test, feature = "http-server"))]
     pub(crate) fn nobody() -> Self {
-        Self { principal: None, has: Some(Arc::new(|_| false)), challenge: None }
+        Self { principal: None, has: Some(Arc::new(|_| false)), challenge: None, body: None }
     }
 
     /// Which rights it has.
@@ -69,6 +69,14 @@ impl Authenticated {
         self
     }
 
+    /// Only with a body that this agrees to, for callers who have signed it: for any other the answer is 401, with this in
+    /// `WWW-Authenticate`, and nothing of the request is run.
+    #[must_use]
+    pub fn body(mut self, fits: impl Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync + 'static) -> Self {
+        self.body = Some(Arc::new(fits));
+        self
+    }
+
     /// On whose behalf it is.
     pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()
@@ -77,6 +85,11 @@ impl Authenticated {
     /// Whether it has this right.
     pub fn has(&self, right: &str) -> bool {
         self.has.as_ref().is_none_or(|has| has(right))
+    }
+
+    #[cfg(feature = "http-server")]
+    pub(crate) fn signed(&self, body: &[u8]) -> Result<(), HeaderValue> {
+        self.body.as_ref().map_or(Ok(()), |fits| fits(body))
     }
 
     #[cfg(feature = "http-server")]

@@ -130,10 +130,11 @@ impl<S> Layer<S> for Cors {
 }
 
 /// The headers of requests that the protocol has.
-const ALLOWED: [&str; 9] = [
+const ALLOWED: [&str; 10] = [
     "content-type",
     "accept",
     "authorization",
+    "dpop",
     "mcp-protocol-version",
     "mcp-session-id",
     "mcp-method",

@@ -13,6 +13,7 @@ use pintle_types::{Frame, Malformed, Message, Request, RequestId};
 use super::{
     Body, conversation,
     response::{accepted, refused},
+    rights,
     service::Asked,
     session::{Session, SessionId},
     stateless,
@@ -20,6 +21,9 @@ use super::{
 use crate::server::around::{Around, HttpHead};
 
 pub(super) async fn answer(asked: Asked, parts: Parts, bytes: &Bytes, accepts: Accepts) -> Response<Body> {
+    if let Err(response) = rights::check_body(&parts.extensions, bytes) {
+        return *response;
+    }
     let frame = match Frame::parse(bytes, asked.state.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => return unreadable(&malformed),

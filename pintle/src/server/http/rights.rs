@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use http::{Extensions, Response, header::WWW_AUTHENTICATE};
+use http::{Extensions, Response, StatusCode, header::WWW_AUTHENTICATE};
 use pintle_proto::{
     Revision,
     http::{Refusal, adds_to_granted, name_in},
 };
 use pintle_types::{
-    Frame, Message, RawObject, Request, RequestId,
+    Frame, Message, RawObject, Request, RequestId, RpcError,
     schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
 };
 
@@ -21,6 +21,18 @@ pub(super) fn mark(extensions: &mut Extensions) {
     if extensions.get::<Authenticated>().is_none() {
         extensions.insert(Authenticated::nobody());
     }
+}
+
+/// Refuses a body that is not the one that its caller has signed.
+pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {
+    let Some(caller) = extensions.get::<Authenticated>() else { return Ok(()) };
+    caller.signed(body).map_err(|challenge| {
+        let error =
+            RpcError::invalid_request("the body is not the one that was signed: sign each request anew");
+        let mut response = refused(&Refusal::new(StatusCode::UNAUTHORIZED, error), None);
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        Box::new(response)
+    })
 }
 
 /// Refuses a request of the stateless era that needs more than its caller has.

@@ -83,7 +83,7 @@ impl Http {
     }
 
     /// On whose behalf a request comes: what an authentication layer has found out, taken from the request's extensions.
-    /// A session belongs to the one who opened it; for everybody else it does not exist.
+    /// What an [`Authenticated`](crate::server::Authenticated) there says if nothing is said here. A session belongs to the one who opened it; for everybody else it does not exist.
     ///
     /// ```
     /// use pintle::Server;

@@ -95,6 +95,9 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
 
 /// Takes a message. What comes of it is said on the stream.
 pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) -> Response<Body> {
+    if let Err(response) = rights::check_body(&parts.extensions, bytes) {
+        return *response;
+    }
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
     let frame = match Frame::parse(bytes, state.service.bounds().batch) {
