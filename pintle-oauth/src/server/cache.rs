@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 
-use super::principal::Principal;
+use super::{principal::Principal, token::Token};
 
 /// Tokens in each of the two halves.
-const MOST: usize = 2048;
+const MOST: usize = 1024;
 
 /// Whose tokens are, for those that were found to be good a short while ago. Tokens themselves are not in it.
 #[derive(Default)]
@@ -33,9 +33,14 @@ struct Known {
     until: Instant,
 }
 
-pub(super) fn digest_of(token: &str) -> Digest {
+/// What a token is remembered by, together with what it was found to be for: one verifier may serve several resources.
+pub(super) fn digest_of(token: &Token) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(token.reveal().as_bytes());
+    context.update(b" ");
+    context.update(token.resource().as_bytes());
     let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes.copy_from_slice(context.finish().as_ref());
     bytes
 }
 

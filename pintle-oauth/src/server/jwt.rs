@@ -156,7 +156,7 @@ impl Jwt {
     async fn check(&self, token: &Token) -> Result<Principal, Rejection> {
         let signed = token.signed().ok_or_else(|| Rejection::invalid("it is no JWT"))?;
         let algorithm = self.algorithm(&signed.header)?;
-        let digest = digest_of(token.reveal());
+        let digest = digest_of(token);
         let keys = match &self.source {
             Source::Given(keys) => keys.clone(),
             Source::Fetched(keys) => keys.current().await?,
@@ -214,7 +214,7 @@ impl Jwt {
         let unknown = kid.is_none() || !keys.knows(kid, algorithm);
         if let Source::Fetched(source) = &self.source
             && unknown
-            && let Some(newer) = source.newer(&keys).await
+            && let Some(newer) = source.newer(&keys).await?
             && by(&newer)
         {
             return Ok(newer);
@@ -409,6 +409,30 @@ mod tests {
         verified(&named, &token(json!("api://notes"))).await.unwrap();
         verified(&named, &token(json!(["x", "api://old-notes"]))).await.unwrap();
         assert!(refused(&named, &token(json!(RESOURCE))).await.contains("not issued for `api://notes`"));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_good_for_one_server_is_not_for_another() {
+        let signer = Signer::es256();
+        let jwt = jwt(&signer);
+        let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        verified(&jwt, &token).await.unwrap();
+        let other = jwt.clone().verify(Token::new(token.as_str(), "https://other.test/mcp")).await;
+        assert!(other.unwrap_err().to_string().contains("not issued for `https://other.test/mcp`"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_cannot_be_looked_for_is_not_the_clients_fault() {
+        let (signer, rotated) = (Signer::es256(), Signer::es256());
+        let web = Script::issuer(&json!([signer.jwk("1")]));
+        let jwt = Jwt::new(ISSUER).unwrap().web(web.clone());
+        verified(&jwt, &signer.sign(json!({ "kid": "1" }), &claims(json!({})))).await.unwrap();
+        web.answers("/jwks", 0, &Value::Null);
+        let token = rotated.sign(json!({ "kid": "2" }), &claims(json!({})));
+        assert!(matches!(verified(&jwt, &token).await, Err(Rejection::Unavailable(_))));
+        web.publishes(&json!([signer.jwk("1"), rotated.jwk("2")]));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        verified(&jwt, &token).await.unwrap();
     }
 
     #[test]

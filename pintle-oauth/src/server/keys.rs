@@ -86,16 +86,22 @@ impl Keys {
     }
 
     /// Other keys than these, for a token that names none of them: perhaps it is newer than they are.
-    pub(super) async fn newer(self: &Arc<Self>, known: &Arc<KeySet>) -> Option<Arc<KeySet>> {
+    pub(super) async fn newer(
+        self: &Arc<Self>,
+        known: &Arc<KeySet>,
+    ) -> Result<Option<Arc<KeySet>>, Rejection> {
         let is_known = |now: &Now| now.held.as_ref().is_some_and(|(keys, _)| Arc::ptr_eq(keys, known));
         if is_known(&self.now()) {
             if !self.now().look() {
-                return None;
+                return Ok(None);
             }
             self.fetched(is_known).await;
         }
         let now = self.now();
-        now.within(FRESH).filter(|keys| !Arc::ptr_eq(keys, known))
+        match &now.failed {
+            Some((_, why)) => Err(Rejection::unavailable(why)),
+            None => Ok(now.within(FRESH).filter(|keys| !Arc::ptr_eq(keys, known))),
+        }
     }
 
     /// Fetches them, once for all who wait, if that is still wanted when it is our turn.
@@ -222,22 +228,22 @@ mod tests {
         let keys = keys(&web);
         let set = keys.current().await.unwrap();
         web.publishes(&published(&["1", "2"]));
-        let set = keys.newer(&set).await.expect("others by now");
+        let set = keys.newer(&set).await.unwrap().expect("others by now");
         assert!(knows(&set, "1") && knows(&set, "2"));
         let mut set = set;
         for _ in 0..100 {
-            set = keys.newer(&set).await.unwrap_or(set);
+            set = keys.newer(&set).await.unwrap().unwrap_or(set);
         }
         assert_eq!(web.count("/jwks"), 6, "the first, and five looks");
         advance(LOOK_AGAIN).await;
         for _ in 0..100 {
-            set = keys.newer(&set).await.unwrap_or(set);
+            set = keys.newer(&set).await.unwrap().unwrap_or(set);
         }
         assert_eq!(web.count("/jwks"), 7, "one more after a while");
         advance(100 * LOOK_AGAIN).await;
         set = keys.current().await.unwrap();
         for _ in 0..100 {
-            set = keys.newer(&set).await.unwrap_or(set);
+            set = keys.newer(&set).await.unwrap().unwrap_or(set);
         }
         assert_eq!(web.count("/jwks"), 13, "and not more than five however long it was quiet");
     }
@@ -248,8 +254,8 @@ mod tests {
         let keys = keys(&web);
         let first = keys.current().await.unwrap();
         web.publishes(&published(&["2"]));
-        let second = keys.newer(&first).await.unwrap();
-        let again = keys.newer(&first).await.unwrap();
+        let second = keys.newer(&first).await.unwrap().unwrap();
+        let again = keys.newer(&first).await.unwrap().unwrap();
         assert!(Arc::ptr_eq(&second, &again));
         assert_eq!(web.count("/jwks"), 2);
     }

@@ -236,6 +236,7 @@ impl Door {
     }
 
     fn invalid(&self, why: &str) -> Refused {
+        tracing::debug!(why, "a token was not accepted");
         self.unauthorized(Some(("invalid_token", why)), format!("the token is not accepted: {why}"))
     }
 
