@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
@@ -35,6 +36,9 @@ use super::{
     token::Token,
     verify::Rejection,
 };
+
+/// The year 9999: points in time behind it cannot be told on every system.
+const LAST: u64 = 253_402_300_799;
 
 const PROOF: HeaderName = HeaderName::from_static("dpop");
 
@@ -141,12 +145,16 @@ impl Door {
     /// The principal in words that the server understands.
     fn known(self: &Arc<Self>, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
         let (door, whose) = (self.clone(), principal.clone());
-        Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
+        let known = Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
             move |lacking: &Lacking<'_>| {
                 let needed = door.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));
                 Some(door.lacking(&whose, &needed, lacking.adds))
             },
-        )
+        );
+        match principal.expires_at() {
+            Some(at) => known.until(UNIX_EPOCH + Duration::from_secs(at.min(LAST))),
+            None => known,
+        }
     }
 
     /// What was granted, and what that implies.

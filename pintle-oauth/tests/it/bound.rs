@@ -151,3 +151,28 @@ async fn a_bound_token_needs_a_proof_and_the_body_that_was_signed() {
         answer.challenge().starts_with(r#"DPoP error="invalid_token", error_description="it is not bound"#)
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
+    let vault = Vault::new();
+    let began = tokio::time::Instant::now();
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let answer = vault.call("brief-app-vault~enter", "subscriptions/listen", wanted).await;
+    assert_eq!(answer.json()["result"]["resultType"], "complete", "{answer:?}");
+    let lasted = began.elapsed().as_secs();
+    assert!((590..=600).contains(&lasted), "{lasted}");
+
+    let session = vault.open("brief-app-vault~enter", "2025-11-25").await;
+    let get = http::Request::get("/mcp")
+        .header("host", "mcp.test")
+        .header("accept", "text/event-stream")
+        .header("authorization", "Bearer brief-app-vault~enter")
+        .header("mcp-session-id", &session.id)
+        .header("mcp-protocol-version", "2025-11-25");
+    let began = tokio::time::Instant::now();
+    let answer = vault.send(get.body(String::new()).unwrap()).await;
+    assert_eq!(answer.status, 200);
+    let lasted = began.elapsed().as_secs();
+    assert!((590..=600).contains(&lasted), "{lasted}");
+    assert_eq!(session.call("brief-app-vault~enter", "look").await.status, 200, "the session is still there");
+}

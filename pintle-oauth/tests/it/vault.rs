@@ -63,7 +63,9 @@ pub(crate) fn tokens() -> Checked {
             [subject, client, scopes] => {
                 let scopes =
                     scopes.split('.').filter(|scope| !scope.is_empty()).map(|scope| scope.replace('~', ":"));
-                Ok(Principal::new(ISSUER, *subject).client(*client).granted(scopes))
+                let principal = Principal::new(ISSUER, *subject).client(*client).granted(scopes);
+                let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+                Ok(if *subject == "brief" { principal.until(now + 600) } else { principal })
             }
             _ => Err(Rejection::invalid("nobody has this token")),
         }

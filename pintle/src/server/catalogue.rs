@@ -7,10 +7,10 @@ use pintle_types::{RawObject, schema::Resource};
 
 use super::{
     Entry,
-    authenticated::{Required, Requires},
     extract::Kind,
     own::Own,
     prompt::PromptRoute,
+    required::{Required, Requires},
     resource::ResourceRoute,
     shelf::Shelf,
     source::AnySource,

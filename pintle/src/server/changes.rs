@@ -6,8 +6,8 @@ use pintle_proto::server::Change;
 
 use super::{
     PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute,
-    authenticated::{Required, Requires},
     catalogue::Catalogue,
+    required::{Required, Requires},
     shelf::Shelf,
 };
 use crate::{Error, Result};

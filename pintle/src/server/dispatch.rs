@@ -4,7 +4,7 @@ use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError};
 
 use super::{
-    Cx, Entry, ToolRoute, authenticated::Required, complete, cx::Called, lists, run::Handling, source,
+    Cx, Entry, ToolRoute, complete, cx::Called, lists, required::Required, run::Handling, source,
     texts::Given,
 };
 

@@ -6,7 +6,7 @@ use http::Extensions;
 use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
 
-use super::{Entry, Notice, Scope, authenticated::Required, ears::News, state::State};
+use super::{Entry, Notice, Scope, ears::News, required::Required, state::State};
 
 /// Marks for a listener what has changed.
 pub(crate) fn note(listener: &mut Listener, news: &[News]) {

@@ -10,7 +10,7 @@ use pintle_types::{
     },
 };
 
-use super::{Cx, Entry, authenticated::Required, shelf::Shelf, state::State};
+use super::{Cx, Entry, required::Required, shelf::Shelf, state::State};
 
 /// A list that a server has.
 #[non_exhaustive]

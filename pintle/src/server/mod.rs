@@ -58,6 +58,7 @@ mod questions;
 mod queue;
 mod random;
 mod rate;
+mod required;
 mod resource;
 mod route;
 mod run;

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::{
     Cx, Description, Form, Handler, HandlerError, Next, RequestError,
-    authenticated::Required,
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
+    required::Required,
     size,
     texts::Texts,
 };

@@ -13,8 +13,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Cx, Description, Form, Handler, HandlerError, Json, Next, RequestError,
-    authenticated::Required,
     extract::{Kind, Need},
+    required::Required,
     size,
     texts::Given,
 };

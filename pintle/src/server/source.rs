@@ -7,7 +7,7 @@ use pintle_types::{
     schema::{ListResourcesResult, ReadResourceResult, Resource},
 };
 
-use super::{Cx, Entry, ListKind, RequestError, authenticated::Required, lists, resource, run::Handling};
+use super::{Cx, Entry, ListKind, RequestError, lists, required::Required, resource, run::Handling};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Description, Form, Handler, IntoResourceResult, Next,
-    authenticated::Required,
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
+    required::Required,
     resource::reader,
     texts::Texts,
 };

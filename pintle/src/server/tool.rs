@@ -13,10 +13,10 @@ use tower_service::Service;
 
 use super::{
     Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart, ToolError,
-    authenticated::Required,
     check::{Check, Subject},
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
+    required::Required,
     size::{self, Unprinted},
 };
 use crate::{ToolTraits, tool_traits};

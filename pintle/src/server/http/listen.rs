@@ -2,6 +2,8 @@
 
 use std::{
     collections::HashMap,
+    future::Future,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
@@ -9,6 +11,7 @@ use std::{
 use http::Response;
 use pintle_proto::server::{Call, Listen, Listener};
 use pintle_types::RpcError;
+use tokio::time::Sleep;
 
 use super::{
     Body, Http,
@@ -16,7 +19,7 @@ use super::{
     service::Asked,
     stateless::event,
 };
-use crate::server::{Server, around::Around, connection::now, ears::Ear, hearing};
+use crate::server::{Authenticated, Server, around::Around, connection::now, ears::Ear, hearing};
 
 /// How many subscriptions are open, by principal.
 #[derive(Debug, Default)]
@@ -32,7 +35,9 @@ pub(super) fn answer(asked: Asked, around: Arc<Around>, listen: Listen) -> Resul
     let mut said = Vec::new();
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
-    let stream = Stream { call, listener, ear, server, around, place, said, untold: false, noticed: false };
+    let end = Authenticated::end(&around.extensions);
+    let stream =
+        Stream { call, listener, ear, server, around, place, said, untold: false, noticed: false, end };
     Ok(events(stream, keep_alive))
 }
 
@@ -48,6 +53,8 @@ struct Stream {
     untold: bool,
     /// Whether extensions may have something to say.
     noticed: bool,
+    /// When nobody may listen on.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 impl Source for Stream {
@@ -86,7 +93,8 @@ impl Source for Stream {
                 }
             }
         }
-        if self.ear.is_closed() {
+        let ended = self.end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready());
+        if ended || self.ear.is_closed() {
             event(out, &state.service.unlisten(&self.call, now()));
             return Poll::Ready(());
         }

@@ -1,6 +1,7 @@
 use std::{
     convert::Infallible,
     fmt,
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -17,6 +18,7 @@ use pintle_proto::{
     sse::KEEP_ALIVE,
 };
 use pintle_types::RequestId;
+use tokio::time::Sleep;
 
 use super::pulse::Pulse;
 
@@ -35,6 +37,8 @@ struct Events {
     source: Box<dyn Source>,
     pulse: Pulse,
     over: bool,
+    /// When nobody may read on.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 /// Where the events of a stream come from.
@@ -59,7 +63,8 @@ impl Body {
     }
 
     pub(super) fn events(source: impl Source + 'static, keep_alive: Duration) -> Self {
-        let events = Events { source: Box::new(source), pulse: Pulse::new(keep_alive), over: false };
+        let events =
+            Events { source: Box::new(source), pulse: Pulse::new(keep_alive), over: false, end: None };
         Self(Kind::Events(Box::new(events)))
     }
 }
@@ -109,6 +114,11 @@ impl http_body::Body for Body {
 
 impl Events {
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.over
+            && let Some(end) = &mut self.end
+        {
+            self.over = end.as_mut().poll(task).is_ready();
+        }
         if self.over {
             return Poll::Ready(None);
         }
@@ -162,6 +172,19 @@ pub(super) fn events(source: impl Source + 'static, keep_alive: Duration) -> Res
     headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(HeaderName::clone(&X_ACCEL_BUFFERING), HeaderValue::from_static("no"));
+    response
+}
+
+/// The same, until then.
+pub(super) fn events_until(
+    source: impl Source + 'static,
+    keep_alive: Duration,
+    end: Option<Pin<Box<Sleep>>>,
+) -> Response<Body> {
+    let mut response = events(source, keep_alive);
+    if let Kind::Events(events) = &mut response.body_mut().0 {
+        events.end = end;
+    }
     response
 }
 

@@ -13,7 +13,7 @@ use pintle_types::{
 };
 
 use super::{Body, post::id_of, response::refused, session::Session};
-use crate::server::{Authenticated, Lacking, authenticated::Required, catalogue::Catalogue, state::State};
+use crate::server::{Authenticated, Lacking, catalogue::Catalogue, required::Required, state::State};
 
 /// Where nobody authenticates, nobody has any rights over HTTP: what requires some is not open to the world because a
 /// layer was forgotten.

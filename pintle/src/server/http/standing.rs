@@ -6,7 +6,10 @@ use http::{Extensions, Response};
 use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
 
-use super::{Body, channel::Channel, log::EventId, response::events, service::Shared, session::Session};
+use super::{
+    Body, channel::Channel, log::EventId, response::events_until, service::Shared, session::Session,
+};
+use crate::server::Authenticated;
 
 /// Opens one.
 pub(super) async fn open(
@@ -17,11 +20,12 @@ pub(super) async fn open(
     let (number, outdated) = session.standing_number();
     let channel = Channel::new(shared, session, number, false);
     let reader = channel.begin().await;
+    let end = Authenticated::end(&extensions);
     stand(&channel, extensions, ());
     if let Some(outdated) = outdated {
         let _ = shared.settings.log.forget_stream(&session.id.to_string(), outdated).await;
     }
-    events(reader, shared.settings.keep_alive)
+    events_until(reader, shared.settings.keep_alive, end)
 }
 
 /// Goes on with a stream that was cut: one like these, or that of a POST.
@@ -40,6 +44,7 @@ pub(super) async fn resume(
     let standing = last.stream % 2 == 0;
     let channel = session.channel(last.stream);
     let runs = channel.is_some();
+    let end = Authenticated::end(&extensions);
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
     // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
     // what there is: or it would go on taking messages in between.
@@ -53,7 +58,7 @@ pub(super) async fn resume(
         // All has been said; the log has it.
         channel.over();
     }
-    Ok(events(reader, shared.settings.keep_alive))
+    Ok(events_until(reader, shared.settings.keep_alive, end))
 }
 
 /// Lets a stream be the one that is told. `held` goes when it does.

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
-use tower_layer::Layer;
+use tower_layer::{Identity, Layer};
 use tower_service::Service;
 
 use super::{Http, HttpServer, HttpServing, RequestBody, Stopping};
@@ -56,10 +56,7 @@ impl Http {
     ///
     /// The listener has no address.
     pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
-        warn_of_lonely_keys(&self, listener.local_addr()?);
-        let stopping = Stopping::new();
-        self.stops_with(&stopping);
-        HttpServer::new(self).stopping(stopping).serve(listener)
+        self.serve_with(&Identity::new(), listener)
     }
 
     /// The same with a layer around this service: authentication, say.
