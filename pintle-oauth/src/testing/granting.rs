@@ -43,14 +43,8 @@ pub(super) fn begin_device(state: &mut State, issuer: &str, received: &Received)
         Ok(client) => client,
         Err(refused) => return refused,
     };
-    let scopes = state.agreed_of(received.get("scope").unwrap_or_default());
-    let grant = Grant {
-        client,
-        subject: state.subject.clone(),
-        scopes,
-        resource: received.get("resource").map(str::to_owned),
-        family: state.tokens.family(),
-    };
+    let subject = state.subject.clone();
+    let grant = agreed(state, received, client, subject);
     let code = state.name("device");
     state.tokens.keep_device(code.clone(), grant);
     let url = format!("{}/go", issuer.trim_end_matches('/'));
@@ -82,11 +76,23 @@ pub(super) fn introspect(state: &State, received: &Received) -> Answer {
 
 /// A client gives a token back. Whether there was one is nobody's business.
 pub(super) fn revoke(state: &mut State, received: &Received) -> Answer {
-    if let Err(refused) = authenticated(state, received) {
-        return refused;
-    }
-    state.tokens.revoke(received.get("token").unwrap_or_default());
+    let client = match authenticated(state, received) {
+        Ok(client) => client,
+        Err(refused) => return refused,
+    };
+    state.tokens.revoke(received.get("token").unwrap_or_default(), &client);
     Answer::bare(200)
+}
+
+/// What is agreed to of what is asked for.
+pub(super) fn agreed(state: &mut State, received: &Received, client: String, subject: String) -> Grant {
+    Grant {
+        client,
+        subject,
+        scopes: state.agreed_of(received.get("scope").unwrap_or_default()),
+        resource: received.get("resource").map(str::to_owned),
+        family: state.tokens.family(),
+    }
 }
 
 /// A token that says this.
@@ -132,24 +138,30 @@ pub(super) fn signed(state: &mut State, issuer: &str, claims: &Claims, family: u
 /// What was granted, and whether it can be had again without the user.
 struct Granted {
     grant: Grant,
+    /// What this token is for: less than was granted, if that was asked for.
+    scopes: String,
     renewable: bool,
 }
 
 impl Granted {
     fn renewable(grant: Grant) -> Self {
-        Self { grant, renewable: true }
+        Self { scopes: grant.scopes.clone(), grant, renewable: true }
+    }
+
+    fn once(grant: Grant) -> Self {
+        Self { renewable: false, ..Self::renewable(grant) }
     }
 }
 
 fn issue(state: &mut State, issuer: &str, granted: Granted, bound_to: Option<String>) -> Answer {
-    let Granted { grant, renewable } = granted;
+    let Granted { grant, scopes, renewable } = granted;
     let kind = if bound_to.is_some() { "DPoP" } else { "Bearer" };
     let bound = bound_to.map(|key| ("cnf".to_owned(), json!({ "jkt": key })));
     let claims = Claims {
         audience: grant.resource.clone(),
         subject: Some(grant.subject.clone()),
         client: grant.client.clone(),
-        scopes: grant.scopes.clone(),
+        scopes: scopes.clone(),
         lifetime: None,
         more: bound.into_iter().collect(),
     };
@@ -158,7 +170,7 @@ fn issue(state: &mut State, issuer: &str, granted: Granted, bound_to: Option<Str
         "access_token": access,
         "token_type": kind,
         "expires_in": state.lifetime.as_secs(),
-        "scope": grant.scopes,
+        "scope": scopes,
     });
     if renewable {
         let refresh = state.name("refresh");
@@ -196,26 +208,27 @@ fn redeemed(state: &mut State, received: &Received) -> Result<Granted, Answer> {
 fn refreshed(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     let client = authenticated(state, received)?;
     let refresh = received.get("refresh_token").unwrap_or_default();
-    if state.tokens.owner(refresh).is_some_and(|owner| owner != client) {
-        return Err(Answer::refused("invalid_grant", "the refresh token was given to another client"));
-    }
-    let mut grant = state.tokens.rotate(refresh).map_err(|unknown| {
-        Answer::refused(
-            "invalid_grant",
-            match unknown {
-                Unknown::Again => "the refresh token was used before",
-                Unknown::Never => "no such refresh token",
-            },
-        )
-    })?;
-    same_resource(received, &grant)?;
-    if let Some(scopes) = received.get("scope") {
-        if scopes.split(' ').any(|scope| !grant.scopes.split(' ').any(|own| own == scope)) {
+    // What is asked for wrongly does not use it up.
+    if let Some(grant) = state.tokens.good(refresh) {
+        if grant.client != client {
+            return Err(Answer::refused("invalid_grant", "the refresh token was given to another client"));
+        }
+        same_resource(received, grant)?;
+        let more = |scope: &str| !grant.scopes.split(' ').any(|own| own == scope);
+        if received.get("scope").is_some_and(|scopes| scopes.split(' ').any(more)) {
             return Err(Answer::refused("invalid_scope", "more than was agreed to"));
         }
-        scopes.clone_into(&mut grant.scopes);
     }
-    Ok(Granted::renewable(grant))
+    let grant = state.tokens.rotate(refresh).map_err(|unknown| {
+        let why = match unknown {
+            Unknown::Again => "the refresh token was used before",
+            Unknown::Never => "no such refresh token",
+        };
+        Answer::refused("invalid_grant", why)
+    })?;
+    // RFC 6749 §6: less for this token, and as much as before for the next.
+    let scopes = received.get("scope").unwrap_or(&grant.scopes).to_owned();
+    Ok(Granted { scopes, ..Granted::renewable(grant) })
 }
 
 fn machine(state: &mut State, received: &Received) -> Result<Granted, Answer> {
@@ -226,7 +239,7 @@ fn machine(state: &mut State, received: &Received) -> Result<Granted, Answer> {
             "only a client with a secret is let in by itself",
         ));
     }
-    Ok(Granted { grant: own(state, received, client.clone(), client), renewable: false })
+    Ok(Granted::once(agreed(state, received, client.clone(), client)))
 }
 
 fn device(state: &mut State, received: &Received) -> Result<Granted, Answer> {
@@ -249,7 +262,7 @@ fn asserted(state: &mut State, received: &Received) -> Result<Granted, Answer> {
         return Err(Answer::refused("invalid_grant", "nobody here trusts that assertion"));
     }
     let subject = state.subject.clone();
-    Ok(Granted { grant: own(state, received, client, subject), renewable: false })
+    Ok(Granted::once(agreed(state, received, client, subject)))
 }
 
 /// An identity provider's word about its user for another authorization server: an ID-JAG, by RFC 8693.
@@ -273,17 +286,6 @@ fn bound_to(state: &State, issuer: &str, received: &Received) -> Result<Option<S
     let url = format!("{}{}", issuer.trim_end_matches('/'), Endpoint::Token);
     let wanted = Wanted { method: "POST", url: &url, nonce };
     wanted.check(proof.to_str().unwrap_or_default()).map(Some)
-}
-
-/// What nobody has to agree to.
-fn own(state: &mut State, received: &Received, client: String, subject: String) -> Grant {
-    Grant {
-        client,
-        subject,
-        scopes: state.agreed_of(received.get("scope").unwrap_or_default()),
-        resource: received.get("resource").map(str::to_owned),
-        family: state.tokens.family(),
-    }
 }
 
 /// Who asks, if it is who it says.

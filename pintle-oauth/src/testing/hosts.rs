@@ -70,7 +70,9 @@ impl Hosts {
         S::Error: Into<BoxError>,
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let uri: Uri = address.as_ref().parse().expect("a host is at an address");
+        let address = address.as_ref();
+        let uri: Uri = address.parse().expect("a host is at an address");
+        assert!(uri.scheme().is_some(), "a host is at an address such as `https://{address}`");
         self.inner().hosts.insert(origin(&uri), Box::new(Served(service)));
         self
     }

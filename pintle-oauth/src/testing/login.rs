@@ -2,13 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    answer::Answer,
-    fault::Fault,
-    received::Received,
-    state::State,
-    tokens::{Code, Grant},
-};
+use super::{answer::Answer, fault::Fault, granting::agreed, received::Received, state::State, tokens::Code};
 use crate::shared::form::Form;
 
 /// How long a code is good for: RFC 6749 §4.1.2 wants it short.
@@ -68,13 +62,8 @@ fn code(
     if state.faults.happens(|fault| (*fault == Fault::Denied).then_some(())).is_some() {
         return Err(("access_denied", "the user said no"));
     }
-    let grant = Grant {
-        client,
-        subject: state.subject.clone(),
-        scopes: state.agreed_of(received.get("scope").unwrap_or_default()),
-        resource: received.get("resource").map(str::to_owned),
-        family: state.tokens.family(),
-    };
+    let subject = state.subject.clone();
+    let grant = agreed(state, received, client, subject);
     let expires = state.now() + SECONDS;
     let code =
         Code { grant, challenge: challenge.to_owned(), redirect_uri: redirect_uri.to_owned(), expires };

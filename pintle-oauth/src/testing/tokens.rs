@@ -107,9 +107,9 @@ impl Tokens {
         })
     }
 
-    /// Whose refresh token it is, as long as it is good.
-    pub(super) fn owner(&self, refresh: &str) -> Option<&str> {
-        self.refresh.get(refresh)?.left.as_ref().map(|grant| grant.client.as_str())
+    /// What a refresh token is for, as long as it is good.
+    pub(super) fn good(&self, refresh: &str) -> Option<&Grant> {
+        self.refresh.get(refresh).filter(|once| !self.revoked.contains(&once.family))?.left.as_ref()
     }
 
     /// What an access token says, if it is good at this time.
@@ -121,11 +121,13 @@ impl Tokens {
         good.map(|access| &access.claims)
     }
 
-    /// RFC 7009: an access token alone, a refresh token with all that came of it.
-    pub(super) fn revoke(&mut self, token: &str) {
-        self.access.remove(token);
-        if let Some(refresh) = self.refresh.get(token) {
-            self.revoked.insert(refresh.family);
+    /// RFC 7009: an access token alone, a refresh token with all that came of it. Only who was given them may.
+    pub(super) fn revoke(&mut self, token: &str, client: &str) {
+        if self.access.get(token).is_some_and(|access| access.claims["client_id"] == client) {
+            self.access.remove(token);
+        }
+        if let Some(grant) = self.good(token).filter(|grant| grant.client == client) {
+            self.revoked.insert(grant.family);
         }
     }
 

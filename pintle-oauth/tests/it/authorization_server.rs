@@ -178,7 +178,7 @@ async fn a_code_is_good_once_for_a_minute_and_for_who_asked_for_it() {
 #[tokio::test]
 async fn a_refresh_token_is_good_once_and_its_thief_ends_the_login() {
     let login = AuthorizationServer::new("https://login.test");
-    let client = register(&login).await;
+    let (client, other) = (register(&login).await, register(&login).await);
     let (_, to, _) = get(&login, &login_at(&client, "")).await;
     let (_, given) = post(&login, "/token", &redeem(&client, &code(&to))).await;
     let refresh = |token: &Value, more: &str| {
@@ -189,12 +189,19 @@ async fn a_refresh_token_is_good_once_and_its_thief_ends_the_login() {
     assert_eq!(more["scope"], "a b");
     let (_, less) = post(&login, "/token", &refresh(&more, "&scope=a")).await;
     assert_eq!(less["scope"], "a");
-    let (_, said) = post(&login, "/token", &refresh(&less, "&scope=a%20b")).await;
+    // What is asked for wrongly is not used up, and less once is not less for ever.
+    let (_, said) = post(&login, "/token", &refresh(&less, "&scope=a%20c")).await;
     assert_eq!(said["error"], "invalid_scope");
+    let (_, said) = post(&login, "/token", &refresh(&less, "&resource=https://other.test/mcp")).await;
+    assert_eq!(said["error"], "invalid_target");
+    let (_, said) = post(&login, "/token", &refresh(&less, "").replace(&client, &other)).await;
+    assert_eq!(said["error_description"], "the refresh token was given to another client");
+    let (_, last) = post(&login, "/token", &refresh(&less, "")).await;
+    assert_eq!(last["scope"], "a b");
     let (_, said) = post(&login, "/token", &refresh(&given, "")).await;
     assert_eq!(said["error_description"], "the refresh token was used before");
-    let (_, said) = post(&login, "/token", &refresh(&more, "")).await;
-    assert_eq!(said["error"], "invalid_grant");
+    let (_, said) = post(&login, "/token", &refresh(&last, "")).await;
+    assert_eq!(said["error_description"], "no such refresh token", "the thief has none either");
 }
 
 #[tokio::test]
@@ -202,7 +209,8 @@ async fn a_server_that_asks_about_a_token_is_told_what_it_is_worth_now() {
     let login = AuthorizationServer::new("https://login.test");
     login.opaque();
     login.add_client_with_secret("mcp", "s3cret");
-    let token = login.token(&Claims::new("https://mcp.test/mcp").subject("bob").scopes(["a", "b"]));
+    let claims = Claims::new("https://mcp.test/mcp").subject("bob").client("app").scopes(["a", "b"]);
+    let token = login.token(&claims);
     assert_eq!(token, "access-1");
     let told = active(&login, &token).await;
     assert_eq!((&told["active"], &told["sub"], &told["scope"]), (&json!(true), &json!("bob"), &json!("a b")));
@@ -212,6 +220,9 @@ async fn a_server_that_asks_about_a_token_is_told_what_it_is_worth_now() {
     login.set_back(Duration::from_secs(3601));
     assert_eq!(active(&login, &token).await["active"], true);
     login.add_client("app");
+    login.add_client("other");
+    assert_eq!(post(&login, "/revoke", "client_id=other&token=access-1").await.0, 200);
+    assert_eq!(active(&login, &token).await["active"], true, "it is not theirs");
     assert_eq!(post(&login, "/revoke", "client_id=app&token=access-1").await.0, 200);
     assert_eq!(active(&login, &token).await, json!({"active": false}));
     // Not everyone is told.
