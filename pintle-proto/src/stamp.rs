@@ -36,7 +36,11 @@ pub struct Stamp<'a> {
 impl<'a> Stamp<'a> {
     /// Reads the stamp of a request, or of a notification.
     pub fn read(params: Option<&'a RawObject>) -> Result<Self, RpcError> {
-        let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Self::default()) };
+        params.and_then(|params| params.get("_meta")).map_or_else(|| Ok(Self::default()), Self::of)
+    }
+
+    /// The same from the value of `_meta`.
+    pub(crate) fn of(meta: &'a str) -> Result<Self, RpcError> {
         if meta.starts_with('[') {
             // A struct could be read from an array too, member by member.
             return Err(RpcError::invalid_params("`_meta` does not fit: an array, expected an object"));

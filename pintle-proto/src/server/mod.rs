@@ -34,6 +34,7 @@ use self::{
     call::Inner,
     in_flight::InFlight,
     session::Session,
+    stateless::Asker,
 };
 use crate::{Part, Peer, Revision, Stamp, Unsayable};
 
@@ -114,6 +115,16 @@ pub enum Inbound {
     Ignore(&'static str),
     /// Several of these: the message was a batch.
     Many(Vec<Self>),
+}
+
+/// What a request says of its revision.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Stamped<'a> {
+    /// The revision that it names; none in a session.
+    pub version: Option<Cow<'a, str>>,
+    /// Whether it says what its sender can do.
+    pub capabilities: bool,
 }
 
 /// A subscription that was just opened.
@@ -232,28 +243,24 @@ impl Engine {
         batch: Option<BatchId>,
     ) -> Inbound {
         let reply = |id, result| Inbound::Reply(Response::new(Some(id), result));
-        let caller = match stateless::caller(service, request.params.as_ref()) {
-            Ok(caller) => caller,
+        let progress = match stateless::caller(service, request.params.as_ref()) {
             Err(error) => return reply(request.id, Err(error)),
-        };
-        if let Some(caller) = caller {
-            if batch.is_some() {
+            Ok(Asker::Session(progress)) => progress,
+            Ok(Asker::Alone(_)) if batch.is_some() => {
                 let said = "a request that stands alone cannot come in a batch: send it on its own";
                 return reply(request.id, Err(RpcError::invalid_request(said)));
             }
-            return match stateless::admit(service, &request, caller, arrival) {
-                Ok(step) => self.start_stateless(service, step, request, arrival),
-                Err(error) => reply(request.id, Err(error)),
-            };
-        }
+            Ok(Asker::Alone(caller)) => {
+                return match stateless::admit(service, &request, caller, arrival) {
+                    Ok(step) => self.start_stateless(service, step, request, arrival),
+                    Err(error) => reply(request.id, Err(error)),
+                };
+            }
+        };
         if batch.is_some() && request.method == "initialize" {
             let said = "`initialize` cannot come in a batch: send it on its own";
             return reply(request.id, Err(RpcError::invalid_request(said)));
         }
-        let progress = match Stamp::read(request.params.as_ref()) {
-            Ok(stamp) => stamp.progress,
-            Err(error) => return reply(request.id, Err(error)),
-        };
         match session::admit(&mut self.session, service, &mut request) {
             Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
             Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
@@ -399,20 +406,32 @@ impl Service {
     ///
     /// The error to answer with. Its code decides the status.
     pub fn admit(&self, request: Request, arrival: &Arrival<'_>) -> Result<Inbound, (RequestId, RpcError)> {
-        let step = stateless::caller(self, request.params.as_ref())
-            .and_then(|caller| caller.ok_or_else(|| stateless::missing("protocolVersion")))
-            .and_then(|caller| stateless::admit(self, &request, caller, arrival));
+        let step = match stateless::caller(self, request.params.as_ref()) {
+            Ok(Asker::Alone(caller)) => stateless::admit(self, &request, caller, arrival),
+            Ok(Asker::Session(_)) => Err(stateless::missing("protocolVersion")),
+            Err(error) => Err(error),
+        };
         match step {
             Ok(step) => Ok(step.start(self, request, arrival, None)),
             Err(error) => Err((request.id, error)),
         }
     }
 
-    /// The revision of a request of the stateless era, if a client that says the same of itself was met lately: then
-    /// nothing has to be read.
-    pub fn remembers(&self, request: &Request) -> Option<Revision> {
-        let meta = request.params.as_ref()?.get("_meta")?;
-        self.acquaintances().find(meta).map(|peer| peer.revision)
+    /// What a request says of its revision: where it goes depends on that. If a client that says the same of itself was
+    /// met lately, nothing has to be read.
+    ///
+    /// # Errors
+    ///
+    /// What it says cannot be read.
+    pub fn stamped<'a>(&self, request: &'a Request) -> Result<Stamped<'a>, RpcError> {
+        let Some(meta) = request.params.as_ref().and_then(|params| params.get("_meta")) else {
+            return Ok(Stamped { version: None, capabilities: false });
+        };
+        if let Some(known) = self.acquaintances().find(meta) {
+            return Ok(Stamped { version: Some(known.revision.as_str().into()), capabilities: true });
+        }
+        let stamp = Stamp::of(meta)?;
+        Ok(Stamped { version: stamp.version()?, capabilities: stamp.has_capabilities() })
     }
 
     /// Ends a subscription that has a stream of its own: its result is the last thing on it.

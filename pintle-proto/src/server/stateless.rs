@@ -41,21 +41,29 @@ pub(super) struct Start {
     pub(super) inputs: Inputs,
 }
 
-/// Who asks, if the request says so itself; `None` if it belongs to a session.
-pub(super) fn caller(service: &Service, params: Option<&RawObject>) -> Result<Option<Caller>, RpcError> {
-    let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(None) };
+/// Who asks, if the request says so itself. Its `_meta` is looked for once, and read once.
+pub(super) fn caller(service: &Service, params: Option<&RawObject>) -> Result<Asker, RpcError> {
+    let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Asker::Session(None)) };
     if let Some(peer) = service.acquaintances().find(meta) {
-        return Ok(Some(Caller { peer, progress: None }));
+        return Ok(Asker::Alone(Caller { peer, progress: None }));
     }
-    let stamp = Stamp::read(params)?;
+    let stamp = Stamp::of(meta)?;
     if !stamp.is_stateless() {
-        return Ok(None);
+        return Ok(Asker::Session(stamp.progress));
     }
     let peer = Arc::new(peer(service, &stamp)?);
     if stamp.progress.is_none() {
         service.acquaintances().add(meta, &peer);
     }
-    Ok(Some(Caller { peer, progress: stamp.progress }))
+    Ok(Asker::Alone(Caller { peer, progress: stamp.progress }))
+}
+
+/// Whose request it is.
+pub(super) enum Asker {
+    /// One that stands alone, of this client.
+    Alone(Caller),
+    /// A session's; with the token to tell it of progress.
+    Session(Option<RequestId>),
 }
 
 /// Who asks, and how to tell them of progress.
@@ -94,7 +102,14 @@ pub(super) fn admit(
     if !service.offers(&request.method, peer.revision) && !service.extended(&request.method, &peer)? {
         return Err(RpcError::method_not_found(&request.method));
     }
-    let mut start = Start { peer, progress, inputs: Inputs::replayed(None, None)? };
+    let inputs = match &request.params {
+        // Only these three may ask, so only they can be answered.
+        Some(params) if matches!(&*request.method, "tools/call" | "prompts/get" | "resources/read") => {
+            replay(service, request, params, arrival)?
+        }
+        _ => Inputs::replayed(None, None)?,
+    };
+    let start = Start { peer, progress, inputs };
     let Some(params) = &request.params else { return Ok(Step::Run(start)) };
     match &*request.method {
         "server/discover" => {
@@ -106,11 +121,6 @@ pub(super) fn admit(
             })?;
             let granted = grant(service, wanted.notifications, &start.peer, arrival.principal)?;
             Ok(Step::Listen(start, granted))
-        }
-        // Only these three may ask, so only they can be answered.
-        "tools/call" | "prompts/get" | "resources/read" => {
-            start.inputs = replay(service, request, params, arrival)?;
-            Ok(Step::Run(start))
         }
         _ => Ok(Step::Run(start)),
     }

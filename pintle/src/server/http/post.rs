@@ -1,11 +1,10 @@
 //! A POST whose body has come: what it is, and where it goes.
 
-use std::sync::Arc;
-
-use http::{Response, request::Parts};
+use http::Response;
 use pintle_proto::{
-    Revision, Stamp,
+    Revision,
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
+    server::Call,
 };
 use pintle_types::{Frame, Malformed, Message, Request, RequestId};
 
@@ -13,46 +12,71 @@ use super::{
     Body,
     content::Content,
     conversation,
+    exchange::Exchange,
     response::{accepted, refused},
     service::Asked,
     session::{Session, SessionId},
     stateless,
 };
-use crate::server::around::{Around, HttpHead};
 
-pub(super) async fn answer(asked: Asked, parts: Parts, content: Content, accepts: Accepts) -> Response<Body> {
+/// Answers what came.
+pub(super) async fn answer(
+    asked: &Asked,
+    head: &Head<'_>,
+    content: Content,
+    accepts: Accepts,
+) -> Response<Body> {
+    match begin(asked, head, content, accepts).await {
+        Begun::Answered(response) => response,
+        Begun::Alone(call) => stateless::run(asked, call, accepts).await,
+        Begun::InSession(exchange) => exchange.run(&asked.http.0, accepts).await,
+    }
+}
+
+/// What came of a message so far.
+pub(super) enum Begun {
+    /// All that there is to answer.
+    Answered(Response<Body>),
+    /// A call that ends with its request.
+    Alone(Call),
+    /// What goes on in a session.
+    InSession(Exchange),
+}
+
+async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accepts) -> Begun {
     let frame = match content.parse(asked.state.service.bounds().batch) {
         Ok(frame) => frame,
-        Err(malformed) => return unreadable(&malformed),
+        Err(malformed) => return Begun::Answered(unreadable(&malformed)),
     };
-    let head = Head::new(&parts.method, &parts.uri, &parts.headers);
-    let way = match way(&asked, &head, &frame) {
+    let way = match way(asked, head, &frame) {
         Ok(way) => way,
-        Err(refusal) => return refused(&refusal, id_of(&frame)),
+        Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
     let session = match way {
-        Way::Stateless | Way::Ignored | Way::Initialize => None,
-        Way::Sessionless(revision) => asked.alone(revision),
+        Way::Stateless => {
+            return match frame {
+                Frame::One(Message::Request(request)) => stateless::begin(asked, request, accepts),
+                _ => Begun::Answered(accepted()),
+            };
+        }
+        Way::Ignored => return Begun::Answered(accepted()),
+        Way::Initialize => return Begun::Answered(Box::pin(conversation::open(asked, frame)).await),
+        Way::Sessionless(revision) => match asked.alone(revision) {
+            Some(session) => session,
+            None => return Begun::Answered(accepted()),
+        },
         Way::Session(id) => {
             let batch = matches!(frame, Frame::Batch(_));
-            let found = asked.session(&head, id).await;
+            let found = asked.session(head, id).await;
             match found.and_then(|session| takes(batch, &session).map(|()| session)) {
-                Ok(session) => Some(session),
-                Err(refusal) => return refused(&refusal, id_of(&frame)),
+                Ok(session) => session,
+                Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
             }
         }
     };
-    match (way, session, frame) {
-        (Way::Stateless, _, Frame::One(Message::Request(request))) => {
-            let around = Arc::new(around(parts));
-            stateless::answer(asked, around, request, accepts).await
-        }
-        (_, Some(session), frame) => {
-            let around = Arc::new(around(parts));
-            conversation::answer(&asked, &session, &around, frame, accepts).await
-        }
-        (Way::Initialize, None, frame) => conversation::open(&asked, &parts.extensions, frame).await,
-        (_, None, _) => accepted(),
+    match &asked.http.settings().store {
+        None => conversation::begin(asked, &session, frame, accepts),
+        Some(store) => Box::pin(conversation::begin_written(asked, &session, &**store, frame, accepts)).await,
     }
 }
 
@@ -75,22 +99,14 @@ fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
         Frame::One(Message::Notification(_)) => route(head, &Shape::Notification, &endpoint)?,
         Frame::One(Message::Response(_)) => route(head, &Shape::Response, &endpoint)?,
         Frame::One(Message::Request(request)) => {
-            let params = request.params.as_ref();
-            let member = name_member(&request.method, &names);
-            let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
             // What these borrow lives only here.
-            if let Some(known) = asked.state.service.remembers(request) {
-                let shape = RequestHead::new(&request.method, Some(known.as_str()), true, name.as_deref());
-                return Way::of(asked, &route(head, &Shape::Request(shape), &endpoint)?);
-            }
-            let stamp = Stamp::read(params).map_err(Refusal::bad_request)?;
-            let version = stamp.version().map_err(Refusal::bad_request)?;
-            let shape = RequestHead::new(
-                &request.method,
-                version.as_deref(),
-                stamp.has_capabilities(),
-                name.as_deref(),
-            );
+            let stamped = asked.state.service.stamped(request).map_err(Refusal::bad_request)?;
+            let version = stamped.version.as_deref();
+            // A session's requests do not repeat it in their heads.
+            let params = request.params.as_ref().filter(|_| version.is_some());
+            let member = params.and_then(|_| name_member(&request.method, &names));
+            let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
+            let shape = RequestHead::new(&request.method, version, stamped.capabilities, name.as_deref());
             return Way::of(asked, &route(head, &Shape::Request(shape), &endpoint)?);
         }
     };
@@ -116,12 +132,6 @@ impl Way {
 
 fn takes(batch: bool, session: &Session) -> Result<(), Refusal> {
     if batch && !session.takes_batches() { Err(Refusal::batch()) } else { Ok(()) }
-}
-
-/// What handlers may know of the request.
-pub(super) fn around(parts: Parts) -> Around {
-    let Parts { method, uri, headers, extensions, .. } = parts;
-    Around { extensions, head: Some(HttpHead::new(method, uri, headers)) }
 }
 
 /// The id to answer with, if it is one request.

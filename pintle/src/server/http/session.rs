@@ -1,6 +1,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
+    hash::Hasher,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -48,18 +49,22 @@ struct Core {
     last_stream: u64,
     last_standing: u64,
     ended: bool,
+    /// How many calls that run have had their turn.
+    turns: u32,
+    /// The call that runs, for as long as it is the only one: most are. (Measured: 1,100 of 48,400 instructions of a
+    /// small call went into a map for it.)
+    running: Option<Cx>,
     /// Only while there is something in it.
     busy: Option<Box<Busy>>,
     visit: Option<Box<Visit>>,
 }
 
-/// What goes on in a session.
+/// What goes on in a session, besides one call that says nothing.
 #[derive(Default)]
 struct Busy {
     questions: Questions,
+    /// Further calls that run.
     running: HashMap<Ticket, Cx>,
-    /// How many of these have had their turn.
-    turns: usize,
     /// Who waits for a turn.
     queue: VecDeque<(Ticket, Waker)>,
     /// Streams that somebody may come back to, by number.
@@ -72,8 +77,9 @@ struct Busy {
 
 impl Busy {
     fn is_idle(&self) -> bool {
-        self.running.is_empty()
-            && self.turns == 0
+        self.questions.is_empty()
+            && self.running.is_empty()
+            && self.queue.is_empty()
             && self.channels.is_empty()
             && self.standing.is_empty()
             && self.waiting.is_empty()
@@ -112,7 +118,16 @@ impl Session {
         ear: Arc<Ear>,
         alone: bool,
     ) -> Self {
-        let core = Core { engine, last_stream: 0, last_standing: 0, ended: false, busy: None, visit: None };
+        let core = Core {
+            engine,
+            last_stream: 0,
+            last_standing: 0,
+            ended: false,
+            turns: 0,
+            running: None,
+            busy: None,
+            visit: None,
+        };
         Self { id, principal, server, ear, core: Mutex::new(core), alone, seen: AtomicU64::new(0) }
     }
 
@@ -149,6 +164,11 @@ impl Session {
         self.lock().engine.peer().cloned()
     }
 
+    /// Whether the handshake is done.
+    pub(super) fn is_open(&self) -> bool {
+        self.lock().engine.peer().is_some()
+    }
+
     /// Whether its revision has batches.
     pub(super) fn takes_batches(&self) -> bool {
         self.lock().engine.takes_batches()
@@ -183,8 +203,10 @@ impl Session {
         if core.ended {
             return false;
         }
-        if let Some(ticket) = call.ticket() {
-            core.busy().running.insert(ticket, cx.clone());
+        match call.ticket() {
+            None => {}
+            Some(_) if core.running.is_none() => core.running = Some(cx.clone()),
+            Some(ticket) => drop(core.busy().running.insert(ticket, cx.clone())),
         }
         true
     }
@@ -194,12 +216,14 @@ impl Session {
     pub(super) fn turn(&self, call: &Call, most: usize, again: bool, task: &Context<'_>) -> bool {
         let Some(ticket) = call.ticket() else { return true };
         let mut core = self.lock();
-        let ended = core.ended;
-        let busy = core.busy();
-        let fits = ended || busy.turns < most;
+        let fits = core.ended || (core.turns as usize) < most;
         if fits {
-            busy.turns += 1;
+            core.turns += 1;
         }
+        if fits && !again {
+            return true;
+        }
+        let busy = core.busy();
         let waiting = if again { busy.queue.iter_mut().find(|(other, _)| *other == ticket) } else { None };
         match (waiting, fits) {
             (Some((_, waker)), false) => waker.clone_from(task.waker()),
@@ -214,10 +238,8 @@ impl Session {
     pub(super) fn pass_turn(&self) {
         let next = {
             let mut core = self.lock();
-            let next = core.busy.as_mut().and_then(|busy| {
-                busy.turns = busy.turns.saturating_sub(1);
-                busy.queue.pop_front()
-            });
+            core.turns = core.turns.saturating_sub(1);
+            let next = core.busy.as_mut().and_then(|busy| busy.queue.pop_front());
             core.rest();
             next
         };
@@ -239,7 +261,7 @@ impl Session {
 
     /// The client wants no answer any more.
     pub(super) fn cancel(&self, ticket: Ticket) {
-        let cx = self.lock().busy.as_mut().and_then(|busy| busy.running.remove(&ticket));
+        let cx = self.lock().take_running(ticket);
         if let Some(outbox) = cx.as_ref().and_then(Cx::outbox) {
             outbox.cancel();
         }
@@ -252,7 +274,8 @@ impl Session {
         call: &Call,
         outcome: Outcome,
     ) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
-        self.close(call, |engine| engine.finish(service, call, outcome, now()))
+        // Only what is sealed has a time, and a session seals nothing.
+        self.close(call, |engine| engine.finish(service, call, outcome, 0))
     }
 
     /// Ends a call that was cancelled. There is something to send if a batch waited for it.
@@ -277,10 +300,9 @@ impl Session {
         {
             let mut core = self.lock();
             bytes = end(&mut core.engine);
-            let ended = call.ticket().zip(core.busy.as_mut());
-            let ended = ended.map(|(ticket, busy)| (busy.running.remove(&ticket), busy.questions.of(ticket)));
-            let (removed, ids) = ended.unwrap_or_default();
-            cx = removed;
+            cx = call.ticket().and_then(|ticket| core.take_running(ticket));
+            let busy = call.ticket().zip(core.busy.as_mut());
+            let ids = busy.map(|(ticket, busy)| busy.questions.of(ticket)).unwrap_or_default();
             taken_back = core.take_back(&ids);
             core.rest();
         }
@@ -461,15 +483,18 @@ impl Session {
 
     /// Ends the session: calls are cancelled, streams end, and nobody is asked any more.
     pub(super) fn end(&self, why: Ended) {
-        let (busy, visit) = {
+        let (running, busy, visit) = {
             let mut core = self.lock();
             core.ended = true;
-            (core.busy.take(), core.visit.take())
+            (core.running.take(), core.busy.take(), core.visit.take())
         };
         if let Some(mut visit) = visit {
             visit.ended = Some(why);
         }
         self.ear.close();
+        if let Some(outbox) = running.as_ref().and_then(Cx::outbox) {
+            outbox.cancel();
+        }
         let Some(busy) = busy else { return };
         for outbox in busy.running.values().filter_map(Cx::outbox) {
             outbox.cancel();
@@ -508,6 +533,13 @@ impl Core {
         self.busy.get_or_insert_default()
     }
 
+    fn take_running(&mut self, ticket: Ticket) -> Option<Cx> {
+        match &self.running {
+            Some(cx) if cx.ticket() == Some(ticket) => self.running.take(),
+            _ => self.busy.as_mut()?.running.remove(&ticket),
+        }
+    }
+
     /// Lets go of what an idle session does not need.
     fn rest(&mut self) {
         self.busy.take_if(|busy| busy.is_idle());
@@ -540,16 +572,49 @@ impl SessionId {
         if text.len() != 32 {
             return None;
         }
-        // One pass, where checking and `from_str_radix` are two.
-        let digits = text.bytes().try_fold(0, |number, byte| {
-            let digit = match byte {
-                b'0'..=b'9' => byte - b'0',
-                b'a'..=b'f' => byte - b'a' + 10,
-                _ => return None,
-            };
-            Some(number << 4 | u128::from(digit))
-        });
-        digits.map(Self)
+        // One pass, where checking and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long.
+        // (Measured: 200 instructions for each request in a session.)
+        let half = |text: &[u8]| {
+            text.iter().fold((0_u64, 0), |(number, seen), byte| {
+                let digit = DIGITS[usize::from(*byte)];
+                (number << 4 | u64::from(digit & 15), seen | digit)
+            })
+        };
+        let (high, low) = text.as_bytes().split_at(16);
+        let ((high, seen), (low, also)) = (half(high), half(low));
+        ((seen | also) < NO_DIGIT).then(|| Self(u128::from(high) << 64 | u128::from(low)))
+    }
+}
+
+/// What each byte is as a digit of an id.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        digits[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+const NO_DIGIT: u8 = 16;
+
+/// Takes the id itself for its hash: it is random already, and only ids that were given out are in the table. (Measured:
+/// 150 instructions for each request in a session.)
+#[derive(Default)]
+pub(super) struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Nothing but ids is hashed with this.
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, id: u128) {
+        self.0 = id as u64;
     }
 }
 

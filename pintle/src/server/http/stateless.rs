@@ -19,23 +19,20 @@ use super::{
     Body,
     driving::{Driving, Step},
     listen,
+    post::Begun,
     pulse::Pulse,
     response::{PIECE, Source, events, json, refused},
     service::Asked,
 };
-use crate::server::{around::Around, connection::now, port::Said, state::State};
+use crate::server::{connection::now, port::Said, state::State};
 
-pub(super) async fn answer(
-    asked: Asked,
-    around: Arc<Around>,
-    request: Request,
-    accepts: Accepts,
-) -> Response<Body> {
+/// Admits a call; anything else is answered at once.
+pub(super) fn begin(asked: &Asked, request: Request, accepts: Accepts) -> Begun {
     let mut arrival = Arrival::at(now());
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);
     }
-    match asked.state.service.admit(request, &arrival) {
+    Begun::Answered(match asked.state.service.admit(request, &arrival) {
         Err((id, error)) => {
             // From a handler this code says that there is no such tool; here the request itself was bad.
             let status = match error.code {
@@ -44,22 +41,22 @@ pub(super) async fn answer(
             };
             refused(&Refusal::new(status, error), Some(&id))
         }
-        Ok(Inbound::Call(call)) => run(asked, &around, call, accepts).await,
+        Ok(Inbound::Call(call)) => return Begun::Alone(call),
         Ok(Inbound::Reply(response)) => {
             let bytes = Message::Response(response).to_vec();
-            finished(StatusCode::OK, bytes, accepts, &asked)
+            finished(StatusCode::OK, bytes, accepts, asked)
         }
         Ok(Inbound::Listen(listen)) => {
             let id = listen.call.id().clone();
-            if !streams(&asked, accepts) {
-                return refused(&Refusal::not_acceptable(EVENTS), Some(&id));
+            match streams(asked, accepts) {
+                false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),
+                true => listen::answer(asked, listen).unwrap_or_else(|error| {
+                    refused(&Refusal::new(stateless_status(error.code), error), Some(&id))
+                }),
             }
-            listen::answer(asked, around, listen).unwrap_or_else(|error| {
-                refused(&Refusal::new(stateless_status(error.code), error), Some(&id))
-            })
         }
         Ok(_) => super::response::accepted(),
-    }
+    })
 }
 
 /// Whether the answer may be a stream of events.
@@ -70,10 +67,10 @@ fn streams(asked: &Asked, accepts: Accepts) -> bool {
 const EVENTS: &str = "text/event-stream";
 
 /// Runs a call as far as it comes without a word. What it then says, or a long silence, makes a stream of the answer.
-async fn run(asked: Asked, around: &Arc<Around>, call: Call, accepts: Accepts) -> Response<Body> {
+pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response<Body> {
     let settings = asked.http.settings();
-    let streams = streams(&asked, accepts);
-    let mut driving = Driving::begin(&asked.server, &asked.state, around, call);
+    let streams = streams(asked, accepts);
+    let mut driving = Driving::begin(&asked.server, &asked.state, &asked.around, call);
     let mut pulse = Pulse::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
@@ -97,7 +94,7 @@ async fn run(asked: Asked, around: &Arc<Around>, call: Call, accepts: Accepts) -
         }
         First::End(Some(outcome)) => {
             let end = driving.call.finish(&asked.state.service, outcome, now());
-            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, &asked)
+            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, asked)
         }
         First::End(None) => super::response::accepted(),
     }

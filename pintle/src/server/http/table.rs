@@ -1,5 +1,6 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
+    hash::BuildHasherDefault,
     sync::{
         Arc, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -11,13 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     service::Shared,
-    session::{Session, SessionId},
+    session::{AsItIs, Session, SessionId},
 };
 use crate::Ended;
 
 /// The sessions of this process. One task looks for idle ones, as long as there are any.
 pub(super) struct Table {
-    sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
+    sessions: RwLock<HashMap<SessionId, Arc<Session>, BuildHasherDefault<AsItIs>>>,
     swept: AtomicBool,
     epoch: Instant,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Method, Response, request::Parts};
+use http::{Extensions, Method, Response};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
     server::Engine,
@@ -16,13 +16,12 @@ use super::{
     content::Content,
     conversation::decide,
     exchange::Exchange,
-    post::around,
     response::{accepted, events, refused},
     service::{Asked, Shared},
     session::{Session, SessionId},
     standing,
 };
-use crate::Ended;
+use crate::{Ended, server::around::Around};
 
 /// Where the two are.
 #[derive(Clone, Debug)]
@@ -94,7 +93,11 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
 }
 
 /// Takes a message. What comes of it is said on the stream.
-pub(super) async fn receive(session: &Arc<Session>, parts: Parts, content: Content) -> Response<Body> {
+pub(super) async fn receive(
+    session: &Arc<Session>,
+    around: &Arc<Around>,
+    content: Content,
+) -> Response<Body> {
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
     let frame = match content.parse(state.service.bounds().batch) {
@@ -109,7 +112,7 @@ pub(super) async fn receive(session: &Arc<Session>, parts: Parts, content: Conte
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);
-    decide(&mut exchange, session, &Arc::new(around(parts)), inbound);
+    decide(&mut exchange, session, around, inbound);
     if exchange.is_empty() {
         exchange.speak_on(&channel).await;
     } else {
