@@ -16,7 +16,8 @@ use super::{
     post::Begun,
     response::{accepted, json, refused},
     service::{Asked, store_failed},
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     store::Sessions,
 };
 use crate::server::{around::Around, state::State};

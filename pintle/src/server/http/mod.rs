@@ -19,6 +19,7 @@ mod response;
 mod serve;
 mod service;
 mod session;
+mod session_id;
 mod settings;
 mod standing;
 mod start;

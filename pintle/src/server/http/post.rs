@@ -14,7 +14,8 @@ use super::{
     exchange::Exchange,
     response::{accepted, refused},
     service::Asked,
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     stateless,
 };
 

@@ -17,7 +17,8 @@ use super::{
     exchange::Exchange,
     response::{accepted, events, refused},
     service::{Asked, Shared},
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     standing,
 };
 use crate::{Ended, server::around::Around};
