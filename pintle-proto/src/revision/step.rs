@@ -27,6 +27,9 @@ pub(super) const ANYTHING: &[&str] = &[""];
 /// How every key that the protocol reserves begins. Short of the slash, which some print as `\/`.
 pub(super) const RESERVED: &str = "io.modelcontextprotocol";
 
+/// Below this, looking at each byte costs less than beginning a wide search behind each quote.
+const SHORT: usize = 512;
+
 /// Whether a JSON string in `text` begins with one of `words`. May say yes too often, never too rarely.
 ///
 /// One walk over quotes and backslashes, whatever the number of words, with a look at the letter behind each. (Measured:
@@ -41,11 +44,16 @@ pub(super) fn occurs(words: &[&str], text: &str) -> bool {
     let letters =
         words.iter().filter_map(|word| word.bytes().next()).fold(0, |set, letter| set | bit(letter));
     let bytes = text.as_bytes();
-    memchr::memchr2_iter(b'"', b'\\', bytes).any(|at| match bytes.get(at..) {
+    let hits = |at: usize| match bytes.get(at..) {
         Some([b'"', letter, ..]) => letters & bit(*letter) != 0 && begins(words, bytes, at + 1),
         Some([b'\\', b'u', b'0', b'0', digit, ..]) => escapes_ascii(*digit),
         _ => false,
-    })
+    };
+    if bytes.len() < SHORT {
+        let mut looked = bytes.iter().enumerate();
+        return looked.any(|(at, byte)| matches!(byte, b'"' | b'\\') && hits(at));
+    }
+    memchr::memchr2_iter(b'"', b'\\', bytes).any(hits)
 }
 
 /// A place in a set of letters. Those that share one are told apart by comparing the word.
@@ -74,6 +82,13 @@ mod tests {
         assert!(!occurs(words, r#"{"a":"no icons here, no _meta"}"#));
         assert!(!occurs(NOTHING, r#"{"_meta":1}"#));
         assert!(occurs(ANYTHING, "{}"));
+    }
+
+    #[test]
+    fn long_texts_are_searched_as_short_ones_are() {
+        let around = "x".repeat(SHORT);
+        assert!(occurs(&["_meta"], &format!(r#"{{"a":"{around}","_meta":{{}}}}"#)));
+        assert!(!occurs(&["_meta"], &format!(r#"{{"a":"{around}","b":"no _meta"}}"#)));
     }
 
     #[test]
