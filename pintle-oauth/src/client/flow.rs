@@ -26,6 +26,8 @@ use super::{
 };
 
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+/// Stay logged in, in the words of OpenID Connect.
+const OFFLINE: &str = "offline_access";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// How tokens are come by.
@@ -113,11 +115,7 @@ impl Flow<'_> {
         let redirect_uri = visit.redirect_uri().to_owned();
         let client = self.identify(name, Some(&redirect_uri), &mut credentials).await?;
 
-        // [Authorization, Scope Selection]: what a client may ask for to stay logged in, where the server knows it.
-        let mut asked = scopes.clone();
-        if server.has_scope("offline_access") {
-            asked = asked.and(&Scopes::parse("offline_access"));
-        }
+        let asked = self.staying(&scopes);
         let (state, pkce) = (pkce::random()?, Pkce::new()?);
         let mut form = Form::new()
             .with("response_type", "code")
@@ -128,6 +126,10 @@ impl Flow<'_> {
             .with("code_challenge_method", "S256");
         self.add_resource(&mut form);
         add_scopes(&mut form, &asked);
+        if asked.has(OFFLINE) {
+            // OpenID Connect Core §11: a provider ignores that scope unless the user is asked about it.
+            form.push("prompt", "consent");
+        }
         let address = visit.ask(&form.on(endpoint)).await?;
         let code = Callback::parse(&address)?.check(&Expected {
             state: &state,
@@ -152,6 +154,12 @@ impl Flow<'_> {
             }
         };
         self.read(answer, Some(&client), scopes)
+    }
+
+    /// [Authorization, Scope Selection]: these and what a client may ask for to stay logged in, where the server knows it.
+    pub(super) fn staying(&self, scopes: &Scopes) -> Scopes {
+        let more = if self.found.server.has_scope(OFFLINE) { OFFLINE } else { "" };
+        scopes.clone().and(&Scopes::parse(more))
     }
 
     /// [Client Registration Approaches]: known before, then known by a document, then registered now.

@@ -11,6 +11,7 @@ async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
     world.change(|state| {
         state.metadata.get_mut("https://as.test").unwrap()["device_authorization_endpoint"] =
             json!("https://as.test/device");
+        state.metadata.get_mut("https://as.test").unwrap()["scopes_supported"] = json!(["offline_access"]);
         state.pending = vec!["authorization_pending", "slow_down", "authorization_pending"];
     });
     let shown: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -26,7 +27,10 @@ async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
     // Twice after 5 seconds, and after being told to slow down twice after 10.
     assert_eq!(start.elapsed().as_secs(), 30);
     let log = world.log();
-    assert_eq!(log[3..5], ["register at as.test as native", "device code for client-1@as.test"]);
+    assert_eq!(
+        log[3..5],
+        ["register at as.test as native", "device code for client-1@as.test scope=basic offline_access"]
+    );
     assert_eq!(log.iter().filter(|line| line.ends_with(": device_code")).count(), 4, "{log:#?}");
 }
 

@@ -109,12 +109,13 @@ impl World {
             let uri: Uri = url.parse().unwrap();
             let asked = pairs(uri.query().unwrap());
             state.log.push(format!(
-                "login {}{} client={} scope={} resource={}",
+                "login {}{} client={} scope={} resource={}{}",
                 uri.host().unwrap(),
                 uri.path(),
                 asked["client_id"],
                 asked.get("scope").map_or("-", |scope| scope),
                 asked.get("resource").map_or("-", |resource| resource),
+                asked.get("prompt").map_or(String::new(), |prompt| format!(" prompt={prompt}")),
             ));
             assert_eq!(asked["code_challenge_method"], "S256");
             let code = state.name("code");
@@ -153,7 +154,8 @@ impl State {
         }
         let asked = pairs(std::str::from_utf8(request.body()).unwrap());
         if request.uri().path() == "/device" {
-            self.log.push(format!("device code for {}", asked["client_id"]));
+            let scope = asked.get("scope").map_or("-", |scope| scope);
+            self.log.push(format!("device code for {} scope={scope}", asked["client_id"]));
             let answer = json!({"device_code": "d3vice", "user_code": "ABCD", "verification_uri": "https://as.test/go",
                 "expires_in": 600});
             return (200, answer);
@@ -162,6 +164,8 @@ impl State {
         let by = asked.get("client_id").map_or(by, |id| id);
         let grant = asked["grant_type"].rsplit(':').next().unwrap().to_owned();
         self.log.push(format!("token at {host} by {by}: {grant}"));
+        // [Resource Parameter Implementation]: in every one, byte for byte.
+        assert_eq!(asked.get("resource").map(String::as_str), self.resource["resource"].as_str(), "{grant}");
         if let Some((status, fault)) = &self.token_fault {
             return (*status, fault.clone());
         }
