@@ -122,7 +122,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// **The result** is a `String` or `&str` (what the user says), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`,
 /// or a `Result` of one of them.
 ///
-/// **Options** of the prompt: `name`, `title`, `description`, `icon`. Of a parameter: those of a tool's.
+/// **Options** of the prompt: `name`, `title`, `description`, `icon`, `requires(..)`, `hidden`. Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Prompt, options.into(), &item.into()).into()
@@ -173,7 +173,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// **The result** is a `String` or `&str`, a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of
 /// them, a `ReadResourceResult`, or an `Option` or `Result` of one of them.
 ///
-/// **Options**, behind the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`. Of a
+/// **Options**, behind the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`, `requires(..)`,
+/// `hidden`. Of a
 /// parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -19,11 +19,11 @@ fn given(kind: Kind) -> &'static [&'static str] {
 fn known(kind: Kind) -> &'static str {
     match kind {
         Kind::Tool => {
-            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`"
+            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `requires(..)`, `hidden`"
         }
-        Kind::Prompt => "`name`, `title`, `description`, `icon`",
+        Kind::Prompt => "`name`, `title`, `description`, `icon`, `requires(..)`, `hidden`",
         Kind::Resource => {
-            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, all behind the URI"
+            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, `requires(..)`, `hidden`, all behind the URI"
         }
     }
 }
@@ -78,6 +78,14 @@ impl Options {
                     return Err(meta.error(format!("write `{word}`, or nothing if it is not")));
                 }
                 self.calls.extend(quote!(.#method()));
+            }
+            "hidden" => self.calls.extend(quote!(.#method())),
+            "requires" => {
+                let rights;
+                syn::parenthesized!(rights in meta.input);
+                let rights = rights.parse_terminated(<Expr as syn::parse::Parse>::parse, Token![,])?;
+                let rights = rights.iter();
+                self.calls.extend(quote!(.#method([#(#rights),*])));
             }
             "destructive" | "open_world" if kind == Kind::Tool => {
                 let yes = yes(meta)?;

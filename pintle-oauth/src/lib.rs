@@ -1,8 +1,19 @@
-//! OAuth 2.1 for Model Context Protocol clients: log in when a server asks for it, and stay logged in.
+//! OAuth 2.1 for the Model Context Protocol: clients log in when a server asks for it, servers check who is calling.
 //!
-//! [`client::OAuth`] is what [`pintle::client::http::Http::auth`] takes.
+//! [`client::OAuth`] is what [`pintle::client::http::Http::auth`] takes. [`server::Protected`] is a layer around
+//! [`pintle::server::http::Http`].
+//!
+//! | feature | for | default |
+//! |---|---|---|
+//! | `client` | logging in to servers | yes |
+//! | `server` | checking the tokens of callers | no |
+//! | `tls` | `https` for both | yes |
 
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(all(doctest, feature = "client"))]
+#[cfg(all(doctest, feature = "client", feature = "server"))]
 mod guide;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(any(feature = "client", feature = "server"))]
+mod shared;

@@ -1,7 +1,4 @@
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -65,11 +62,6 @@ impl Tokens {
     pub(super) fn is_stale(&self, now: u64) -> bool {
         self.stale_at.is_some_and(|at| at <= now)
     }
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// When a token that lives for so long is better replaced: half a minute early, for clocks that differ and requests that

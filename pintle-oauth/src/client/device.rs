@@ -8,7 +8,7 @@ use super::{
     credentials::Tokens,
     flow::{Flow, add_scopes},
     form::Form,
-    registration::Identity,
+    identity::Identity,
     scope::Scopes,
     secret::Secret,
     token::Ungranted,

@@ -2,8 +2,9 @@ use http::Uri;
 use pintle::{Error, Result};
 
 use super::{
-    metadata::{ResourceMetadata, ServerMetadata, about_server},
+    metadata::ServerMetadata,
     places,
+    resource_metadata::{ResourceMetadata, about_server},
     web::Guarded,
 };
 
@@ -31,7 +32,7 @@ pub(super) async fn discover(
         return of_origin(web, server).await;
     };
     let issuer = choose(&metadata.authorization_servers, wanted)?;
-    let server = of_issuer(web, issuer).await?;
+    let server = ServerMetadata::fetch(web, issuer).await?;
     Ok(Found {
         resource: Some(metadata.resource),
         scopes: metadata.scopes_supported,
@@ -66,31 +67,6 @@ async fn of_resource(
         }
     }
     Ok(None)
-}
-
-/// [Authorization Server Metadata Discovery]: a document of another issuer is as good as none.
-async fn of_issuer(web: Guarded<'_>, issuer: &str) -> Result<ServerMetadata> {
-    let unread = || {
-        Error::Decode(format!(
-            "`{issuer}` is no issuer: the server's `authorization_servers` has to name one"
-        ))
-    };
-    let mut other = None;
-    for place in places::of_issuer(issuer).ok_or_else(unread)? {
-        match web.get::<ServerMetadata>(&place).await? {
-            Some(metadata) if metadata.issuer == issuer => return Ok(metadata),
-            Some(metadata) => other = Some(metadata.issuer),
-            None => {}
-        }
-    }
-    Err(match other {
-        Some(other) => Error::Refused(format!(
-            "the metadata of the authorization server `{issuer}` is that of `{other}`: nothing in it is used"
-        )),
-        None => Error::Decode(format!(
-            "the authorization server `{issuer}` has no metadata at its well-known addresses"
-        )),
-    })
 }
 
 /// Servers of the 2025-03-26 revision are their own authorization server, or say at their root who is.

@@ -6,7 +6,7 @@ use pintle::Result;
 use ring::digest;
 use serde_json::json;
 
-use super::{credentials, jwt::SigningKey, pkce, places, secret::Secret};
+use super::{clock, jwt::SigningKey, noise, places, secret::Secret};
 
 /// The header of a proof.
 pub(super) const PROOF: HeaderName = HeaderName::from_static("dpop");
@@ -48,13 +48,13 @@ impl Dpop {
     pub(super) fn proof(&self, proven: &Proven<'_>) -> Result<HeaderValue> {
         let origin = places::origin(proven.url);
         let mut claims = json!({
-            "jti": pkce::random()?,
+            "jti": noise::random()?,
             "htm": proven.method,
             "htu": format!("{origin}{}", proven.url.path()),
-            "iat": credentials::now(),
+            "iat": clock::now(),
         });
         if let Some((token, body)) = proven.with {
-            claims["ath"] = json!(pkce::sha256(token.reveal().as_bytes()));
+            claims["ath"] = json!(noise::sha256(token.reveal().as_bytes()));
             let digest = STANDARD.encode(digest::digest(&digest::SHA256, body));
             claims["content_digest"] = json!(format!("sha-256=:{digest}:"));
         }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(header["jwk"].get("d"), None);
         assert_eq!(claims["htu"], "https://h:8443/mcp");
         assert_eq!(claims["htm"], "POST");
-        assert_eq!(claims["ath"], pkce::sha256(b"t0ken"));
+        assert_eq!(claims["ath"], noise::sha256(b"t0ken"));
         assert_eq!(claims["content_digest"], "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:");
         assert_ne!(claims["jti"], read(&dpop.proof(&proven).unwrap()).1["jti"]);
     }

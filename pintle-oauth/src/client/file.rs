@@ -8,7 +8,7 @@ use std::{
 
 use pintle::{Error, Result};
 
-use super::{credentials::Credentials, pkce, store::Store};
+use super::{credentials::Credentials, noise, store::Store};
 
 /// Keeps credentials in a file that only its owner can read.
 ///
@@ -83,7 +83,7 @@ fn read(path: &Path) -> io::Result<All> {
 }
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let unique = pkce::random().map_err(|error| io::Error::other(error.to_string()))?;
+    let unique = noise::random().map_err(|error| io::Error::other(error.to_string()))?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", &unique[..12]));
     let beside = path.with_file_name(name);
@@ -116,7 +116,7 @@ mod tests {
 
     impl Folder {
         fn new() -> Self {
-            let folder = std::env::temp_dir().join(format!("pintle-oauth-{}", pkce::random().unwrap()));
+            let folder = std::env::temp_dir().join(format!("pintle-oauth-{}", noise::random().unwrap()));
             fs::create_dir(&folder).unwrap();
             Self(folder)
         }

@@ -8,16 +8,19 @@ use pintle::{Error, Result};
 use super::{
     assertion::{Assertion, IdentityProvider},
     callback::{Callback, Expected},
+    clock::now,
     consent::AnyConsent,
-    credentials::{Credentials, Tokens, now, stale_at},
+    credentials::{Credentials, Tokens, stale_at},
     device::Show,
     discovery::Found,
     dpop::Dpop,
     form::Form,
-    pkce::{self, Pkce},
+    identity::Identity,
+    noise,
+    pkce::Pkce,
     reach::Reach,
     registered::Registered,
-    registration::{Identity, register},
+    registration::{given, register},
     scope::Scopes,
     secret::Secret,
     settings::Settings,
@@ -116,7 +119,7 @@ impl Flow<'_> {
         let client = self.identify(name, Some(&redirect_uri), &mut credentials).await?;
 
         let asked = self.staying(&scopes);
-        let (state, pkce) = (pkce::random()?, Pkce::new()?);
+        let (state, pkce) = (noise::random()?, Pkce::new()?);
         let mut form = Form::new()
             .with("response_type", "code")
             .with("client_id", &client.client_id)
@@ -181,10 +184,10 @@ impl Flow<'_> {
         if let Some(registration) = &credentials.registration
             && registration.serves(redirect_uri.unwrap_or_default(), now())
         {
-            return Ok(Identity::given(registration, server));
+            return Ok(given(registration, server));
         }
         let registration = register(self.web, server, name, redirect_uri).await?;
-        let client = Identity::given(&registration, server);
+        let client = given(&registration, server);
         // What the former client was given is of no use to this one.
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
@@ -210,7 +213,7 @@ impl Flow<'_> {
             return Ok(Some(Identity::documented(client_id)));
         }
         let credentials = self.settings.store.load(&self.found.key).await?.unwrap_or_default();
-        Ok(credentials.registration.map(|registration| Identity::given(&registration, server)).filter(is_it))
+        Ok(credentials.registration.map(|registration| given(&registration, server)).filter(is_it))
     }
 
     fn registered(&self) -> Result<Identity> {

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     challenge::{self, Wanted},
-    credentials::{Tokens, now},
+    clock::now,
+    credentials::Tokens,
     discovery::{Found, discover},
     dpop::Dpop,
     flow::Flow,

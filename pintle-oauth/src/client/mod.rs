@@ -15,24 +15,20 @@ mod discovery;
 mod dpop;
 mod file;
 mod flow;
-mod form;
-mod jwt;
 mod live;
 mod loopback;
-mod metadata;
 mod oauth;
 mod paste;
 mod pkce;
-mod places;
-mod reach;
-mod registered;
 mod registration;
-mod scope;
-mod secret;
+mod resource_metadata;
 mod settings;
 mod store;
 mod token;
-mod web;
+
+use crate::shared::{
+    clock, form, identity, jwt, metadata, noise, places, reach, registered, scope, secret, web,
+};
 
 pub use assertion::{Assertion, IdentityProvider};
 pub use consent::{Consent, Visit};
@@ -42,8 +38,11 @@ pub use file::File;
 pub use loopback::{Listening, Loopback};
 pub use oauth::OAuth;
 pub use paste::Paste;
-pub use reach::Reach;
-pub use registered::Registered;
-pub use secret::Secret;
 pub use store::{Memory, Store};
-pub use web::{Network, Web};
+
+pub use crate::shared::{
+    reach::Reach,
+    registered::Registered,
+    secret::Secret,
+    web::{Network, Web},
+};

@@ -8,8 +8,8 @@ use pintle::{
 
 use super::{
     assertion::{Assertion, IdentityProvider},
+    clock::now,
     consent::Consent,
-    credentials::now,
     device::DeviceCode,
     dpop::{PROOF, Proven},
     flow::Grant,

@@ -1,11 +1,6 @@
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle::{Error, Result};
-use ring::{
-    digest,
-    rand::{SecureRandom, SystemRandom},
-};
+use pintle::Result;
 
-use super::secret::Secret;
+use super::{noise, secret::Secret};
 
 /// What proves that the one who redeems a code is the one who asked for it: RFC 7636.
 #[derive(Debug)]
@@ -16,25 +11,12 @@ pub(super) struct Pkce {
 
 impl Pkce {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self::of(random()?))
+        Ok(Self::of(noise::random()?))
     }
 
     fn of(verifier: String) -> Self {
-        Self { challenge: sha256(verifier.as_bytes()), verifier: verifier.into() }
+        Self { challenge: noise::sha256(verifier.as_bytes()), verifier: verifier.into() }
     }
-}
-
-/// 256 bits that nobody can guess.
-pub(super) fn random() -> Result<String> {
-    let mut bytes = [0; 32];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Io(std::io::Error::other("the system has no random numbers to give")))?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
-}
-
-/// A digest in base64url.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
 #[cfg(test)]

@@ -8,100 +8,23 @@ use serde_json::{Value, json};
 use super::{
     callback::told,
     credentials::Registration,
+    identity::{Identity, Method},
     metadata::ServerMetadata,
-    registered::{Proof, Registered},
+    registered::Proof,
     web::Guarded,
 };
 
-/// Who the client is, to one authorization server, and how it proves that at the token endpoint.
-#[derive(Clone, Debug)]
-pub(super) struct Identity {
-    pub(super) client_id: String,
-    pub(super) proof: Proof,
-    pub(super) method: Method,
-}
-
-/// How a client proves itself at the token endpoint.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Method {
-    None,
-    Basic,
-    Post,
-    Jwt,
-}
-
-impl Method {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "none" => Self::None,
-            "client_secret_basic" => Self::Basic,
-            "client_secret_post" => Self::Post,
-            "private_key_jwt" => Self::Jwt,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Basic => "client_secret_basic",
-            Self::Post => "client_secret_post",
-            Self::Jwt => "private_key_jwt",
+/// Who the client is after it was registered.
+pub(super) fn given(registration: &Registration, server: &ServerMetadata) -> Identity {
+    let named = registration.token_endpoint_auth_method.as_deref().and_then(Method::named);
+    let (proof, method) = match &registration.client_secret {
+        None => (Proof::None, Method::None),
+        Some(secret) => {
+            let secret = Proof::Secret(secret.clone());
+            (secret, named.unwrap_or_else(|| Method::with_secret(server)))
         }
-    }
-
-    /// What a client with a secret does: RFC 8414 says `client_secret_basic` of a server that does not say.
-    fn with_secret(server: &ServerMetadata) -> Self {
-        let supported = supported(server);
-        if supported.is_empty() || supported.contains(&Self::Basic) || !supported.contains(&Self::Post) {
-            Self::Basic
-        } else {
-            Self::Post
-        }
-    }
-
-    /// What a client asks to be registered with: a secret only where there is no other way.
-    fn to_register(server: &ServerMetadata) -> Self {
-        let supported = supported(server);
-        if supported.is_empty() || supported.contains(&Self::None) {
-            Self::None
-        } else {
-            Self::with_secret(server)
-        }
-    }
-}
-
-fn supported(server: &ServerMetadata) -> Vec<Method> {
-    let names = server.token_endpoint_auth_methods_supported.iter().flatten();
-    names.filter_map(|name| Method::named(name)).collect()
-}
-
-impl Identity {
-    pub(super) fn registered(client: &Registered, server: &ServerMetadata) -> Self {
-        let method = match &client.proof {
-            Proof::None => Method::None,
-            Proof::Secret(_) => Method::with_secret(server),
-            Proof::Key(_) => Method::Jwt,
-        };
-        Self { client_id: client.client_id.clone(), proof: client.proof.clone(), method }
-    }
-
-    /// A client whose id is the address of a document about it.
-    pub(super) fn documented(url: &str) -> Self {
-        Self { client_id: url.to_owned(), proof: Proof::None, method: Method::None }
-    }
-
-    pub(super) fn given(registration: &Registration, server: &ServerMetadata) -> Self {
-        let named = registration.token_endpoint_auth_method.as_deref().and_then(Method::named);
-        let (proof, method) = match &registration.client_secret {
-            None => (Proof::None, Method::None),
-            Some(secret) => {
-                let secret = Proof::Secret(secret.clone());
-                (secret, named.unwrap_or_else(|| Method::with_secret(server)))
-            }
-        };
-        Self { client_id: registration.client_id.clone(), proof, method }
-    }
+    };
+    Identity { client_id: registration.client_id.clone(), proof, method }
 }
 
 /// Registers the client. What it gets is good for this redirect address, or for logins by another device.
@@ -182,26 +105,23 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_those_that_the_server_has() {
-        let table: &[(&[&str], Method, Method)] = &[
-            (&[], Method::None, Method::Basic),
-            (&["none"], Method::None, Method::Basic),
-            (&["client_secret_basic"], Method::Basic, Method::Basic),
-            (&["client_secret_post"], Method::Post, Method::Post),
-            (&["client_secret_post", "client_secret_basic", "none"], Method::None, Method::Basic),
-            (&["tls_client_auth", "client_secret_post"], Method::Post, Method::Post),
+    fn a_secret_is_asked_for_only_where_there_is_no_other_way() {
+        let table: &[(&[&str], Method)] = &[
+            (&[], Method::None),
+            (&["none"], Method::None),
+            (&["client_secret_basic"], Method::Basic),
+            (&["client_secret_post"], Method::Post),
+            (&["client_secret_post", "client_secret_basic", "none"], Method::None),
+            (&["tls_client_auth", "client_secret_post"], Method::Post),
         ];
-        for (methods, to_register, with_secret) in table {
-            let server = server(methods);
-            assert_eq!(Method::to_register(&server), *to_register, "{methods:?}");
-            let client = Registered::new("c").secret("s");
-            assert_eq!(Identity::registered(&client, &server).method, *with_secret, "{methods:?}");
+        for (methods, expected) in table {
+            assert_eq!(Method::to_register(&server(methods)), *expected, "{methods:?}");
         }
     }
 
     #[test]
     fn what_registration_gave_is_used() {
-        let given = |text: &str| Identity::given(&serde_json::from_str(text).unwrap(), &server(&[])).method;
+        let given = |text: &str| super::given(&serde_json::from_str(text).unwrap(), &server(&[])).method;
         assert_eq!(given(r#"{"client_id":"c"}"#), Method::None);
         assert_eq!(given(r#"{"client_id":"c","client_secret":"s"}"#), Method::Basic);
         let post =

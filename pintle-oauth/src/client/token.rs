@@ -1,17 +1,14 @@
 //! The token endpoint: a grant in, tokens out.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use http::HeaderMap;
 use pintle::{Error, Result};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     callback::told,
-    credentials,
     dpop::{Dpop, PROOF, Proven},
-    form::{Form, encoded},
-    registered::Proof,
-    registration::{Identity, Method},
+    form::Form,
+    identity::Identity,
     secret::Secret,
     web::Guarded,
 };
@@ -125,30 +122,7 @@ impl TokenRequest<'_> {
         let mut headers = HeaderMap::new();
         let mut form = self.form.clone();
         if let Some(client) = self.client {
-            match (client.method, &client.proof) {
-                (Method::Basic, Proof::Secret(secret)) => {
-                    let pair = format!("{}:{}", encoded(&client.client_id), encoded(secret.reveal()));
-                    let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
-                    let mut value =
-                        value.map_err(|_| Error::Misuse("a secret that no header can carry".into()))?;
-                    value.set_sensitive(true);
-                    headers.insert(AUTHORIZATION, value);
-                }
-                (Method::Post, Proof::Secret(secret)) => {
-                    form.push("client_id", &client.client_id);
-                    form.push("client_secret", secret.reveal());
-                }
-                (Method::Jwt, Proof::Key(key)) => {
-                    let now = credentials::now();
-                    let assertion = key.client_assertion(&client.client_id, self.issuer, now)?;
-                    form.push(
-                        "client_assertion_type",
-                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                    );
-                    form.push("client_assertion", &assertion);
-                }
-                _ => form.push("client_id", &client.client_id),
-            }
+            client.prove(self.issuer, &mut headers, &mut form)?;
         }
         if let Some(dpop) = self.dpop {
             let uri = self.web.reach.check(self.endpoint)?;

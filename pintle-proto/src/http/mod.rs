@@ -45,6 +45,6 @@ pub use probe::Probed;
 pub use refusal::Refusal;
 pub use route::{Body, Post, RequestHead, check_session_version, route};
 pub use served::Served;
-pub use status::{session_status, stateless_status};
+pub use status::{adds_to_granted, session_status, stateless_status};
 pub use streams::Streams;
 pub use uri::{BadLocation, redirect, resolve_endpoint, same_origin};

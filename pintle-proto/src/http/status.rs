@@ -1,6 +1,8 @@
 use http::StatusCode;
 use pintle_types::ErrorCode;
 
+use crate::Revision;
+
 /// The status of a stateless-era answer that carries this error.
 ///
 /// A request whose `_meta` lacks something is refused with 400 before it gets this far; the same code from a handler
@@ -28,9 +30,23 @@ pub fn session_status(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// Whether clients of this revision that are told by a 403 what they lack add it to what they were granted before.
+///
+/// [Authorization, Scope Challenge Handling]: from 2026-07-28 on they must, and are told no more than the request needs.
+/// Before, they may ask for just what they are told, so it is recommended to name what they have too.
+pub fn adds_to_granted(revision: Revision) -> bool {
+    revision.is_stateless()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_adds_to_what_was_granted() {
+        let adds: Vec<_> = Revision::all().map(adds_to_granted).collect();
+        assert_eq!(adds, [true, false, false, false, false]);
+    }
 
     #[test]
     fn statuses_by_code_and_era() {

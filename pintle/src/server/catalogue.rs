@@ -6,8 +6,16 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use super::{
-    Entry, extract::Kind, own::Own, prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf,
-    source::AnySource, template::TemplateRoute, tool::ToolRoute,
+    Entry,
+    authenticated::{Required, Requires},
+    extract::Kind,
+    own::Own,
+    prompt::PromptRoute,
+    resource::ResourceRoute,
+    shelf::Shelf,
+    source::AnySource,
+    template::TemplateRoute,
+    tool::ToolRoute,
 };
 use crate::uri::Vars;
 
@@ -19,6 +27,7 @@ pub(crate) struct Catalogue {
     pub(crate) resources: Shelf<ResourceRoute>,
     pub(crate) templates: Shelf<TemplateRoute>,
     pub(crate) sources: Sources,
+    pub(crate) requires: Requires,
     /// The lists as they are printed for those who see everything, on one page.
     pub(crate) printed: Printed,
 }
@@ -68,14 +77,14 @@ impl Catalogue {
             || self.templates.iter().any(|route| !route.completers.is_empty())
     }
 
-    /// What `sees` says of the entry that this URI leads to; `true` if there is none to judge.
-    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(Entry<'_>) -> bool) -> bool {
+    /// What `sees` says of the entry that this URI leads to, and of what it requires; `true` if there is none to judge.
+    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(&Required, Entry<'_>) -> bool) -> bool {
         if let Some(route) = self.resources.get(uri) {
-            sees(Entry::Resource(&route.resource))
+            sees(&route.required, Entry::Resource(&route.resource))
         } else if let Some((_, resource)) = self.sources.find(uri) {
-            sees(Entry::Resource(&resource))
+            sees(&Required::NOTHING, Entry::Resource(&resource))
         } else if let Some((route, _)) = self.template(uri) {
-            sees(Entry::Template(&route.described))
+            sees(&route.required, Entry::Template(&route.described))
         } else {
             true
         }

@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use pintle_proto::server::Change;
 
 use super::{
-    PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, catalogue::Catalogue, shelf::Shelf,
+    PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute,
+    authenticated::{Required, Requires},
+    catalogue::Catalogue,
+    shelf::Shelf,
 };
 use crate::{Error, Result};
 
@@ -20,6 +23,7 @@ pub(super) trait Shelved: Sized {
     fn prepare(&mut self);
     fn key(&self) -> &str;
     fn faults(&self) -> &[String];
+    fn required(&self) -> &Required;
     fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
 }
 
@@ -40,6 +44,10 @@ macro_rules! impl_shelved {
 
             fn faults(&self) -> &[String] {
                 &self.faults
+            }
+
+            fn required(&self) -> &Required {
+                &self.required
             }
 
             fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self> {
@@ -159,7 +167,7 @@ impl Server {
 
     fn extend<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
         let routes = sound(routes)?;
-        self.rearrange(|shelf| {
+        self.rearrange(Self::required(&routes), |shelf| {
             let there = routes.iter().find(|route: &&R| shelf.get(route.key()).is_some());
             there.map_or(Ok(()), |route| Err(taken(route)))?;
             fill(shelf, routes);
@@ -169,7 +177,7 @@ impl Server {
 
     fn replace<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
         let routes = sound(routes)?;
-        self.rearrange(|shelf| {
+        self.rearrange(Self::required(&routes), |shelf| {
             shelf.clear();
             fill(shelf, routes);
             Ok(())
@@ -177,13 +185,25 @@ impl Server {
     }
 
     fn remove<R: Shelved>(&self, key: &str) -> bool {
-        self.rearrange(|shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(())).is_ok()
+        self.rearrange(Requires::default(), |shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(()))
+            .is_ok()
+    }
+
+    fn required<R: Shelved>(routes: &[R]) -> Requires {
+        let mut requires = Requires::default();
+        routes.iter().for_each(|route| requires.note(route.required()));
+        requires
     }
 
     /// Changes one shelf. What fails must leave it as it was.
-    fn rearrange<R: Shelved, E>(&self, change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>) -> Result<(), E> {
+    fn rearrange<R: Shelved, E>(
+        &self,
+        requires: Requires,
+        change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.change(|state| {
             change(R::shelf(&mut state.catalogue))?;
+            state.catalogue.requires.join(requires);
             state.catalogue.printed = Default::default();
             Ok(())
         })?;

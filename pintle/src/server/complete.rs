@@ -74,18 +74,20 @@ impl Target {
         match reference {
             CompletionReference::Prompt(prompt) => {
                 let route = catalogue.prompts.get(&prompt.name)?;
-                lists::sees(cx, Entry::Prompt(&route.prompt)).then(|| Self::Prompt(route.clone()))
+                lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))
+                    .then(|| Self::Prompt(route.clone()))
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
                 let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
-                lists::sees(cx, Entry::Template(&route.described)).then(|| Self::Template(route.clone()))
+                lists::sees(cx, &route.required, Entry::Template(&route.described))
+                    .then(|| Self::Template(route.clone()))
             }
             CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
                 let route =
                     catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;
-                lists::sees(cx, Entry::Tool(&route.tool)).then(|| Self::Tool(route.clone()))
+                lists::sees(cx, &route.required, Entry::Tool(&route.tool)).then(|| Self::Tool(route.clone()))
             }
             _ => None,
         }

@@ -3,7 +3,10 @@ use std::borrow::Cow;
 use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError};
 
-use super::{Cx, Entry, ToolRoute, complete, cx::Called, lists, run::Handling, source, texts::Given};
+use super::{
+    Cx, Entry, ToolRoute, authenticated::Required, complete, cx::Called, lists, run::Handling, source,
+    texts::Given,
+};
 
 /// What a request led to.
 pub(crate) enum Start {
@@ -74,7 +77,7 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
 fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.tools.get(&name);
-    match route.filter(|route| lists::sees(cx, Entry::Tool(&route.tool))) {
+    match route.filter(|route| lists::sees(cx, &route.required, Entry::Tool(&route.tool))) {
         Some(route) => {
             mirrored(cx, route)?;
             let filled = route.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
@@ -109,7 +112,7 @@ fn sent(cx: &Cx) -> &str {
 fn prompt(cx: &Cx) -> Result<Handling, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.prompts.get(&name);
-    match route.filter(|route| lists::sees(cx, Entry::Prompt(&route.prompt))) {
+    match route.filter(|route| lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))) {
         Some(route) => {
             cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
             Ok(route.next.go(cx.clone()))
@@ -128,11 +131,11 @@ fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
-        lists::sees(cx, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
+        lists::sees(cx, &route.required, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
-        lists::sees(cx, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
+        lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
     } else if let Some((route, vars)) = catalogue.template(&uri) {
-        lists::sees(cx, Entry::Template(&route.described)).then(|| {
+        lists::sees(cx, &route.required, Entry::Template(&route.described)).then(|| {
             cx.give(Given::Template(route.clone(), vars, uri.to_string()));
             route.next.go(cx.clone())
         })

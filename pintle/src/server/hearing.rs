@@ -6,7 +6,7 @@ use http::Extensions;
 use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
 
-use super::{Entry, Notice, Scope, ears::News, state::State};
+use super::{Entry, Notice, Scope, authenticated::Required, ears::News, state::State};
 
 /// Marks for a listener what has changed.
 pub(crate) fn note(listener: &mut Listener, news: &[News]) {
@@ -27,11 +27,13 @@ pub(crate) fn withhold(
     principal: Option<&str>,
     extensions: &Extensions,
 ) {
-    if state.filters.is_empty() {
+    if state.filters.is_empty() && !state.catalogue.requires.some {
         return;
     }
     let scope = Scope { peer, principal, extensions };
-    let sees = |entry: Entry<'_>| state.filters.iter().all(|filter| filter(&scope, entry));
+    let sees = |required: &Required, entry: Entry<'_>| {
+        required.is_met(extensions) && state.filters.iter().all(|filter| filter(&scope, entry))
+    };
     // A filter that panics hides: nothing of the author's may end the connection.
     listener
         .withhold(|uri| catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true));

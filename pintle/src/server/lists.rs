@@ -10,7 +10,7 @@ use pintle_types::{
     },
 };
 
-use super::{Cx, Entry, shelf::Shelf};
+use super::{Cx, Entry, authenticated::Required, shelf::Shelf, state::State};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -41,7 +41,7 @@ impl ListKind {
 /// `tools/list`.
 pub(crate) fn tools(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &super::ToolRoute| sees(cx, Entry::Tool(&route.tool));
+    let sees = |route: &super::ToolRoute| sees(cx, &route.required, Entry::Tool(&route.tool));
     list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, sees, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
         result.next_cursor = next;
@@ -52,7 +52,7 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
 /// `prompts/list`.
 pub(crate) fn prompts(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &super::PromptRoute| sees(cx, Entry::Prompt(&route.prompt));
+    let sees = |route: &super::PromptRoute| sees(cx, &route.required, Entry::Prompt(&route.prompt));
     list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, sees, |page, next| {
         let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
         result.next_cursor = next;
@@ -63,7 +63,7 @@ pub(crate) fn prompts(cx: &Cx) -> Outcome {
 /// `resources/list`.
 pub(crate) fn resources(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &super::ResourceRoute| sees(cx, Entry::Resource(&route.resource));
+    let sees = |route: &super::ResourceRoute| sees(cx, &route.required, Entry::Resource(&route.resource));
     list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, sees, |page, next| {
         let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
         result.next_cursor = next;
@@ -74,7 +74,7 @@ pub(crate) fn resources(cx: &Cx) -> Outcome {
 /// `resources/templates/list`.
 pub(crate) fn templates(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &super::TemplateRoute| sees(cx, Entry::Template(&route.described));
+    let sees = |route: &super::TemplateRoute| sees(cx, &route.required, Entry::Template(&route.described));
     list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, sees, |page, next| {
         let described = page.iter().map(|route| route.described.clone()).collect();
         let mut result = ListResourceTemplatesResult::new(described);
@@ -84,8 +84,8 @@ pub(crate) fn templates(cx: &Cx) -> Outcome {
 }
 
 /// Whether the caller sees this entry. What it does not see does not exist for it.
-pub(crate) fn sees(cx: &Cx, entry: Entry<'_>) -> bool {
-    cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+pub(crate) fn sees(cx: &Cx, required: &Required, entry: Entry<'_>) -> bool {
+    required.shows(cx.extensions()) && cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
 }
 
 fn list<T>(
@@ -104,7 +104,7 @@ fn list<T>(
     };
     let hint = hint(cx, kind);
     // One page, nobody filtered out: printed once for everybody.
-    let common = state.filters.is_empty() && state.settings.page.is_none() && place == 0;
+    let common = !depends(state) && state.settings.page.is_none() && place == 0;
     if let Some(body) = printed.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
@@ -134,10 +134,15 @@ pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
     let state = cx.state();
     let settings = &state.settings;
     let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
-    if !state.filters.is_empty() {
+    if depends(state) {
         hint.scope = CacheScope::Private;
     }
     hint
+}
+
+/// Whether what is listed depends on who asks.
+fn depends(state: &State) -> bool {
+    !state.filters.is_empty() || state.catalogue.requires.hides
 }
 
 /// Where a page stopped. It names the kind of list, so that no cursor is good for another one.

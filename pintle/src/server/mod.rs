@@ -15,6 +15,7 @@
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
 mod around;
+mod authenticated;
 mod caller;
 mod catalogue;
 mod changes;
@@ -91,6 +92,7 @@ use serde_json::Value;
 use tower_layer::Layer;
 
 pub use around::HttpHead;
+pub use authenticated::{Authenticated, Lacking};
 pub use caller::Caller;
 pub use completion::{IntoValues, Partial, Values};
 pub use cx::Cx;

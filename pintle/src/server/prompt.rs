@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     Cx, Description, Form, Handler, HandlerError, Next, RequestError,
+    authenticated::Required,
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
     size,
@@ -47,6 +48,8 @@ pub struct PromptRoute {
     /// What the handler takes the arguments for.
     pub(crate) texts: Texts,
     pub(crate) faults: Vec<String>,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
 }
@@ -79,7 +82,16 @@ where
     texts.complete(&mut completers);
     let mut prompt = Prompt::new(name);
     prompt.arguments = texts.arguments(order);
-    PromptRoute { prompt, next, completers, allowed: BTreeMap::new(), texts, faults, needs }
+    PromptRoute {
+        prompt,
+        next,
+        completers,
+        allowed: BTreeMap::new(),
+        texts,
+        faults,
+        needs,
+        required: Required::default(),
+    }
 }
 
 fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
@@ -170,6 +182,25 @@ impl PromptRoute {
         if let Err(error) = Form::of::<T>() {
             self.faults.push(format!("the prompt `{}` asks for what it cannot: {error}", self.prompt.name));
         }
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](super::Authenticated). On a pipe, whose other end is the user's
+    /// own, it is not looked at.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
         self
     }
 

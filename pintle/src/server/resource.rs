@@ -13,6 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Cx, Description, Form, Handler, HandlerError, Json, Next, RequestError,
+    authenticated::Required,
     extract::{Kind, Need},
     size,
     texts::Given,
@@ -32,6 +33,8 @@ pub struct ResourceRoute {
     pub(crate) resource: Resource,
     pub(crate) next: Next,
     pub(crate) faults: Vec<String>,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
 }
@@ -45,7 +48,8 @@ where
     let mut description = Description::new(Kind::Resource, &uri);
     H::describe(&mut description);
     let Description { faults, needs, .. } = description;
-    ResourceRoute { resource: Resource::new(uri, name), next: reader(handler), faults, needs }
+    let (resource, next) = (Resource::new(uri, name), reader(handler));
+    ResourceRoute { resource, next, faults, needs, required: Required::default() }
 }
 
 /// The way from a call to what is read.
@@ -124,6 +128,25 @@ impl ResourceRoute {
             self.faults
                 .push(format!("the resource `{}` asks for what it cannot: {error}", self.resource.uri));
         }
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](super::Authenticated). On a pipe, whose other end is the user's
+    /// own, it is not looked at.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
         self
     }
 

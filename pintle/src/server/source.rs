@@ -7,7 +7,7 @@ use pintle_types::{
     schema::{ListResourcesResult, ReadResourceResult, Resource},
 };
 
-use super::{Cx, Entry, ListKind, RequestError, lists, resource, run::Handling};
+use super::{Cx, Entry, ListKind, RequestError, authenticated::Required, lists, resource, run::Handling};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///
@@ -99,7 +99,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     match &from {
         Place::Shelf(place) => {
             for (place, route) in state.catalogue.resources.after(*place) {
-                if lists::sees(cx, Entry::Resource(&route.resource)) {
+                if lists::sees(cx, &route.required, Entry::Resource(&route.resource)) {
                     page.push(Place::Shelf(place), || route.resource.clone());
                 }
                 if page.more {
@@ -113,7 +113,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
         let resources = source.list(cx.clone()).await?;
         let begin = if at == first { from.behind(&resources) } else { 0 };
         for (behind, resource) in (begin + 1..).zip(resources.into_iter().skip(begin)) {
-            if lists::sees(cx, Entry::Resource(&resource)) {
+            if lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)) {
                 let place = Place::Source { source: at, behind, uri: resource.uri.clone() };
                 page.push(place, || resource);
             }

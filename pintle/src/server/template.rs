@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Description, Form, Handler, IntoResourceResult, Next,
+    authenticated::Required,
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
     resource::reader,
@@ -37,6 +38,8 @@ pub struct TemplateRoute {
     /// What the handler takes the variables for.
     pub(crate) texts: Texts,
     pub(crate) faults: Vec<String>,
+    /// What a caller needs to get to them.
+    pub(crate) required: Required,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
 }
@@ -78,7 +81,8 @@ where
     let mut completers = Completers::default();
     texts.complete(&mut completers);
     let described = ResourceTemplate::new(text, name);
-    TemplateRoute { described, template, next: reader(handler), completers, texts, faults, needs }
+    let (next, required) = (reader(handler), Required::default());
+    TemplateRoute { described, template, next, completers, texts, faults, needs, required }
 }
 
 impl TemplateRoute {
@@ -119,6 +123,25 @@ impl TemplateRoute {
                 self.described.uri_template
             ));
         }
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](super::Authenticated). On a pipe, whose other end is the user's
+    /// own, it is not looked at.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
         self
     }
 

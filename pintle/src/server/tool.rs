@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use super::{
     Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart, ToolError,
+    authenticated::Required,
     check::{Check, Subject},
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
@@ -34,6 +35,8 @@ pub struct ToolRoute {
     pub(crate) tool: Tool,
     pub(crate) next: Next,
     pub(crate) completers: Completers,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
@@ -150,6 +153,7 @@ impl ToolRoute {
             tool: Tool::new(name, schema),
             next,
             completers: Completers::default(),
+            required: Required::default(),
             faults,
             needs: Vec::new(),
             typed: false,
@@ -347,6 +351,31 @@ impl ToolRoute {
         Fut: Future<Output: IntoValues> + Send + 'static,
     {
         self.completers.add(argument.into(), completer);
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](super::Authenticated). On a pipe, whose other end is the user's
+    /// own, it is not looked at.
+    ///
+    /// ```
+    /// use pintle::server::tool;
+    ///
+    /// let clear = tool("clear", || async { "Cleared." }).requires(["notes:write"]);
+    /// ```
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
         self
     }
 

@@ -14,6 +14,7 @@ use super::{
     Body,
     exchange::Exchange,
     response::{accepted, json, refused},
+    rights,
     service::{Asked, store_failed},
     session::{Session, SessionId},
 };
@@ -84,6 +85,9 @@ pub(super) async fn answer(
 ) -> Response<Body> {
     let shared = &asked.http.0;
     let state = session.server.state();
+    if let Err(response) = rights::check_frame(&state, &around.extensions, &frame, session) {
+        return *response;
+    }
     let before = shared.settings.store.as_ref().map(|_| session.stored());
     let inbound = session.receive(&state.service, frame);
     if let Some(before) = before

@@ -16,6 +16,7 @@ mod post;
 mod pulse;
 mod quiet;
 mod response;
+mod rights;
 mod serve;
 mod service;
 mod session;

@@ -124,7 +124,7 @@ pub(super) fn around(parts: Parts) -> Around {
 }
 
 /// The id to answer with, if it is one request.
-fn id_of(frame: &Frame) -> Option<&RequestId> {
+pub(super) fn id_of(frame: &Frame) -> Option<&RequestId> {
     match frame {
         Frame::One(Message::Request(Request { id, .. })) => Some(id),
         _ => None,

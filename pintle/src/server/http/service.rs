@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::ALLOW, request::Parts};
 use pintle_proto::{
     Revision,
     http::{Endpoint, Head, Opening, Refusal, check_session_version, open},
@@ -21,6 +21,7 @@ use super::{
     listen::Listens,
     post, read_body,
     response::{bare, refused},
+    rights,
     session::{self, Session, SessionId},
     settings::Settings,
     standing,
@@ -30,7 +31,7 @@ use super::{
 };
 use crate::{
     Ended, Result,
-    server::{Server, ears::Ears, state::State},
+    server::{Authenticated, Server, ears::Ears, state::State},
 };
 
 /// A server over HTTP: one `tower` service for clients of every revision.
@@ -161,12 +162,21 @@ impl Http {
     /// Looks at the head, reads the body if there is use for it, and answers.
     async fn respond(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         body: impl AsyncFnOnce(&Patience) -> Result<Bytes, Unread>,
     ) -> Response<Body> {
         let server = (self.settings().choose)(&parts);
-        let principal = self.settings().principal.as_ref().and_then(|of| of(&parts)).map(Into::into);
+        let principal = match &self.settings().principal {
+            Some(of) => of(&parts).map(Into::into),
+            None => {
+                parts.extensions.get::<Authenticated>().and_then(Authenticated::principal).map(Into::into)
+            }
+        };
         let asked = Asked { http: self.clone(), state: server.state(), server, principal };
+        // A stream lives on, and what is required may change meanwhile.
+        if asked.state.catalogue.requires.some || parts.method == Method::GET {
+            rights::mark(&mut parts.extensions);
+        }
         asked.respond(parts, body).await
     }
 }

@@ -2,9 +2,13 @@
 
 use std::{io, net::SocketAddr};
 
+use http::{Request, Response};
+use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
+use tower_layer::Layer;
+use tower_service::Service;
 
-use super::{Http, HttpServer, HttpServing, Stopping};
+use super::{Http, HttpServer, HttpServing, RequestBody, Stopping};
 use crate::{Result, server::Server};
 
 /// Where [`Server::serve_http`] serves.
@@ -56,6 +60,27 @@ impl Http {
         let stopping = Stopping::new();
         self.stops_with(&stopping);
         HttpServer::new(self).stopping(stopping).serve(listener)
+    }
+
+    /// The same with a layer around this service: authentication, say.
+    ///
+    /// # Errors
+    ///
+    /// The listener has no address.
+    pub fn serve_with<L, B>(self, layer: &L, listener: TcpListener) -> io::Result<HttpServing>
+    where
+        L: Layer<Self>,
+        L::Service: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        warn_of_lonely_keys(&self, listener.local_addr()?);
+        let stopping = Stopping::new();
+        self.stops_with(&stopping);
+        HttpServer::new(layer.layer(self)).stopping(stopping).serve(listener)
     }
 
     /// Ends the streams that only wait for changes when somebody asks for the end: subscriptions with their result, the

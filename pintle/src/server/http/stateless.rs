@@ -21,6 +21,7 @@ use super::{
     listen,
     pulse::Pulse,
     response::{PIECE, Source, events, json, refused},
+    rights,
     service::Asked,
 };
 use crate::server::{around::Around, connection::now, port::Said, state::State};
@@ -31,6 +32,9 @@ pub(super) async fn answer(
     request: Request,
     accepts: Accepts,
 ) -> Response<Body> {
+    if let Err(response) = rights::check_request(&asked.state, &around.extensions, &request) {
+        return *response;
+    }
     let mut arrival = Arrival::at(now());
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);

@@ -17,6 +17,7 @@ use super::{
     exchange::Exchange,
     post::around,
     response::{accepted, events, refused},
+    rights,
     service::{Asked, Shared},
     session::{Session, SessionId},
     standing,
@@ -105,6 +106,9 @@ pub(super) async fn receive(session: &Arc<Session>, parts: Parts, bytes: &[u8]) 
             return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
         }
     };
+    if let Err(response) = rights::check_frame(&state, &parts.extensions, &frame, session) {
+        return *response;
+    }
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);

@@ -22,7 +22,7 @@ enum Kind {
 
 impl Reach {
     /// What may be reached on behalf of a server at this address. `found` are the addresses that its name leads to.
-    pub(super) fn of(server: &Uri, found: &[IpAddr]) -> Self {
+    pub(crate) fn of(server: &Uri, found: &[IpAddr]) -> Self {
         let host = server.host().unwrap_or_default();
         if let Some(kind) = literal(host) {
             return Self(kind);
@@ -33,6 +33,12 @@ impl Reach {
         Self(if kinds.all(|kind| kind == first) { first } else { Kind::Public })
     }
 
+    /// Whether it is this machine.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_loopback(self) -> bool {
+        self.0 == Kind::Loopback
+    }
+
     /// Whether a connection to this address is allowed.
     pub fn allows(self, address: IpAddr) -> bool {
         let kind = kind(address);
@@ -40,7 +46,7 @@ impl Reach {
     }
 
     /// Whether a request to this address is: encrypted or on this machine, and to no network that is not the server's.
-    pub(super) fn check(self, url: &str) -> Result<Uri> {
+    pub(crate) fn check(self, url: &str) -> Result<Uri> {
         let refuse = |why: &str| {
             let shown = url.split(['?', '#']).next().unwrap_or_default();
             Error::Refused(format!("no request is sent to `{shown}`: {why}"))

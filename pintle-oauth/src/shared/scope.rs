@@ -8,34 +8,39 @@ const MOST: usize = 128;
 /// A set of scopes, in the order they were first named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Scopes(Vec<String>);
+pub(crate) struct Scopes(Vec<String>);
 
 impl Scopes {
     /// Words with spaces between.
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         Self::of(text.split(' '))
     }
 
-    pub(super) fn of<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn of<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
         let mut all = Self::default();
         scopes.into_iter().for_each(|scope| all.add(scope.into()));
         all
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    #[cfg(feature = "server")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn has(&self, scope: &str) -> bool {
+    pub(crate) fn has(&self, scope: &str) -> bool {
         self.0.iter().any(|own| own == scope)
     }
 
     /// Whether all of the others are in this one.
-    pub(super) fn covers(&self, others: &Self) -> bool {
+    pub(crate) fn covers(&self, others: &Self) -> bool {
         others.0.iter().all(|scope| self.has(scope))
     }
 
-    pub(super) fn and(mut self, others: &Self) -> Self {
+    pub(crate) fn and(mut self, others: &Self) -> Self {
         others.0.iter().for_each(|scope| self.add(scope.clone()));
         self
     }
@@ -54,7 +59,7 @@ impl fmt::Display for Scopes {
 }
 
 /// What to ask for at first: what the challenge says, else all that the server is known to support, else nothing.
-pub(super) fn first(challenged: Option<Scopes>, supported: Option<&[String]>) -> Scopes {
+pub(crate) fn first(challenged: Option<Scopes>, supported: Option<&[String]>) -> Scopes {
     challenged
         .filter(|scopes| !scopes.is_empty())
         .unwrap_or_else(|| Scopes::of(supported.unwrap_or_default()))

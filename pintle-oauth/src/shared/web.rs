@@ -88,7 +88,7 @@ impl Web for Network {
 type Sending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A [`Web`] of any type.
-pub(super) trait AnyWeb: Send + Sync {
+pub(crate) trait AnyWeb: Send + Sync {
     fn send(&self, request: Request<Bytes>, reach: Reach) -> Sending<'_, Result<Response<Bytes>>>;
     fn addresses<'a>(&'a self, host: &'a str) -> Sending<'a, Vec<IpAddr>>;
 }
@@ -105,14 +105,14 @@ impl<W: Web> AnyWeb for W {
 
 /// The web, as far as it may be reached on behalf of one server.
 #[derive(Clone, Copy)]
-pub(super) struct Guarded<'a> {
-    pub(super) web: &'a dyn AnyWeb,
-    pub(super) reach: Reach,
+pub(crate) struct Guarded<'a> {
+    pub(crate) web: &'a dyn AnyWeb,
+    pub(crate) reach: Reach,
 }
 
 impl Guarded<'_> {
     /// The JSON at an address; `None` if there is none.
-    pub(super) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>> {
+    pub(crate) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let uri = self.reach.check(&url)?;
@@ -146,7 +146,7 @@ impl Guarded<'_> {
     }
 
     /// Posts something, and returns whatever is answered.
-    pub(super) async fn post(
+    pub(crate) async fn post(
         self,
         url: &str,
         content_type: &str,

@@ -11,17 +11,17 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use super::{pkce, secret::Secret};
+use super::{noise, secret::Secret};
 
 /// A key that signs with `ES256`.
-pub(super) struct SigningKey {
+pub(crate) struct SigningKey {
     pair: EcdsaKeyPair,
     random: SystemRandom,
 }
 
 impl SigningKey {
     /// The key in a PEM file with `BEGIN PRIVATE KEY`.
-    pub(super) fn from_pem(pem: &str) -> Result<Self> {
+    pub(crate) fn from_pem(pem: &str) -> Result<Self> {
         let unread = || {
             Error::Misuse(
                 "the private key cannot be read: give a P-256 key in PKCS#8, a PEM text that begins with \
@@ -37,7 +37,7 @@ impl SigningKey {
     }
 
     /// A new key, and what it can be made of again.
-    pub(super) fn generate() -> Result<(Self, Secret)> {
+    pub(crate) fn generate() -> Result<(Self, Secret)> {
         let failed = || Error::Io(std::io::Error::other("no key could be made"));
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         let der = der.map_err(|_| failed())?;
@@ -46,7 +46,7 @@ impl SigningKey {
     }
 
     /// A key that was generated before.
-    pub(super) fn restore(kept: &Secret) -> Option<Self> {
+    pub(crate) fn restore(kept: &Secret) -> Option<Self> {
         Self::from_der(&STANDARD.decode(kept.reveal()).ok()?)
     }
 
@@ -57,7 +57,7 @@ impl SigningKey {
     }
 
     /// The public half, as a JWK.
-    pub(super) fn jwk(&self) -> Value {
+    pub(crate) fn jwk(&self) -> Value {
         // 4, and then two coordinates of 32 bytes.
         let (x, y) = self.pair.public_key().as_ref()[1..].split_at(32);
         json!({
@@ -69,7 +69,7 @@ impl SigningKey {
     }
 
     /// A signed token. The header says how it is signed besides what is given.
-    pub(super) fn sign(&self, mut header: Value, claims: &Value) -> Result<String> {
+    pub(crate) fn sign(&self, mut header: Value, claims: &Value) -> Result<String> {
         header["alg"] = json!("ES256");
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(claims));
@@ -79,14 +79,14 @@ impl SigningKey {
     }
 
     /// What a client proves itself with at an authorization server: RFC 7523 §2.2.
-    pub(super) fn client_assertion(&self, client_id: &str, issuer: &str, now: u64) -> Result<String> {
+    pub(crate) fn client_assertion(&self, client_id: &str, issuer: &str, now: u64) -> Result<String> {
         let claims = json!({
             "iss": client_id,
             "sub": client_id,
             "aud": issuer,
             "iat": now,
             "exp": now + 300,
-            "jti": pkce::random()?,
+            "jti": noise::random()?,
         });
         self.sign(json!({ "typ": "JWT" }), &claims)
     }

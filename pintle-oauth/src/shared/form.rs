@@ -2,19 +2,19 @@
 
 /// Names and values on their way into a query or the body of a request.
 #[derive(Clone, Default)]
-pub(super) struct Form(String);
+pub(crate) struct Form(String);
 
 impl Form {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.push(name, value);
         self
     }
 
-    pub(super) fn push(&mut self, name: &str, value: &str) {
+    pub(crate) fn push(&mut self, name: &str, value: &str) {
         if !self.0.is_empty() {
             self.0.push('&');
         }
@@ -23,12 +23,12 @@ impl Form {
         self.0.push_str(&encoded(value));
     }
 
-    pub(super) fn into_body(self) -> String {
+    pub(crate) fn into_body(self) -> String {
         self.0
     }
 
     /// An address with these in its query, behind those that it has.
-    pub(super) fn on(&self, url: &str) -> String {
+    pub(crate) fn on(&self, url: &str) -> String {
         let url = url.split('#').next().unwrap_or_default();
         let between = if !url.contains('?') {
             "?"
@@ -42,7 +42,7 @@ impl Form {
 }
 
 /// One name or value. Unreserved characters stay as they are; a space is `%20`, which every reader understands.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -59,7 +59,7 @@ pub(super) fn encoded(text: &str) -> String {
 }
 
 /// The pairs of a query. `None`: it is not text.
-pub(super) fn pairs(query: &str) -> Option<Vec<(String, String)>> {
+pub(crate) fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((decoded(name)?, decoded(value)?))

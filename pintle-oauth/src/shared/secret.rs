@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text that is printed nowhere: a token, a client's secret, a key.
 ///
-/// It is written out by [`serde`], because that is how a [`Store`](super::Store) keeps it.
+/// It is written out by [`serde`], because that is how a store keeps it.
 #[derive(Clone, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);

@@ -3,7 +3,7 @@
 use http::Uri;
 
 /// Where a server's resource metadata may be, if the server has not said: with its path, then at the root.
-pub(super) fn of_resource(server: &Uri) -> Vec<String> {
+pub(crate) fn of_resource(server: &Uri) -> Vec<String> {
     let origin = origin(server);
     let path = server.path().trim_end_matches('/');
     let mut places = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn of_resource(server: &Uri) -> Vec<String> {
 ///
 /// [Authorization, Authorization Server Metadata Discovery]: RFC 8414 first, then OpenID Connect with the path inserted,
 /// then appended.
-pub(super) fn of_issuer(issuer: &str) -> Option<Vec<String>> {
+pub(crate) fn of_issuer(issuer: &str) -> Option<Vec<String>> {
     let uri: Uri = issuer.parse().ok().filter(|_| !issuer.contains(['?', '#']))?;
     uri.scheme()?;
     let origin = origin(&uri);
@@ -37,14 +37,14 @@ pub(super) fn of_issuer(issuer: &str) -> Option<Vec<String>> {
 }
 
 /// Scheme, host and port, as they were written.
-pub(super) fn origin(uri: &Uri) -> String {
+pub(crate) fn origin(uri: &Uri) -> String {
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
     format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
 }
 
 /// Whether resource metadata that names this resource is about the server at this address: the same origin, and a path
 /// that the server's is under.
-pub(super) fn is_about(resource: &str, server: &Uri) -> bool {
+pub(crate) fn is_about(resource: &str, server: &Uri) -> bool {
     let Ok(named) = resource.parse::<Uri>() else { return false };
     if resource.contains('#') || !same_origin(&named, server) {
         return false;
@@ -58,7 +58,7 @@ pub(super) fn is_about(resource: &str, server: &Uri) -> bool {
 }
 
 /// Whether two addresses have the same scheme, host and port.
-pub(super) fn same_origin(one: &Uri, other: &Uri) -> bool {
+pub(crate) fn same_origin(one: &Uri, other: &Uri) -> bool {
     pintle::proto::http::same_origin(one, other)
 }
 

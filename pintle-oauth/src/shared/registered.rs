@@ -14,14 +14,14 @@ use super::{jwt::SigningKey, secret::Secret};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Registered {
-    pub(super) client_id: String,
-    pub(super) proof: Proof,
-    pub(super) issuer: Option<String>,
+    pub(crate) client_id: String,
+    pub(crate) proof: Proof,
+    pub(crate) issuer: Option<String>,
 }
 
 /// What a client proves itself with.
 #[derive(Clone, Debug)]
-pub(super) enum Proof {
+pub(crate) enum Proof {
     /// Nothing: everyone can read what is in a program that they run.
     None,
     Secret(Secret),

@@ -1,0 +1,107 @@
+//! What a token says, compared with what it has to say: RFC 9068 and RFC 7519.
+
+use pintle::types::JsonObject;
+use serde_json::Value;
+
+use super::{principal::Principal, verify::Rejection};
+
+/// What it has to say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules<'a> {
+    pub(super) issuer: &'a str,
+    /// One of these.
+    pub(super) audience: &'a [&'a str],
+    /// By how many seconds clocks may differ.
+    pub(super) skew: u64,
+    pub(super) now: u64,
+}
+
+/// Whose token it is, if its claims are those of one for us. Who wrote them is another question.
+pub(super) fn check(claims: &JsonObject, rules: &Rules<'_>) -> Result<Principal, Rejection> {
+    let Rules { issuer, audience, skew, now } = *rules;
+    if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
+        return Err(invalid(format!("it was not issued by `{issuer}`")));
+    }
+    if !is_for(claims.get("aud"), audience) {
+        let wanted = audience.first().copied().unwrap_or_default();
+        return Err(invalid(format!("it was not issued for `{wanted}`: ask for one with that `resource`")));
+    }
+    let expires_at = seconds(claims, "exp")?.ok_or_else(|| invalid("it has no `exp`".into()))?;
+    in_time(claims, expires_at, skew, now)?;
+    principal(claims, issuer).map(|principal| principal.until(expires_at))
+}
+
+/// Whether it is neither too late nor too early for a token.
+pub(super) fn in_time(claims: &JsonObject, expires_at: u64, skew: u64, now: u64) -> Result<(), Rejection> {
+    if expires_at.saturating_add(skew) <= now {
+        return Err(invalid("it has expired".into()));
+    }
+    for name in ["nbf", "iat"] {
+        if seconds(claims, name)?.is_some_and(|from| from > now.saturating_add(skew)) {
+            return Err(invalid("it is not valid yet: the clocks may differ".into()));
+        }
+    }
+    Ok(())
+}
+
+/// Whose token it is, and what was granted.
+pub(super) fn principal(claims: &JsonObject, issuer: &str) -> Result<Principal, Rejection> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let client = text("client_id").or_else(|| text("azp")).or_else(|| text("cid"));
+    let subject =
+        text("sub").or(client).ok_or_else(|| invalid("it has neither `sub` nor `client_id`".into()))?;
+    let mut principal = Principal::new(issuer, subject)
+        .granted(words(claims.get("scope")).chain(words(claims.get("scp"))))
+        .claims(claims.clone());
+    if let Some(client) = client {
+        principal = principal.client(client);
+    }
+    match claims.get("cnf") {
+        None | Some(Value::Null) => {}
+        Some(bound) => match bound.get("jkt").and_then(Value::as_str) {
+            Some(thumbprint) => principal = principal.bound_to(thumbprint),
+            // A token that is bound to something that is not looked at is as good as one that is not bound.
+            None => {
+                return Err(invalid(
+                    "it is bound to something else than a DPoP key, which is not checked here".into(),
+                ));
+            }
+        },
+    }
+    Ok(principal)
+}
+
+/// Whether one of these is named, byte for byte: by a text, or in a list of them.
+pub(super) fn is_for(named: Option<&Value>, audience: &[&str]) -> bool {
+    let is = |value: &Value| value.as_str().is_some_and(|name| audience.contains(&name));
+    match named {
+        Some(Value::Array(all)) => all.iter().any(is),
+        Some(one) => is(one),
+        None => false,
+    }
+}
+
+/// A point in time. `None`: it is not there. What is no number is a mistake of the issuer, not an absence.
+pub(super) fn seconds(claims: &JsonObject, name: &str) -> Result<Option<u64>, Rejection> {
+    match claims.get(name) {
+        None => Ok(None),
+        Some(value) => match value.as_f64() {
+            Some(seconds) if seconds >= 0.0 => Ok(Some(seconds as u64)),
+            _ => Err(invalid(format!("its `{name}` is no point in time"))),
+        },
+    }
+}
+
+/// The words of a text, or of a list.
+fn words(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    let (text, list) = match value {
+        Some(Value::String(text)) => (text.as_str(), &[][..]),
+        Some(Value::Array(list)) => ("", list.as_slice()),
+        _ => ("", &[][..]),
+    };
+    text.split(' ').chain(list.iter().filter_map(Value::as_str))
+}
+
+fn invalid(why: String) -> Rejection {
+    Rejection::Invalid(why)
+}

@@ -1,0 +1,76 @@
+//! Proofs that a token is presented by the one it was given to: RFC 9449 §4.3.
+
+use serde_json::Value;
+
+use super::{
+    algorithm::Algorithm,
+    jwk, noise,
+    replay::{Replay, WINDOW},
+    token::Signed,
+};
+
+/// A request that a proof has to be for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proven<'a> {
+    pub(super) method: &'a str,
+    /// The addresses that it may have been sent to, without query: as we see it, and as the server is known.
+    pub(super) urls: &'a [String],
+    /// The thumbprint of the key that the token is bound to.
+    pub(super) thumbprint: &'a str,
+    pub(super) now: u64,
+}
+
+/// Whether this is a proof for that request with that token, or what is wrong with it.
+pub(super) fn check(
+    proof: &str,
+    token: &str,
+    proven: &Proven<'_>,
+    seen: &Replay,
+) -> Result<(), &'static str> {
+    let signed = Signed::parse(proof).ok_or("the proof is no JWT")?;
+    if signed.header.typ.as_deref() != Some("dpop+jwt") {
+        return Err("the proof is not of the type `dpop+jwt`");
+    }
+    if signed.header.crit.is_some() {
+        return Err("the proof has a `crit` header, of which nothing is understood here");
+    }
+    let algorithm =
+        Algorithm::named(&signed.header.alg).ok_or("the proof is signed in a way that is not accepted")?;
+    let jwk = signed.header.jwk.as_ref().ok_or("the proof names no key")?;
+    let (key, thumbprint) = jwk::alone(jwk).ok_or("the key of the proof is no public key")?;
+    if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
+        return Err("the signature of the proof is wrong");
+    }
+    if thumbprint != proven.thumbprint {
+        return Err("the token is bound to another key than that of the proof");
+    }
+    let text = |name: &str| signed.claims.get(name).and_then(Value::as_str);
+    if text("htm") != Some(proven.method) {
+        return Err("the proof is for another method");
+    }
+    let url = text("htu").and_then(|url| url.split(['?', '#']).next()).unwrap_or_default();
+    if !proven.urls.iter().any(|ours| same(ours, url)) {
+        return Err("the proof is for another address");
+    }
+    if text("ath") != Some(&noise::sha256(token.as_bytes())) {
+        return Err("the proof is for another token");
+    }
+    let issued = signed.claims.get("iat").and_then(Value::as_f64).unwrap_or_default() as u64;
+    if issued.abs_diff(proven.now) > WINDOW {
+        return Err("the proof is too old, or the clocks differ");
+    }
+    let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
+    if seen.note(proven.thumbprint, jti) {
+        Ok(())
+    } else {
+        Err("the proof was used before: make one for each request")
+    }
+}
+
+/// Whether two addresses are the same, as far as it may be written in several ways: scheme and host in any case, the
+/// usual port or none, and no `/` at the end or one.
+fn same(one: &str, other: &str) -> bool {
+    let (Ok(one), Ok(other)) = (one.parse::<http::Uri>(), other.parse::<http::Uri>()) else { return false };
+    let path = |uri: &http::Uri| uri.path().trim_end_matches('/').to_owned();
+    pintle::proto::http::same_origin(&one, &other) && path(&one) == path(&other)
+}

@@ -1,0 +1,44 @@
+//! Checking who calls a server over HTTP, and what they may do.
+//!
+//! [`Protected`] is a `tower` layer. It lets requests through that carry a token which a [`Verify`] finds good: a [`Jwt`]
+//! signed by an authorization server, one that an authorization server vouches for when it is asked
+//! ([`Introspection`]), or whatever an application checks by itself ([`Checked`]). Everybody else is told where to get one.
+//! Handlers take the [`Principal`].
+
+mod algorithm;
+mod cache;
+mod challenge;
+mod checked;
+mod claims;
+mod document;
+mod dpop;
+mod introspection;
+mod jwk;
+mod jwt;
+mod keys;
+mod principal;
+mod protected;
+mod replay;
+mod service;
+mod token;
+mod verify;
+
+use crate::shared::{clock, form, identity, metadata, noise, places, reach, registered, scope, secret, web};
+
+pub use algorithm::Algorithm;
+pub use checked::Checked;
+pub use document::Metadata;
+pub use introspection::Introspection;
+pub use jwt::Jwt;
+pub use principal::Principal;
+pub use protected::Protected;
+pub use service::ProtectedService;
+pub use token::Token;
+pub use verify::{Rejection, Verify};
+
+pub use crate::shared::{
+    reach::Reach,
+    registered::Registered,
+    secret::Secret,
+    web::{Network, Web},
+};

@@ -1,0 +1,297 @@
+use std::{
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    request::Parts,
+};
+use pintle::{
+    proto::{
+        Revision,
+        http::{MCP_PROTOCOL_VERSION, Refusal, adds_to_granted},
+    },
+    server::{Authenticated, Lacking},
+    types::RpcError,
+};
+use tower_service::Service;
+
+use super::{
+    challenge::Challenge,
+    clock,
+    document::Metadata,
+    dpop::{self, Proven},
+    form, places,
+    principal::Principal,
+    protected::Protected,
+    scope::Scopes,
+    token::Token,
+    verify::Rejection,
+};
+
+const PROOF: HeaderName = HeaderName::from_static("dpop");
+
+/// A service that lets only those in who have a token. [`Protected`] makes it.
+#[derive(Clone)]
+pub struct ProtectedService<S> {
+    inner: S,
+    door: Arc<Door>,
+}
+
+impl<S> ProtectedService<S> {
+    pub(super) fn new(inner: S, door: Arc<Door>) -> Self {
+        Self { inner, door }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for ProtectedService<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let door = self.door.clone();
+        // The one that is ready goes with the request.
+        let other = self.inner.clone();
+        let mut inner = mem::replace(&mut self.inner, other);
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            if let Err(refused) = door.admit(&mut parts).await {
+                return Ok(refused.map(R::from));
+            }
+            inner.call(Request::from_parts(parts, body)).await
+        })
+    }
+}
+
+impl<S> fmt::Debug for ProtectedService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProtectedService").field("protected", &self.door.protected).finish_non_exhaustive()
+    }
+}
+
+/// Who is let in.
+pub(super) struct Door {
+    protected: Protected,
+    metadata: Metadata,
+    metadata_url: String,
+}
+
+/// How a token came.
+struct Presented<'a> {
+    text: &'a str,
+    with_proof: bool,
+}
+
+impl Door {
+    pub(super) fn new(protected: Protected) -> Self {
+        let (metadata, metadata_url) = (protected.metadata(), protected.metadata_url());
+        Self { protected, metadata, metadata_url }
+    }
+
+    /// Lets a request in, without its token and with what that says; or else the answer.
+    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Response<Bytes>> {
+        if self.protected.is_metadata(parts.uri.path()) {
+            return Err(self.metadata.answer(&parts.method));
+        }
+        let principal = self.authenticate(parts).await?;
+        let granted = Arc::new(self.granted(&principal));
+        if !granted.covers(&self.protected.scopes) {
+            let adds = revision(&parts.headers).is_some_and(adds_to_granted);
+            let challenge = self.lacking(&principal, &self.protected.scopes, adds);
+            let said = format!("every request needs `{}`, which was not granted", self.protected.scopes);
+            return Err(refused(StatusCode::FORBIDDEN, said, Some(challenge)));
+        }
+        // What is inside must have no chance to log it, or to send it on.
+        parts.headers.remove(AUTHORIZATION);
+        parts.headers.remove(PROOF);
+        parts.extensions.insert(self.known(&principal, granted));
+        parts.extensions.insert(principal);
+        Ok(())
+    }
+
+    /// The principal in words that the server understands.
+    fn known(self: &Arc<Self>, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
+        let (door, whose) = (self.clone(), principal.clone());
+        Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
+            move |lacking: &Lacking<'_>| {
+                let needed = door.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));
+                Some(door.lacking(&whose, &needed, lacking.adds))
+            },
+        )
+    }
+
+    /// What was granted, and what that implies.
+    fn granted(&self, principal: &Principal) -> Scopes {
+        let mut granted = principal.all_scopes().clone();
+        // Each round adds something or is the last; there are as many as the longest chain at most.
+        for _ in 0..self.protected.implied.len() {
+            let before = granted.clone();
+            for (_, others) in self.protected.implied.iter().filter(|(scope, _)| before.has(scope)) {
+                granted = granted.and(others);
+            }
+            if granted == before {
+                break;
+            }
+        }
+        granted
+    }
+
+    async fn authenticate(&self, parts: &Parts) -> Result<Principal, Response<Bytes>> {
+        let presented = match presented(parts) {
+            Ok(Some(presented)) => presented,
+            Ok(None) => {
+                return Err(
+                    self.unauthorized(None, "this server needs a token: see `WWW-Authenticate`".into())
+                );
+            }
+            Err(said) => {
+                let challenge = self.challenge(Some(("invalid_request", said)), &self.protected.scopes);
+                return Err(refused(StatusCode::BAD_REQUEST, said.into(), Some(challenge)));
+            }
+        };
+        let token = Token::new(presented.text, self.protected.resource.clone());
+        let principal = self.verified(token).await.map_err(|rejection| match rejection {
+            Rejection::Invalid(why) => self.invalid(&why),
+            Rejection::Unavailable(why) => {
+                tracing::error!(%why, "tokens cannot be checked");
+                let said = "the token cannot be checked at the moment: try again later";
+                let mut response = refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+                response
+            }
+        })?;
+        self.proven(parts, &presented, &principal).map(|()| principal)
+    }
+
+    async fn verified(&self, token: Token) -> Result<Principal, Rejection> {
+        if token.is_too_long() {
+            return Err(Rejection::invalid("it is too long"));
+        }
+        let verifier = self.protected.verifiers.iter().find(|verifier| verifier.takes(&token));
+        let verifier = verifier.ok_or_else(|| {
+            let issuers: Vec<_> = self.protected.verifiers.iter().map(|verifier| verifier.issuer()).collect();
+            Rejection::Invalid(format!("it was not issued by `{}`", issuers.join("` or `")))
+        })?;
+        verifier.verify(token).await
+    }
+
+    /// Whether the token is presented by the one it is bound to.
+    fn proven(
+        &self,
+        parts: &Parts,
+        presented: &Presented<'_>,
+        principal: &Principal,
+    ) -> Result<(), Response<Bytes>> {
+        let Some(thumbprint) = principal.thumbprint() else {
+            return match (presented.with_proof, self.protected.dpop_only) {
+                (false, false) => Ok(()),
+                _ => Err(self.invalid("it is not bound to a DPoP key")),
+            };
+        };
+        if !presented.with_proof {
+            return Err(
+                self.invalid("it is bound to a DPoP key: send it as `Authorization: DPoP` with a proof")
+            );
+        }
+        let unproven = |why: &str| self.unauthorized(Some(("invalid_dpop_proof", why)), why.to_owned());
+        let mut proofs = parts.headers.get_all(PROOF).iter();
+        let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
+            return Err(unproven("send one proof in the `DPoP` header"));
+        };
+        let seen = format!("{}{}", places::origin(&self.protected.uri), parts.uri.path());
+        let urls = [seen, self.protected.resource.to_string()];
+        let proven = Proven { method: parts.method.as_str(), urls: &urls, thumbprint, now: clock::now() };
+        dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(unproven)
+    }
+
+    fn invalid(&self, why: &str) -> Response<Bytes> {
+        self.unauthorized(Some(("invalid_token", why)), format!("the token is not accepted: {why}"))
+    }
+
+    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Response<Bytes> {
+        refused(StatusCode::UNAUTHORIZED, said, Some(self.challenge(error, &self.protected.scopes)))
+    }
+
+    /// What a client is told whose token is good, but not for this.
+    fn lacking(&self, principal: &Principal, needed: &Scopes, adds: bool) -> HeaderValue {
+        let mut scopes = needed.clone();
+        if !adds {
+            let had = principal.scopes().filter(|scope| *scope != "offline_access");
+            scopes = Scopes::of(had).and(&scopes);
+        }
+        self.challenge(Some(("insufficient_scope", "more was needed than was granted")), &scopes)
+    }
+
+    fn challenge(&self, error: Option<(&str, &str)>, scopes: &Scopes) -> HeaderValue {
+        let scheme = match error {
+            Some(("invalid_dpop_proof", _)) => "DPoP",
+            _ if self.protected.dpop_only => "DPoP",
+            _ => "Bearer",
+        };
+        let scope = scopes.to_string();
+        Challenge { scheme, error, scope: &scope, resource_metadata: &self.metadata_url }.header()
+    }
+}
+
+/// The token of a request. `None`: it has none. Only a header may have one: queries end up in logs and histories.
+fn presented(parts: &Parts) -> Result<Option<Presented<'_>>, &'static str> {
+    let query = parts.uri.query().unwrap_or_default();
+    if query.contains("access_token")
+        && form::pairs(query).into_iter().flatten().any(|(name, _)| name == "access_token")
+    {
+        return Err("tokens are taken from the `Authorization` header only: never put one into an address");
+    }
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err("there are several `Authorization` headers: send one");
+    }
+    let malformed = "the `Authorization` header cannot be read: send `Bearer`, a space, and the token";
+    let value = value.to_str().map_err(|_| malformed)?.trim();
+    let (scheme, text) = value.split_once(' ').unwrap_or((value, ""));
+    let with_proof = scheme.eq_ignore_ascii_case("DPoP");
+    if !with_proof && !scheme.eq_ignore_ascii_case("Bearer") {
+        // Another way to log in, which is none of ours.
+        return Ok(None);
+    }
+    let text = text.trim();
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err(malformed);
+    }
+    Ok(Some(Presented { text, with_proof }))
+}
+
+/// The revision that a client says it speaks.
+fn revision(headers: &HeaderMap) -> Option<Revision> {
+    headers.get(&MCP_PROTOCOL_VERSION)?.to_str().ok()?.parse().ok()
+}
+
+fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Response<Bytes> {
+    let refusal = Refusal::new(status, RpcError::invalid_request(said));
+    let mut response = Response::new(Bytes::from(refusal.body(None)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}

@@ -1,0 +1,144 @@
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use pintle::{Error, Result};
+
+use super::{
+    clock,
+    form::{Form, encoded},
+    metadata::ServerMetadata,
+    registered::{Proof, Registered},
+};
+
+/// Who the client is, to one authorization server, and how it proves that at the token endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) client_id: String,
+    pub(crate) proof: Proof,
+    pub(crate) method: Method,
+}
+
+/// How a client proves itself at the token endpoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Method {
+    None,
+    Basic,
+    Post,
+    Jwt,
+}
+
+impl Method {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "none" => Self::None,
+            "client_secret_basic" => Self::Basic,
+            "client_secret_post" => Self::Post,
+            "private_key_jwt" => Self::Jwt,
+            _ => return None,
+        })
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Basic => "client_secret_basic",
+            Self::Post => "client_secret_post",
+            Self::Jwt => "private_key_jwt",
+        }
+    }
+
+    /// What a client with a secret does: RFC 8414 says `client_secret_basic` of a server that does not say.
+    pub(crate) fn with_secret(server: &ServerMetadata) -> Self {
+        let supported = supported(server);
+        if supported.is_empty() || supported.contains(&Self::Basic) || !supported.contains(&Self::Post) {
+            Self::Basic
+        } else {
+            Self::Post
+        }
+    }
+
+    /// What a client asks to be registered with: a secret only where there is no other way.
+    #[cfg(feature = "client")]
+    pub(crate) fn to_register(server: &ServerMetadata) -> Self {
+        let supported = supported(server);
+        if supported.is_empty() || supported.contains(&Self::None) {
+            Self::None
+        } else {
+            Self::with_secret(server)
+        }
+    }
+}
+
+fn supported(server: &ServerMetadata) -> Vec<Method> {
+    let names = server.token_endpoint_auth_methods_supported.iter().flatten();
+    names.filter_map(|name| Method::named(name)).collect()
+}
+
+impl Identity {
+    pub(crate) fn registered(client: &Registered, server: &ServerMetadata) -> Self {
+        let method = match &client.proof {
+            Proof::None => Method::None,
+            Proof::Secret(_) => Method::with_secret(server),
+            Proof::Key(_) => Method::Jwt,
+        };
+        Self { client_id: client.client_id.clone(), proof: client.proof.clone(), method }
+    }
+
+    /// A client whose id is the address of a document about it.
+    #[cfg(feature = "client")]
+    pub(crate) fn documented(url: &str) -> Self {
+        Self { client_id: url.to_owned(), proof: Proof::None, method: Method::None }
+    }
+
+    /// Adds to a request what proves who is asking. `audience` is whom an assertion is for.
+    pub(crate) fn prove(&self, audience: &str, headers: &mut HeaderMap, form: &mut Form) -> Result<()> {
+        match (self.method, &self.proof) {
+            (Method::Basic, Proof::Secret(secret)) => {
+                let pair = format!("{}:{}", encoded(&self.client_id), encoded(secret.reveal()));
+                let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
+                let mut value =
+                    value.map_err(|_| Error::Misuse("a secret that no header can carry".into()))?;
+                value.set_sensitive(true);
+                headers.insert(AUTHORIZATION, value);
+            }
+            (Method::Post, Proof::Secret(secret)) => {
+                form.push("client_id", &self.client_id);
+                form.push("client_secret", secret.reveal());
+            }
+            (Method::Jwt, Proof::Key(key)) => {
+                let assertion = key.client_assertion(&self.client_id, audience, clock::now())?;
+                form.push("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+                form.push("client_assertion", &assertion);
+            }
+            _ => form.push("client_id", &self.client_id),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(methods: &[&str]) -> ServerMetadata {
+        let methods = (!methods.is_empty()).then(|| methods.iter().map(|name| (*name).to_owned()).collect());
+        ServerMetadata { token_endpoint_auth_methods_supported: methods, ..ServerMetadata::default() }
+    }
+
+    #[test]
+    fn methods_are_those_that_the_server_has() {
+        let table: &[(&[&str], Method)] = &[
+            (&[], Method::Basic),
+            (&["none"], Method::Basic),
+            (&["client_secret_basic"], Method::Basic),
+            (&["client_secret_post"], Method::Post),
+            (&["client_secret_post", "client_secret_basic", "none"], Method::Basic),
+            (&["tls_client_auth", "client_secret_post"], Method::Post),
+        ];
+        for (methods, with_secret) in table {
+            let server = server(methods);
+            let client = Registered::new("c").secret("s");
+            assert_eq!(Identity::registered(&client, &server).method, *with_secret, "{methods:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use pintle::{Error, Result};
+use serde::Deserialize;
+
+use super::{places, web::Guarded};
+
+/// What an authorization server says about itself: RFC 8414, or OpenID Connect Discovery.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct ServerMetadata {
+    pub(crate) issuer: String,
+    pub(crate) authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+    pub(crate) registration_endpoint: Option<String>,
+    pub(crate) device_authorization_endpoint: Option<String>,
+    pub(crate) scopes_supported: Option<Vec<String>>,
+    pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
+    #[cfg(feature = "server")]
+    pub(crate) jwks_uri: Option<String>,
+    #[cfg(feature = "server")]
+    pub(crate) introspection_endpoint: Option<String>,
+    #[cfg(feature = "server")]
+    pub(crate) introspection_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(crate) dpop_signing_alg_values_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub(crate) authorization_response_iss_parameter_supported: bool,
+}
+
+impl ServerMetadata {
+    /// [Authorization Server Metadata Discovery]: a document of another issuer is as good as none.
+    pub(crate) async fn fetch(web: Guarded<'_>, issuer: &str) -> Result<Self> {
+        let unread = || {
+            Error::Decode(format!(
+                "`{issuer}` is no issuer: the server's `authorization_servers` has to name one"
+            ))
+        };
+        let mut other = None;
+        for place in places::of_issuer(issuer).ok_or_else(unread)? {
+            match web.get::<Self>(&place).await? {
+                Some(metadata) if metadata.issuer == issuer => return Ok(metadata),
+                Some(metadata) => other = Some(metadata.issuer),
+                None => {}
+            }
+        }
+        Err(match other {
+            Some(other) => Error::Refused(format!(
+                "the metadata of the authorization server `{issuer}` is that of `{other}`: nothing in it is used"
+            )),
+            None => Error::Decode(format!(
+                "the authorization server `{issuer}` has no metadata at its well-known addresses"
+            )),
+        })
+    }
+
+    /// The endpoints that servers of the 2025-03-26 revision have if they do not say otherwise.
+    pub(crate) fn assumed(origin: &str) -> Self {
+        Self {
+            issuer: origin.to_owned(),
+            authorization_endpoint: Some(format!("{origin}/authorize")),
+            token_endpoint: Some(format!("{origin}/token")),
+            registration_endpoint: Some(format!("{origin}/register")),
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            token_endpoint_auth_methods_supported: Some(vec!["none".to_owned()]),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn token_endpoint(&self) -> Result<&str> {
+        self.token_endpoint.as_deref().ok_or_else(|| self.lacks("token_endpoint"))
+    }
+
+    pub(crate) fn authorization_endpoint(&self) -> Result<&str> {
+        self.authorization_endpoint.as_deref().ok_or_else(|| self.lacks("authorization_endpoint"))
+    }
+
+    pub(crate) fn has_scope(&self, scope: &str) -> bool {
+        self.scopes_supported.iter().flatten().any(|own| own == scope)
+    }
+
+    pub(crate) fn signs_dpop(&self) -> bool {
+        self.dpop_signing_alg_values_supported.iter().flatten().any(|algorithm| algorithm == "ES256")
+    }
+
+    /// [Authorization Security, Authorization Code Protection]: a client refuses to go on without PKCE.
+    pub(crate) fn check_pkce(&self) -> Result<()> {
+        if self.code_challenge_methods_supported.iter().flatten().any(|method| method == "S256") {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "the authorization server `{}` does not offer PKCE with `S256`: ask its operator to list it in \
+             `code_challenge_methods_supported`",
+            self.issuer
+        )))
+    }
+
+    fn lacks(&self, what: &str) -> Error {
+        Error::Decode(format!("the metadata of the authorization server `{}` has no `{what}`", self.issuer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_pkce_is_refused() {
+        for text in [
+            r#"{"issuer":"https://as"}"#,
+            r#"{"issuer":"https://as","code_challenge_methods_supported":["plain"]}"#,
+        ] {
+            let metadata: ServerMetadata = serde_json::from_str(text).unwrap();
+            assert!(metadata.check_pkce().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What cannot be guessed, and what cannot be undone.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle::{Error, Result};
+use ring::{
+    digest,
+    rand::{SecureRandom, SystemRandom},
+};
+
+/// 256 bits that nobody can guess.
+pub(crate) fn random() -> Result<String> {
+    let mut bytes = [0; 32];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::Io(std::io::Error::other("the system has no random numbers to give")))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// A digest in base64url.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
+}
