@@ -29,12 +29,15 @@ pub(super) struct Registration {
     /// Where the user is sent back to: it cannot be used with another.
     #[serde(default)]
     pub(super) redirect_uri: String,
+    /// Nobody came back from a login with it. Authorization servers that have forgotten a client tell the user, not us.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_doubt: bool,
 }
 
 impl Registration {
     pub(super) fn serves(&self, redirect_uri: &str, now: u64) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
-        self.redirect_uri == redirect_uri && !expired
+        self.redirect_uri == redirect_uri && !expired && !self.in_doubt
     }
 }
 

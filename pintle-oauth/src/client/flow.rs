@@ -133,7 +133,16 @@ impl Flow<'_> {
             // OpenID Connect Core §11: a provider ignores that scope unless the user is asked about it.
             form.push("prompt", "consent");
         }
-        let address = visit.ask(&form.on(endpoint)).await?;
+        let address = match visit.ask(&form.on(endpoint)).await {
+            Ok(address) => address,
+            Err(error) => {
+                if let Some(registration) = &mut credentials.registration {
+                    registration.in_doubt = true;
+                    self.settings.store.save(&self.found.key, &credentials).await?;
+                }
+                return Err(error);
+            }
+        };
         let code = Callback::parse(&address)?.check(&Expected {
             state: &state,
             issuer: &server.issuer,
@@ -149,9 +158,8 @@ impl Flow<'_> {
         let answer = match self.ask(Some(&client), form).await {
             Ok(answer) => answer,
             Err(ungranted) => {
-                // It has forgotten the client: the next login registers it anew.
-                if ungranted.is_client() && credentials.registration.take().is_some() {
-                    self.settings.store.save(&self.found.key, &credentials).await?;
+                if ungranted.is_client() {
+                    self.forget_client(&client.client_id).await?;
                 }
                 return Err(ungranted.into_error(&self.found.key));
             }
@@ -192,6 +200,17 @@ impl Flow<'_> {
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
         Ok(client)
+    }
+
+    /// The authorization server has forgotten the client: the next login registers it anew.
+    pub(super) async fn forget_client(&self, client_id: &str) -> Result<()> {
+        let credentials = self.settings.store.load(&self.found.key).await?.unwrap_or_default();
+        match &credentials.registration {
+            Some(registration) if registration.client_id == client_id => {
+                self.settings.store.save(&self.found.key, &Credentials::default()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether tokens were given to this client, and not to another one that shares the store.

@@ -63,8 +63,18 @@ pub(super) struct Held {
     pub(super) tokens: Tokens,
     pub(super) dpop: Option<Arc<Dpop>>,
     found: Found,
-    /// Straight from a grant, and not refreshed or read since.
-    is_new: bool,
+    origin: Origin,
+}
+
+/// How tokens were come by: what to do if they are refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    /// Straight from a grant. Others from the same place would fare no better.
+    Granted,
+    /// For older ones.
+    Renewed,
+    /// From the store: they may have been revoked long ago.
+    Kept,
 }
 
 impl Live {
@@ -131,13 +141,18 @@ impl Live {
                     tokens,
                     dpop: old.dpop.clone(),
                     found: old.found.clone(),
-                    is_new: false,
+                    origin: Origin::Renewed,
                 }))
             }
             Ok(None) => Some(old),
             Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
                 keep(&flow, None).await;
+                if ungranted.is_client()
+                    && let Err(error) = flow.forget_client(&old.tokens.client_id).await
+                {
+                    tracing::warn!(issuer = old.found.key, %error, "a client that is known no more could not be forgotten");
+                }
                 self.now().held = None;
                 None
             }
@@ -162,7 +177,12 @@ impl Live {
         {
             return None;
         }
-        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), is_new: false }))
+        Some(self.hold(Held {
+            tokens,
+            dpop: old.dpop.clone(),
+            found: old.found.clone(),
+            origin: Origin::Kept,
+        }))
     }
 
     /// A request was refused. Says whether it is worth sending again.
@@ -214,11 +234,10 @@ impl Live {
             return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
         }
         if let Some(held) = held {
-            if challenge.tries > 1 && held.is_new {
-                // Another one from the same place would fare no better.
+            if challenge.tries > 1 && held.origin == Origin::Granted {
                 return Ok(false);
             }
-            if challenge.tries == 1
+            if (challenge.tries == 1 || held.origin == Origin::Kept)
                 && held.tokens.refresh.is_some()
                 && self.still_the_same(settings, challenge.url, &held, &refused).await?
             {
@@ -315,7 +334,7 @@ impl Live {
             // A stale one is renewed when the request is sent again, like any other.
             let is_good = tokens.refresh.is_some() || !tokens.is_stale(now());
             if is_good && tokens.dpop_key.is_some() == dpop.is_some() {
-                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), is_new: false });
+                self.hold(Held { tokens: tokens.clone(), dpop, found: found.clone(), origin: Origin::Kept });
                 return Ok(true);
             }
         }
@@ -335,7 +354,7 @@ impl Live {
         tracing::debug!(issuer = found.key, "logged in");
         keep(&flow, Some(&tokens)).await;
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
-        self.hold(Held { tokens, dpop, found: found.clone(), is_new: true });
+        self.hold(Held { tokens, dpop, found: found.clone(), origin: Origin::Granted });
         Ok(true)
     }
 

@@ -41,6 +41,21 @@ async fn the_next_run_refreshes_what_has_expired_meanwhile() {
 }
 
 #[tokio::test]
+async fn the_next_run_refreshes_what_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.log.clear();
+    });
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
 async fn who_shares_a_store_shares_what_others_renewed() {
     let world = World::new();
     let store = Arc::new(Memory::new());
@@ -84,4 +99,45 @@ async fn another_client_does_not_use_what_this_one_was_given() {
     assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
     world.connect(&world.login().store(store)).await.unwrap();
     assert!(world.log()[3].starts_with("login as.test/authorize client=client-1@as.test"));
+}
+
+#[tokio::test]
+async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.forgotten = vec!["client-1@as.test".into()];
+        state.log.clear();
+    });
+    // It says so to whoever refreshes.
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    let log = world.log();
+    let at = |start: &str| log.iter().position(|line| line.starts_with(start)).unwrap();
+    assert!(at("token at as.test by client-1@as.test: refresh_token") < at("register"), "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login") && line.contains("client-1@")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old_client() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.change(|state| {
+        state.tokens.clear();
+        state.refresh.clear();
+        state.forgotten = vec!["client-1@as.test".into()];
+        // Nobody can tell by a refresh then.
+        state.token_fault = Some((400, serde_json::json!({"error": "invalid_grant"})));
+    });
+    let error = world.connect(&world.login().store(store.clone())).await.unwrap_err().to_string();
+    assert!(error.contains("nobody came back"), "{error}");
+    world.change(|state| {
+        state.token_fault = None;
+        state.log.clear();
+    });
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert!(log.iter().any(|line| line.starts_with("register")), "{log:#?}");
 }

@@ -13,7 +13,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use pintle::{
-    Client, Connection, Result,
+    Client, Connection, Error, Result,
     client::http::{Body, Http},
 };
 use pintle_oauth::client::{Consent, OAuth, Reach, Visit, Web};
@@ -52,6 +52,8 @@ pub(crate) struct State {
     /// Good tokens, and their scopes.
     pub(crate) tokens: HashMap<String, String>,
     pub(crate) refresh: Vec<String>,
+    /// Clients that the authorization server knows no more.
+    pub(crate) forgotten: Vec<String>,
     codes: HashMap<String, HashMap<String, String>>,
     issued: u32,
     /// Waited for before a refresh is answered.
@@ -75,6 +77,7 @@ impl World {
             log: Vec::new(),
             tokens: HashMap::new(),
             refresh: Vec::new(),
+            forgotten: Vec::new(),
             codes: HashMap::new(),
             issued: 0,
             gate: None,
@@ -104,7 +107,7 @@ impl World {
         Client::new("test", "0").revisions(only).connect(http).await
     }
 
-    fn authorize(&self, url: &str) -> String {
+    fn authorize(&self, url: &str) -> Result<String> {
         self.change(|state| {
             let uri: Uri = url.parse().unwrap();
             let asked = pairs(uri.query().unwrap());
@@ -118,11 +121,15 @@ impl World {
                 asked.get("prompt").map_or(String::new(), |prompt| format!(" prompt={prompt}")),
             ));
             assert_eq!(asked["code_challenge_method"], "S256");
+            if state.forgotten.contains(&asked["client_id"]) {
+                // The user is told so, and is not sent back.
+                return Err(Error::Refused("nobody came back".into()));
+            }
             let code = state.name("code");
             let back = state.state.clone().unwrap_or_else(|| asked["state"].clone());
             let address = format!("{}?code={code}&state={back}{}", asked["redirect_uri"], state.led_back);
             state.codes.insert(code, asked);
-            address
+            Ok(address)
         })
     }
 }
@@ -166,6 +173,9 @@ impl State {
         self.log.push(format!("token at {host} by {by}: {grant}"));
         // [Resource Parameter Implementation]: in every one, byte for byte.
         assert_eq!(asked.get("resource").map(String::as_str), self.resource["resource"].as_str(), "{grant}");
+        if self.token_fault.is_none() && self.forgotten.iter().any(|id| id == by) {
+            return (401, json!({"error": "invalid_client"}));
+        }
         if let Some((status, fault)) = &self.token_fault {
             return (*status, fault.clone());
         }
@@ -311,7 +321,7 @@ impl Visit for Agreeing {
     }
 
     fn ask(self, url: &str) -> impl Future<Output = Result<String>> + Send {
-        ready(Ok(self.0.authorize(url)))
+        ready(self.0.authorize(url))
     }
 }
 
