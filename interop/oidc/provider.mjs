@@ -1,5 +1,5 @@
-// An authorization server that is not ours: `node provider.mjs` serves it on a port of its own choice, and its first line
-// says where its clients and switches can be read.
+// An authorization server that is not ours: `node provider.mjs` serves it on a port of its own choice, and its first
+// line says where its clients and switches can be read.
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -16,7 +16,9 @@ const secret = () => randomBytes(24).toString('base64url');
 
 function key(kid, alg) {
   const { publicKey, privateKey } =
-    alg === 'ES256' ? generateKeyPairSync('ec', { namedCurve: 'P-256' }) : generateKeyPairSync('rsa', { modulusLength: 2048 });
+    alg === 'ES256'
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      : generateKeyPairSync('rsa', { modulusLength: 2048 });
   const own = { kid, use: 'sig', alg };
   return {
     pem: privateKey.export({ type: 'pkcs8', format: 'pem' }),
@@ -31,8 +33,9 @@ const bot = key('bot', 'ES256');
 let current = 0;
 
 const machine = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [] };
+const bySecret = { ...machine, token_endpoint_auth_method: 'client_secret_basic' };
 const clients = [
-  { ...machine, client_id: 'by-secret', client_secret: secret(), token_endpoint_auth_method: 'client_secret_basic' },
+  { ...bySecret, client_id: 'by-secret', client_secret: secret() },
   {
     ...machine,
     client_id: 'by-key',
@@ -41,7 +44,7 @@ const clients = [
     jwks: { keys: [bot.open] },
   },
   // Who asks what a token is worth.
-  { ...machine, client_id: 'resource-server', client_secret: secret(), token_endpoint_auth_method: 'client_secret_basic' },
+  { ...bySecret, client_id: 'resource-server', client_secret: secret() },
 ];
 const documents = {
   [DOCUMENT]: {
@@ -90,7 +93,8 @@ const provider = new Provider(`${origin}${MOUNT}`, {
         const info = { audience: resource, scope: SCOPES, accessTokenTTL: 3600 };
         // Tokens that say nothing have to be asked about; those are the ones that can be revoked.
         if (pathname === '/asking') return { ...info, accessTokenFormat: 'opaque' };
-        return { ...info, accessTokenFormat: 'jwt', jwt: { sign: { alg: keys[current].open.alg, kid: keys[current].open.kid } } };
+        const { alg, kid } = keys[current].open;
+        return { ...info, accessTokenFormat: 'jwt', jwt: { sign: { alg, kid } } };
       },
     },
     revocation: { enabled: true },
@@ -102,10 +106,29 @@ provider.use(async (ctx, next) => {
   // Unless it says otherwise, a program on another device asks every five seconds whether the user has logged in.
   if (ctx.oidc?.route === 'device_authorization' && ctx.status === 200) ctx.body = { ...ctx.body, interval: 1 };
 });
-const faults = ['server_error', 'grant.error', 'authorization.error', 'registration_create.error', 'introspection.error'];
-for (const fault of faults) {
-  provider.on(fault, (_, error) => console.error(fault, error.error, error.error_description, error.error_detail ?? ''));
+for (const step of ['authorization', 'grant', 'introspection', 'registration_create', 'revocation']) {
+  provider.on(`${step}.error`, (_, { error, error_description, error_detail }) => {
+    console.error(`${step}:`, error, error_description, error_detail ?? '');
+  });
 }
+provider.on('server_error', (_, error) => console.error(error));
+
+// What an operator would do, by name.
+const switches = {
+  rotate: () => {
+    current = 1;
+  },
+  // Ends one access token. The revocation endpoint would end the refresh token with it.
+  end: async (token) => (await provider.AccessToken.find(token))?.destroy(),
+  // Forgets a client, as a provider does that keeps them in memory and is started again.
+  forget: (client) => provider.Client.adapter.destroy(client),
+};
+const setup = {
+  issuer: provider.issuer,
+  document: DOCUMENT,
+  clients: Object.fromEntries(clients.map((client) => [client.client_id, client.client_secret ?? bot.pem])),
+  switches: `${origin}/`,
+};
 
 const handle = provider.callback();
 server.on('request', async (request, response) => {
@@ -115,24 +138,11 @@ server.on('request', async (request, response) => {
     request.url = request.url.slice(MOUNT.length);
     return handle(request, response);
   }
-  const say = (status, value) => {
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
-  };
-  if (request.url === '/setup') {
-    const secrets = Object.fromEntries(clients.map((client) => [client.client_id, client.client_secret ?? bot.pem]));
-    return say(200, { issuer: provider.issuer, document: DOCUMENT, clients: secrets, switches: `${origin}/` });
-  }
-  if (request.url === '/rotate' && request.method === 'POST') {
-    current = 1;
-    return say(200, {});
-  }
-  // Ends one access token. Its revocation endpoint would end the refresh token with it.
-  if (request.url === '/end' && request.method === 'POST') {
-    const token = Buffer.concat(await request.toArray()).toString();
-    await (await provider.AccessToken.find(token))?.destroy();
-    return say(200, {});
-  }
-  return say(404, {});
+  const name = request.url.slice(1);
+  if (name in switches) await switches[name](Buffer.concat(await request.toArray()).toString());
+  const known = name === 'setup' || name in switches;
+  response.writeHead(known ? 200 : 404, { 'content-type': 'application/json' });
+  return response.end(JSON.stringify(known ? setup : {}));
 });
 
 console.log(`${origin}/setup`);

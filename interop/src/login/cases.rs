@@ -13,9 +13,9 @@ use pintle_oauth::client::{DeviceCode, OAuth, Registered};
 
 use super::{
     browser::User,
-    checked::{Serving, serve},
     kept::Kept,
     provider::Provider,
+    server::{Kind, Serving},
 };
 use crate::Wrong;
 
@@ -42,6 +42,7 @@ pub const CASES: &[Case] = &[
     Case { name: "expired token", run: |provider| Box::pin(expired(provider)) },
     Case { name: "revoked token", run: |provider| Box::pin(revoked(provider)) },
     Case { name: "revoked refresh token", run: |provider| Box::pin(logged_out(provider)) },
+    Case { name: "forgotten client", run: |provider| Box::pin(forgotten(provider)) },
     Case { name: "step-up", run: |provider| Box::pin(step_up(provider)) },
     Case { name: "token for another server", run: |provider| Box::pin(for_another(provider)) },
     Case { name: "program with a secret", run: |provider| Box::pin(with_secret(provider)) },
@@ -49,11 +50,6 @@ pub const CASES: &[Case] = &[
     Case { name: "token bound to a key", run: |provider| Box::pin(bound(provider)) },
     Case { name: "rotated keys", run: |provider| Box::pin(rotated(provider)) },
 ];
-
-/// Tokens that the server reads itself.
-const READING: &str = "/reading";
-/// Tokens that the server has to ask about.
-const ASKING: &str = "/asking";
 
 /// A server and a user, and what the user's program keeps.
 struct Scene {
@@ -63,8 +59,8 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(provider: &Provider, path: &str) -> Result<Self, Wrong> {
-        let server = serve(provider, path).await?;
+    async fn new(provider: &Provider, kind: Kind) -> Result<Self, Wrong> {
+        let server = Serving::start(provider, kind).await?;
         Ok(Self { server, user: User::agreeing(), kept: Kept::default() })
     }
 
@@ -85,17 +81,17 @@ impl Scene {
 
 /// Nobody knows the client, and nobody is logged in.
 async fn logs_in(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect_in(mode, scene.login()).await?;
-    expect("the user was asked", scene.user.asked(), ["login", "consent"])?;
+    expect("the user was asked", &scene.user.asked(), &["login", "consent"])?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked again", scene.user.asked(), [""; 0])?;
+    expect("the user was asked again", &scene.user.asked(), &[""; 0])?;
     scene.kept.refresh()?;
     Ok(format!("{} as {}", server.revision(), scene.kept.client_id()?))
 }
 
 async fn refused(provider: &Provider) -> Result<String, Wrong> {
-    let mut scene = Scene::new(provider, READING).await?;
+    let mut scene = Scene::new(provider, Kind::Reading).await?;
     scene.user = User::refusing();
     match scene.connect(scene.login()).await {
         Ok(_) => Err(Wrong::new("the user said no, and the server let them in")),
@@ -107,15 +103,15 @@ async fn refused(provider: &Provider) -> Result<String, Wrong> {
 }
 
 async fn documented(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect(scene.login().document(&provider.document)?).await?;
     said(&server, "whoami", "ann").await?;
-    expect("the client is", scene.kept.client_id()?, provider.document.clone())?;
+    expect("the client is", &scene.kept.client_id()?, &provider.document)?;
     Ok(provider.document.clone())
 }
 
 async fn device(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let user = scene.user.clone();
     let show = move |code: &DeviceCode| {
         let (user, url) = (user.clone(), code.whole_url().unwrap_or_default().to_owned());
@@ -125,20 +121,20 @@ async fn device(provider: &Provider) -> Result<String, Wrong> {
     let server = scene.connect(OAuth::device("Interop", show).store(scene.kept.clone())).await?;
     said(&server, "whoami", "ann").await?;
     scene.kept.refresh()?;
-    expect("the user was asked", scene.user.asked(), ["login", "consent"])?;
+    expect("the user was asked", &scene.user.asked(), &["login", "consent"])?;
     Ok("ann".into())
 }
 
 /// The program is started again later: it gets another token without the user.
 async fn expired(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     scene.connect(scene.login()).await?.close().await;
     scene.user.asked();
     let before = (scene.kept.access()?, scene.kept.refresh()?);
     scene.kept.age();
     let server = scene.connect(scene.login()).await?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked", scene.user.asked(), [""; 0])?;
+    expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     if scene.kept.access()? == before.0 || scene.kept.refresh()? == before.1 {
         return Err(Wrong::new("the old tokens are still in use"));
     }
@@ -147,14 +143,14 @@ async fn expired(provider: &Provider) -> Result<String, Wrong> {
 
 /// A token is ended while it is in use: the server is told so when it asks, and the client gets another one.
 async fn revoked(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, ASKING).await?;
+    let scene = Scene::new(provider, Kind::Asking).await?;
     let server = scene.connect(scene.login()).await?;
     said(&server, "whoami", "ann").await?;
     scene.user.asked();
     let before = scene.kept.access()?;
     provider.end(before.clone()).await?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked", scene.user.asked(), [""; 0])?;
+    expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     if scene.kept.access()? == before {
         return Err(Wrong::new("a revoked token was let in"));
     }
@@ -163,39 +159,56 @@ async fn revoked(provider: &Provider) -> Result<String, Wrong> {
 
 /// With the refresh token goes all that it was good for, so the user has to agree again.
 async fn logged_out(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, ASKING).await?;
+    let scene = Scene::new(provider, Kind::Asking).await?;
     let server = scene.connect(scene.login()).await?;
     scene.user.asked();
     let client = scene.kept.client_id()?;
     provider.revoke(&client, &scene.kept.refresh()?).await?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked", scene.user.asked(), ["consent"])?;
-    expect("the client is", scene.kept.client_id()?, client)?;
+    expect("the user was asked", &scene.user.asked(), &["consent"])?;
+    expect("the client is", &scene.kept.client_id()?, &client)?;
     Ok("a new login of the same client".into())
 }
 
+/// The provider has lost its clients, and the program was told of one of them long ago.
+async fn forgotten(provider: &Provider) -> Result<String, Wrong> {
+    let scene = Scene::new(provider, Kind::Reading).await?;
+    scene.connect(scene.login()).await?.close().await;
+    scene.user.asked();
+    let before = scene.kept.client_id()?;
+    provider.forget(before.clone()).await?;
+    scene.kept.age();
+    let server = scene.connect(scene.login()).await?;
+    said(&server, "whoami", "ann").await?;
+    expect("the user was asked", &scene.user.asked(), &["consent"])?;
+    if scene.kept.client_id()? == before {
+        return Err(Wrong::new("the client is still the same"));
+    }
+    Ok("registered anew".into())
+}
+
 async fn step_up(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect(scene.login()).await?;
     said(&server, "whoami", "ann").await?;
     scene.user.asked();
     said(&server, "write", "written").await?;
-    expect("the user was asked", scene.user.asked(), ["consent"])?;
+    expect("the user was asked", &scene.user.asked(), &["consent"])?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked again", scene.user.asked(), [""; 0])?;
+    expect("the user was asked again", &scene.user.asked(), &[""; 0])?;
     Ok("asked for `write` too".into())
 }
 
 async fn for_another(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
-    let other = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
+    let other = Scene::new(provider, Kind::Reading).await?;
     scene.connect(scene.login()).await?.close().await;
     let statuses = [
         status(&scene.server.url, &scene.kept.access()?).await?,
         status(&other.server.url, &scene.kept.access()?).await?,
     ];
     // To the right one it is good enough to be told that the rest of the request is none.
-    expect("the statuses are", statuses, [400, 401])?;
+    expect("the statuses are", &statuses, &[400, 401])?;
     Ok("401".into())
 }
 
@@ -219,7 +232,7 @@ async fn with_key(provider: &Provider) -> Result<String, Wrong> {
 }
 
 async fn machine(provider: &Provider, client: Registered, name: &str) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let oauth = OAuth::machine(client.issuer(&provider.issuer)).store(scene.kept.clone());
     let server = scene.connect(oauth.clone()).await?;
     said(&server, "whoami", name).await?;
@@ -228,31 +241,35 @@ async fn machine(provider: &Provider, client: Registered, name: &str) -> Result<
 }
 
 async fn bound(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect(scene.login().dpop()).await?;
     said(&server, "whoami", "ann").await?;
-    Ok("DPoP".into())
+    let without_proof = status(&scene.server.url, &scene.kept.access()?).await?;
+    expect("without a proof the status is", &without_proof, &401)?;
+    Ok("good for nothing without it".into())
 }
 
 /// The provider signs with another key, and lists no other. The server has to look again.
 async fn rotated(provider: &Provider) -> Result<String, Wrong> {
-    let scene = Scene::new(provider, READING).await?;
+    let scene = Scene::new(provider, Kind::Reading).await?;
     scene.connect(scene.login()).await?.close().await;
     scene.user.asked();
+    let before = scene.kept.access()?;
     provider.rotate().await?;
     scene.kept.age();
     let server = scene.connect(scene.login()).await?;
     said(&server, "whoami", "ann").await?;
-    expect("the user was asked", scene.user.asked(), [""; 0])?;
-    Ok("let in by the new one".into())
+    expect("the user was asked", &scene.user.asked(), &[""; 0])?;
+    expect("by the old key the status is", &status(&scene.server.url, &before).await?, &401)?;
+    Ok("let in by the new one only".into())
 }
 
 async fn said(server: &Connection, tool: &str, expected: &str) -> Result<(), Wrong> {
     let result = server.call_tool(tool, ()).await?;
     let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
-    expect(&format!("`{tool}` said"), text.as_str(), expected)
+    expect(&format!("`{tool}` said"), &text.as_str(), &expected)
 }
 
-fn expect<A: Debug + PartialEq<B>, B: Debug>(what: &str, found: A, wanted: B) -> Result<(), Wrong> {
+fn expect<A: Debug + PartialEq<B>, B: Debug>(what: &str, found: &A, wanted: &B) -> Result<(), Wrong> {
     if found == wanted { Ok(()) } else { Err(Wrong::new(format!("{what} {found:?} and not {wanted:?}"))) }
 }

@@ -56,16 +56,16 @@ impl Kept {
 impl Store for Kept {
     async fn load(&self, issuer: &str) -> Result<Option<Credentials>> {
         let found = self.all().get(issuer).cloned();
-        found.map(|found| serde_json::from_value(found).map_err(unread)).transpose()
+        found.map(|found| serde_json::from_value(found).map_err(|error| unread(&error))).transpose()
     }
 
     async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
-        let credentials = serde_json::to_value(credentials).map_err(unread)?;
+        let credentials = serde_json::to_value(credentials).map_err(|error| unread(&error))?;
         self.all().insert(issuer.to_owned(), credentials);
         Ok(())
     }
 }
 
-fn unread(error: serde_json::Error) -> Error {
+fn unread(error: &serde_json::Error) -> Error {
     Error::Decode(format!("kept credentials: {error}"))
 }

@@ -2,9 +2,9 @@
 
 mod browser;
 mod cases;
-mod checked;
 mod kept;
 mod provider;
+mod server;
 
 pub use cases::{CASES, Case};
 pub use provider::Provider;

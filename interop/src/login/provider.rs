@@ -50,12 +50,21 @@ impl Provider {
 
     /// Has an operator end an access token, and nothing else.
     pub(super) async fn end(&self, token: String) -> Result<(), Wrong> {
-        send(Method::POST, &format!("{}end", self.switches), token).await.map(drop)
+        self.switch("end", token).await
+    }
+
+    /// Has it forget a client that had registered itself.
+    pub(super) async fn forget(&self, client: String) -> Result<(), Wrong> {
+        self.switch("forget", client).await
     }
 
     /// Has it sign with another key from now on.
     pub(super) async fn rotate(&self) -> Result<(), Wrong> {
-        send(Method::POST, &format!("{}rotate", self.switches), String::new()).await.map(drop)
+        self.switch("rotate", String::new()).await
+    }
+
+    async fn switch(&self, name: &str, said: String) -> Result<(), Wrong> {
+        send(Method::POST, &format!("{}{name}", self.switches), said).await.map(drop)
     }
 }
 
