@@ -20,15 +20,14 @@ mod loopback;
 mod oauth;
 mod paste;
 mod pkce;
+mod places;
 mod registration;
 mod resource_metadata;
 mod settings;
 mod store;
 mod token;
 
-use crate::shared::{
-    clock, form, identity, jwt, metadata, noise, places, reach, registered, scope, secret, web,
-};
+use crate::shared::{clock, form, identity, jwt, metadata, noise, reach, registered, scope, secret, web};
 
 pub use assertion::{Assertion, IdentityProvider};
 pub use consent::{Consent, Visit};

@@ -105,3 +105,86 @@ fn words(value: Option<&Value>) -> impl Iterator<Item = &str> {
 fn invalid(why: String) -> Rejection {
     Rejection::Invalid(why)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: u64 = 1_000_000;
+
+    fn checked(others: Value) -> Result<Principal, Rejection> {
+        let mut claims =
+            json!({ "iss": "https://as", "aud": "https://h/mcp", "sub": "ann", "exp": NOW + 10, "iat": NOW });
+        let all = claims.as_object_mut().unwrap();
+        all.extend(others.as_object().unwrap().clone());
+        all.retain(|_, value| *value != "-");
+        check(all, &Rules { issuer: "https://as", audience: &["https://h/mcp"], skew: 60, now: NOW })
+    }
+
+    #[test]
+    fn a_token_is_from_there_for_us_and_for_now() {
+        let table = [
+            (json!({}), ""),
+            (json!({ "iss": "https://as/" }), "not issued by"),
+            (json!({ "iss": "https://AS" }), "not issued by"),
+            (json!({ "iss": ["https://as"] }), "not issued by"),
+            (json!({ "iss": "-" }), "not issued by"),
+            (json!({ "aud": ["x", "https://h/mcp"] }), ""),
+            (json!({ "aud": "https://h/mcp/" }), "not issued for"),
+            (json!({ "aud": "https://H/mcp" }), "not issued for"),
+            (json!({ "aud": "https://h" }), "not issued for"),
+            (json!({ "aud": "https://h/mcp https://x" }), "not issued for"),
+            (json!({ "aud": [] }), "not issued for"),
+            (json!({ "aud": [["https://h/mcp"]] }), "not issued for"),
+            (json!({ "aud": { "https://h/mcp": 1 } }), "not issued for"),
+            (json!({ "aud": null }), "not issued for"),
+            (json!({ "aud": "-" }), "not issued for"),
+            (json!({ "exp": "-" }), "no `exp`"),
+            (json!({ "exp": null }), "`exp` is no point"),
+            (json!({ "exp": "1000010" }), "`exp` is no point"),
+            (json!({ "exp": -1 }), "`exp` is no point"),
+            (json!({ "exp": NOW - 59 }), ""),
+            (json!({ "exp": NOW - 60 }), "expired"),
+            (json!({ "exp": 0 }), "expired"),
+            (json!({ "exp": 1e300 }), ""),
+            (json!({ "exp": NOW as f64 + 0.5 }), ""),
+            (json!({ "nbf": NOW + 60 }), ""),
+            (json!({ "nbf": NOW + 61 }), "not valid yet"),
+            (json!({ "nbf": "soon" }), "`nbf` is no point"),
+            (json!({ "iat": NOW + 61 }), "not valid yet"),
+            (json!({ "iat": "-" }), ""),
+            (json!({ "sub": "-" }), "neither `sub` nor"),
+            (json!({ "sub": "", "client_id": "" }), "neither `sub` nor"),
+            (json!({ "sub": 7 }), "neither `sub` nor"),
+            (json!({ "cnf": { "x5t#S256": "abc" } }), "bound to something else"),
+            (json!({ "cnf": "jkt" }), "bound to something else"),
+            (json!({ "cnf": { "jkt": "abc" } }), ""),
+        ];
+        for (others, expected) in table {
+            match checked(others.clone()) {
+                Ok(_) => assert_eq!(expected, "", "{others}"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(!expected.is_empty() && said.contains(expected), "{others}: {said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whose_it_is_and_what_was_granted() {
+        let scopes = |others: Value| checked(others).unwrap().scopes().collect::<Vec<_>>().join(" ");
+        assert_eq!(scopes(json!({ "scope": "a  b a" })), "a b");
+        assert_eq!(scopes(json!({ "scope": ["a", "b", 7] })), "a b");
+        assert_eq!(scopes(json!({ "scp": "a", "scope": 7 })), "a");
+        assert_eq!(scopes(json!({ "scp": ["a"], "scope": "b" })), "b a");
+        assert_eq!(scopes(json!({})), "");
+        let machine = checked(json!({ "sub": "-", "client_id": "bot" })).unwrap();
+        assert_eq!((machine.subject(), machine.client_id()), ("bot", Some("bot")));
+        let through = checked(json!({ "azp": "app" })).unwrap();
+        assert_eq!((through.subject(), through.client_id()), ("ann", Some("app")));
+        assert_eq!(checked(json!({ "cnf": { "jkt": "abc" } })).unwrap().thumbprint(), Some("abc"));
+    }
+}

@@ -74,3 +74,79 @@ fn same(one: &str, other: &str) -> bool {
     let path = |uri: &http::Uri| uri.path().trim_end_matches('/').to_owned();
     pintle::proto::http::same_origin(&one, &other) && path(&one) == path(&other)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{
+            clock,
+            kit::{RESOURCE, Signer},
+        },
+        *,
+    };
+
+    #[tokio::test]
+    async fn a_proof_is_for_one_request_with_one_token() {
+        let (ours, another) = (Signer::es256(), Signer::es256());
+        let (_, thumbprint) = jwk::alone(&ours.jwk("1")).unwrap();
+        let now = clock::now();
+        let urls = [RESOURCE.to_owned()];
+        let proven = Proven { method: "POST", urls: &urls, thumbprint: &thumbprint, now };
+        let header = |signer: &Signer| json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") });
+        let claims = |others: Value| {
+            let mut claims = json!({
+                "jti": others.to_string(), "htm": "POST", "htu": RESOURCE, "iat": now, "ath": noise::sha256(b"t0ken")
+            });
+            claims.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+            claims
+        };
+        let seen = Replay::default();
+        let check = |proof: &str| check(proof, "t0ken", &proven, &seen).map_err(str::to_owned);
+        let good = ours.sign(header(&ours), &claims(json!({})));
+        assert_eq!(check(&good), Ok(()));
+        assert!(check(&good).unwrap_err().contains("used before"));
+        for (others, expected) in [
+            (json!({ "htu": "HTTPS://MCP.test:443/mcp?x=1#y" }), None),
+            (json!({ "htu": "https://mcp.test/other" }), Some("another address")),
+            (json!({ "htu": "https://evil.test/mcp" }), Some("another address")),
+            (json!({ "htu": null }), Some("another address")),
+            (json!({ "htm": "GET" }), Some("another method")),
+            (json!({ "htm": "post" }), Some("another method")),
+            (json!({ "ath": noise::sha256(b"other") }), Some("another token")),
+            (json!({ "ath": null }), Some("another token")),
+            (json!({ "iat": now - 299 }), None),
+            (json!({ "iat": now - 301 }), Some("too old")),
+            (json!({ "iat": now + 301 }), Some("too old")),
+            (json!({ "iat": null }), Some("too old")),
+            (json!({ "jti": "" }), Some("no `jti`")),
+        ] {
+            let said = check(&ours.sign(header(&ours), &claims(others.clone())));
+            match expected {
+                None => assert_eq!(said, Ok(()), "{others}"),
+                Some(expected) => {
+                    assert!(said.as_ref().is_err_and(|said| said.contains(expected)), "{others}: {said:?}")
+                }
+            }
+        }
+        let mut private = ours.jwk("1");
+        private["d"] = json!("AA");
+        for (at, (signer, header, expected)) in [
+            (&another, header(&another), "another key"),
+            (&another, header(&ours), "signature of the proof is wrong"),
+            (&ours, json!({ "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
+            (&ours, json!({ "typ": "dpop+jwt" }), "names no key"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": private }), "no public key"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "none" }), "not accepted"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "HS256" }), "not accepted"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let said = check(&signer.sign(header, &claims(json!({ "jti": at.to_string() })))).unwrap_err();
+            assert!(said.contains(expected), "{at}: {said}");
+        }
+        assert!(check("no.proof").unwrap_err().contains("no JWT"));
+    }
+}

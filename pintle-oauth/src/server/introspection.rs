@@ -330,3 +330,155 @@ impl fmt::Debug for Introspection {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::{sync::Notify, time::advance};
+
+    use super::{
+        super::kit::{ISSUER, RESOURCE, Script},
+        *,
+    };
+
+    fn asking(web: &Script) -> Introspection {
+        let us = Registered::new("notes").secret("s3cret");
+        Introspection::new(ISSUER, us).unwrap().web(web.clone())
+    }
+
+    fn answering(answer: Value) -> Script {
+        let web = Script::issuer(&json!([]));
+        web.answers("/introspect", 200, &answer);
+        web
+    }
+
+    async fn verified(asking: &Introspection) -> Verdict {
+        asking.verify(Token::new("0paque", RESOURCE)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_authorization_server_is_asked_as_a_client_of_it() {
+        let web = answering(json!({
+            "active": true, "aud": RESOURCE, "sub": "ann", "client_id": "app", "scope": "a b",
+            "exp": clock::now() + 600, "iss": ISSUER, "token_type": "Bearer"
+        }));
+        let principal = verified(&asking(&web)).await.unwrap();
+        assert_eq!(
+            web.last(),
+            "/introspect token=0paque&token_type_hint=access_token Basic bm90ZXM6czNjcmV0"
+        );
+        assert_eq!((principal.subject(), principal.client_id()), ("ann", Some("app")));
+        assert_eq!(principal.scopes().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_it_says_has_to_be_of_a_token_for_us() {
+        let now = clock::now();
+        let table = [
+            (json!({}), true),
+            (json!({ "active": false }), false),
+            (json!({ "active": "true" }), false),
+            (json!({ "active": null }), false),
+            (json!({ "aud": ["x", RESOURCE] }), true),
+            (json!({ "aud": "https://other.test" }), false),
+            (json!({ "aud": null }), false),
+            (json!({ "iss": "https://other.test" }), false),
+            (json!({ "exp": now - 61 }), false),
+            (json!({ "exp": "later" }), false),
+            (json!({ "nbf": now + 100 }), false),
+            (json!({ "token_type": "refresh_token" }), false),
+            (json!({ "token_type": "DPoP" }), true),
+            (json!({ "sub": "" }), false),
+        ];
+        for (others, good) in table {
+            let mut answer = json!({ "active": true, "aud": RESOURCE, "sub": "ann" });
+            answer.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+            let verdict = verified(&asking(&answering(answer))).await;
+            assert_eq!(verdict.is_ok(), good, "{others}");
+            assert!(good || matches!(verdict, Err(Rejection::Invalid(_))), "{others}");
+        }
+        let unsaid = answering(json!({ "active": true, "sub": "ann" }));
+        assert!(verified(&asking(&unsaid)).await.is_err());
+        assert!(verified(&asking(&unsaid).audience_unsaid()).await.is_ok());
+        let other = answering(json!({ "active": true, "sub": "ann", "aud": "api://x" }));
+        assert!(verified(&asking(&other).audience_unsaid()).await.is_err());
+        assert!(verified(&asking(&other).audience("api://x")).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_good_answer_is_remembered_for_a_while_and_a_bad_one_is_not() {
+        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        let asking = asking(&web);
+        for _ in 0..3 {
+            verified(&asking).await.unwrap();
+        }
+        assert_eq!((web.count("/introspect"), web.count("/.well-known")), (1, 1));
+        advance(Duration::from_secs(30)).await;
+        web.answers("/introspect", 200, &json!({ "active": false }));
+        assert!(verified(&asking).await.is_err(), "it was revoked");
+        assert!(verified(&asking).await.is_err());
+        assert_eq!(web.count("/introspect"), 3);
+        let never =
+            super::tests::asking(&answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" })));
+        let never = never.remembered(Duration::ZERO).web(web.clone());
+        assert!(verified(&never).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_soon_expires_is_not_remembered_for_longer() {
+        let soon = clock::now() + 5;
+        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann", "exp": soon }));
+        let asking = asking(&web);
+        verified(&asking).await.unwrap();
+        advance(Duration::from_secs(6)).await;
+        verified(&asking).await.unwrap();
+        assert_eq!(web.count("/introspect"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_with_the_same_token_wait_for_one_answer() {
+        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        let asking = asking(&web);
+        verified(&asking.clone().remembered(Duration::ZERO)).await.unwrap();
+        let gate = Arc::new(Notify::new());
+        web.waits_for(&gate);
+        let before = web.count("/introspect");
+        let waiting: Vec<_> = (0..10)
+            .map(|_| {
+                let asking = asking.clone();
+                tokio::spawn(async move { verified(&asking).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        // The one that began to ask is given up.
+        waiting[0].abort();
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+            gate.notify_one();
+        }
+        for (at, waits) in waiting.into_iter().enumerate() {
+            assert!(waits.await.map_or(at == 0, |verdict| verdict.is_ok()), "{at}");
+        }
+        assert_eq!(web.count("/introspect"), before + 1);
+        assert!(asking.0.now().asked.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_cannot_be_asked_says_nothing_of_the_token() {
+        for (status, expected) in
+            [(500, "status 500"), (401, "does not let this server ask"), (0, "nobody is there")]
+        {
+            let web = answering(json!({}));
+            web.answers("/introspect", status, &json!({}));
+            let error = verified(&asking(&web)).await.unwrap_err();
+            assert!(matches!(&error, Rejection::Unavailable(why) if why.contains(expected)), "{error}");
+            assert!(!error.to_string().contains("0paque"));
+        }
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let shown = format!("{:?}", asking(&Script::default()));
+        assert!(shown.contains("as.test") && !shown.contains("s3cret"), "{shown}");
+    }
+}

@@ -282,3 +282,157 @@ impl fmt::Debug for Jwt {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{
+        super::kit::{ISSUER, RESOURCE, Script, Signer, claims},
+        *,
+    };
+
+    fn jwt(signer: &Signer) -> Jwt {
+        Jwt::new(ISSUER).unwrap().keys(json!({ "keys": [signer.jwk("1")] }).to_string()).unwrap()
+    }
+
+    async fn verified(jwt: &Jwt, token: &str) -> Result<Principal, Rejection> {
+        jwt.verify(Token::new(token, RESOURCE)).await
+    }
+
+    async fn refused(jwt: &Jwt, token: &str) -> String {
+        verified(jwt, token).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_good_token_says_whose_it_is() {
+        let signer = Signer::es256();
+        let token = signer.sign(
+            json!({ "kid": "1", "typ": "at+jwt" }),
+            &claims(json!({ "client_id": "app", "scope": "read write", "tenant": 7 })),
+        );
+        let principal = verified(&jwt(&signer), &token).await.unwrap();
+        assert_eq!((principal.issuer(), principal.subject()), (ISSUER, "ann"));
+        assert_eq!(principal.client_id(), Some("app"));
+        assert_eq!(principal.scopes().collect::<Vec<_>>(), ["read", "write"]);
+        assert_eq!(principal.claim("tenant"), Some(&json!(7)));
+    }
+
+    #[tokio::test]
+    async fn each_algorithm_is_checked_by_its_kind_of_key() {
+        for signer in [Signer::es256(), Signer::es384(), Signer::ed25519(), Signer::rsa()] {
+            let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+            verified(&jwt(&signer), &token).await.unwrap();
+        }
+        let signer = Signer::rsa();
+        for alg in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
+            let token = signer.sign(json!({ "kid": "1", "alg": alg }), &claims(json!({})));
+            verified(&jwt(&signer), &token).await.unwrap();
+            let narrow = jwt(&signer).algorithms([Algorithm::ES256]);
+            assert!(refused(&narrow, &token).await.contains("in a way that is not accepted: use `ES256`"));
+        }
+    }
+
+    #[tokio::test]
+    async fn headers_that_would_have_us_believe_something_are_refused() {
+        let signer = Signer::es256();
+        let another = Signer::es256();
+        let jwt = jwt(&signer);
+        let table = [
+            (json!({ "alg": "none" }), "in a way that is not accepted"),
+            (json!({ "alg": "HS256" }), "in a way that is not accepted"),
+            (json!({ "alg": "es256" }), "in a way that is not accepted"),
+            (json!({ "alg": "RS256" }), "a key that its issuer does not have"),
+            (json!({ "alg": "ES384" }), "a key that its issuer does not have"),
+            (json!({ "kid": "2" }), "a key that its issuer does not have"),
+            (json!({ "crit": ["b64"], "b64": false }), "`crit`"),
+            (json!({ "crit": [] }), "`crit`"),
+            (json!({ "typ": "dpop+jwt" }), "another kind"),
+            (json!({ "typ": "oauth-id-jag+jwt" }), "another kind"),
+            (json!({ "typ": "logout+jwt" }), "another kind"),
+        ];
+        for (header, expected) in table {
+            let mut whole = json!({ "kid": "1" });
+            whole.as_object_mut().unwrap().extend(header.as_object().unwrap().clone());
+            let said = refused(&jwt, &signer.sign(whole, &claims(json!({})))).await;
+            assert!(said.contains(expected), "{header}: {said}");
+        }
+        for header in [
+            json!({ "kid": "1", "jwk": another.jwk("1") }),
+            json!({ "kid": "1", "jku": "https://evil/jwks", "x5u": "https://evil/x" }),
+        ] {
+            let said = refused(&jwt, &another.sign(header, &claims(json!({})))).await;
+            assert!(said.ends_with("its signature is wrong"), "{said}");
+        }
+        for typ in ["JWT", "jwt", "at+jwt", "application/at+jwt"] {
+            let token = signer.sign(json!({ "typ": typ }), &claims(json!({})));
+            verified(&jwt, &token).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn texts_that_are_no_tokens_are_refused() {
+        let signer = Signer::es256();
+        let jwt = jwt(&signer);
+        let good = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        let parts: Vec<_> = good.split('.').collect();
+        let other = signer.sign(json!({ "kid": "1" }), &claims(json!({ "sub": "bob" })));
+        let others: Vec<_> = other.split('.').collect();
+        for token in [
+            String::new(),
+            "opaque".into(),
+            "a.b".into(),
+            "..".into(),
+            format!("{}.{}.", parts[0], parts[1]),
+            format!("{}.{}", parts[0], parts[1]),
+            format!("{good}."),
+            format!("{good}.x"),
+            format!(".{good}"),
+            format!("{good}="),
+            format!("{}.{}.{}", parts[0], others[1], parts[2]),
+            format!("{}.{}.{}", parts[0], parts[1], others[2]),
+            format!("{}.{}.{}", parts[0], parts[1], "A".repeat(86)),
+            format!("{}.{}.{}", parts[0], "e30", parts[2]),
+            format!("{}.{}.{}", "bnVsbA", parts[1], parts[2]),
+        ] {
+            let said = verified(&jwt, &token).await;
+            assert!(matches!(said, Err(Rejection::Invalid(_))), "{token}");
+        }
+        verified(&jwt, &good).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn other_names_for_what_tokens_are_for_take_the_place_of_the_address() {
+        let signer = Signer::ed25519();
+        let named = jwt(&signer).audience("api://notes").audience("api://old-notes");
+        let token = |aud: Value| signer.sign(json!({ "kid": "1" }), &claims(json!({ "aud": aud })));
+        verified(&named, &token(json!("api://notes"))).await.unwrap();
+        verified(&named, &token(json!(["x", "api://old-notes"]))).await.unwrap();
+        assert!(refused(&named, &token(json!(RESOURCE))).await.contains("not issued for `api://notes`"));
+    }
+
+    #[test]
+    fn what_is_no_issuer_is_found_at_once() {
+        for issuer in ["", "login", "http://login.example.com", "https://login.example.com/?x", "https://a b"]
+        {
+            let said = Jwt::new(issuer).unwrap_err().to_string();
+            assert!(said.contains("is no issuer"), "{said}");
+        }
+        assert!(Jwt::new("http://localhost:4000/realm").is_ok());
+        assert!(Jwt::new(ISSUER).unwrap().keys(r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_was_found_good_is_not_good_by_other_keys() {
+        let signer = Signer::es256();
+        let web = Script::issuer(&json!([signer.jwk("1")]));
+        let jwt = Jwt::new(ISSUER).unwrap().web(web.clone());
+        let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        verified(&jwt, &token).await.unwrap();
+        verified(&jwt, &token).await.unwrap();
+        // Its key is not published any more, and that is looked at from time to time.
+        web.publishes(&json!([Signer::es256().jwk("2")]));
+        tokio::time::advance(Duration::from_secs(601)).await;
+        assert!(refused(&jwt, &token).await.contains("a key that its issuer does not have"));
+    }
+}

@@ -163,3 +163,145 @@ impl fmt::Debug for Keys {
         f.debug_struct("Keys").field("issuer", &self.issuer).field("url", &self.url).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::{sync::Notify, time::advance};
+
+    use super::{
+        super::kit::{ISSUER, Script, Signer},
+        *,
+    };
+    use crate::server::Algorithm;
+
+    fn keys(web: &Script) -> Arc<Keys> {
+        Arc::new(Keys::new(ISSUER.into(), Arc::new(web.clone())))
+    }
+
+    fn published(kids: &[&str]) -> Value {
+        let signer = Signer::es256();
+        kids.iter().map(|kid| signer.jwk(kid)).collect()
+    }
+
+    fn knows(set: &KeySet, kid: &str) -> bool {
+        set.knows(Some(kid), Algorithm::ES256)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_fetched_once_for_all_who_wait() {
+        let web = Script::issuer(&published(&["1"]));
+        let gate = Arc::new(Notify::new());
+        web.waits_for(&gate);
+        let keys = keys(&web);
+        let waiting: Vec<_> = (0..10)
+            .map(|_| {
+                let keys = keys.clone();
+                tokio::spawn(async move { keys.current().await })
+            })
+            .collect();
+        // One that needs them is given up; the others get them all the same.
+        tokio::task::yield_now().await;
+        waiting[0].abort();
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+            gate.notify_one();
+        }
+        for (at, waits) in waiting.into_iter().enumerate() {
+            match waits.await {
+                Ok(set) => assert!(knows(&set.unwrap(), "1")),
+                Err(_) => assert_eq!(at, 0),
+            }
+        }
+        assert_eq!((web.count("/jwks"), web.count("/.well-known")), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rotated_key_is_found_and_nonsense_is_not_looked_for_forever() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        let set = keys.current().await.unwrap();
+        web.publishes(&published(&["1", "2"]));
+        let set = keys.newer(&set).await.expect("others by now");
+        assert!(knows(&set, "1") && knows(&set, "2"));
+        let mut set = set;
+        for _ in 0..100 {
+            set = keys.newer(&set).await.unwrap_or(set);
+        }
+        assert_eq!(web.count("/jwks"), 6, "the first, and five looks");
+        advance(LOOK_AGAIN).await;
+        for _ in 0..100 {
+            set = keys.newer(&set).await.unwrap_or(set);
+        }
+        assert_eq!(web.count("/jwks"), 7, "one more after a while");
+        advance(100 * LOOK_AGAIN).await;
+        set = keys.current().await.unwrap();
+        for _ in 0..100 {
+            set = keys.newer(&set).await.unwrap_or(set);
+        }
+        assert_eq!(web.count("/jwks"), 13, "and not more than five however long it was quiet");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_an_older_set_takes_the_newer_without_asking() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        let first = keys.current().await.unwrap();
+        web.publishes(&published(&["2"]));
+        let second = keys.newer(&first).await.unwrap();
+        let again = keys.newer(&first).await.unwrap();
+        assert!(Arc::ptr_eq(&second, &again));
+        assert_eq!(web.count("/jwks"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stale_keys_are_used_for_a_while_if_there_are_no_others() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        keys.current().await.unwrap();
+        web.answers("/jwks", 500, &Value::Null);
+        advance(FRESH).await;
+        assert!(knows(&keys.current().await.unwrap(), "1"));
+        assert!(knows(&keys.current().await.unwrap(), "1"));
+        assert_eq!(web.count("/jwks"), 2, "after a failure there is a pause");
+        advance(PAUSE).await;
+        keys.current().await.unwrap();
+        assert_eq!(web.count("/jwks"), 3);
+        advance(STALE).await;
+        let error = keys.current().await.unwrap_err();
+        assert!(matches!(&error, Rejection::Unavailable(why) if why.contains("status 500")), "{error}");
+        web.publishes(&published(&["2"]));
+        advance(PAUSE).await;
+        assert!(knows(&keys.current().await.unwrap(), "2"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_used_is_a_failure_that_says_why() {
+        for (path, body, expected) in [
+            ("/.well-known/oauth-authorization-server", json!({ "issuer": ISSUER }), "has no `jwks_uri`"),
+            (
+                "/.well-known/oauth-authorization-server",
+                json!({ "issuer": "https://evil.test", "jwks_uri": "https://evil.test/jwks" }),
+                "is that of `https://evil.test`",
+            ),
+            (
+                "/.well-known/oauth-authorization-server",
+                json!({ "issuer": ISSUER, "jwks_uri": "http://169.254.169.254/keys" }),
+                "no request is sent to",
+            ),
+            ("/jwks", json!({ "keys": [] }), "there are no keys at `https://as.test/jwks`"),
+            ("/jwks", json!([1]), "there are no keys at"),
+            ("/jwks", json!({ "keys": [{ "kty": "oct", "k": "AA" }] }), "there are no keys at"),
+        ] {
+            let web = Script::issuer(&published(&["1"]));
+            web.answers(path, 200, &body);
+            let error = keys(&web).current().await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let web = Script::issuer(&published(&["1"]));
+        let mut elsewhere = Keys::new(ISSUER.into(), Arc::new(web.clone()));
+        elsewhere.url = Some("https://keys.test/jwks".into());
+        Arc::new(elsewhere).current().await.unwrap();
+        assert_eq!(web.count("/.well-known"), 0, "who says where they are need not be asked");
+    }
+}

@@ -16,6 +16,8 @@ mod introspection;
 mod jwk;
 mod jwt;
 mod keys;
+#[cfg(test)]
+mod kit;
 mod principal;
 mod protected;
 mod replay;

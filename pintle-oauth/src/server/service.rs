@@ -254,9 +254,7 @@ impl Door {
 /// The token of a request. `None`: it has none. Only a header may have one: queries end up in logs and histories.
 fn presented(parts: &Parts) -> Result<Option<Presented<'_>>, &'static str> {
     let query = parts.uri.query().unwrap_or_default();
-    if query.contains("access_token")
-        && form::pairs(query).into_iter().flatten().any(|(name, _)| name == "access_token")
-    {
+    if form::pairs(query).into_iter().flatten().any(|(name, _)| name == "access_token") {
         return Err("tokens are taken from the `Authorization` header only: never put one into an address");
     }
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
@@ -294,4 +292,47 @@ fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> 
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(uri: &str, headers: &[&str]) -> Result<Option<(String, bool)>, String> {
+        let mut request = Request::post(uri);
+        for value in headers {
+            request = request.header(AUTHORIZATION, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let presented = presented(&parts).map_err(str::to_owned)?;
+        Ok(presented.map(|presented| (presented.text.to_owned(), presented.with_proof)))
+    }
+
+    #[test]
+    fn a_token_is_taken_from_one_header_and_from_nowhere_else() {
+        let token = |text: &str| Ok(Some((text.to_owned(), false)));
+        assert_eq!(found("/mcp", &["Bearer abc.DEF-1_2~+/="]), token("abc.DEF-1_2~+/="));
+        assert_eq!(found("/mcp", &["bearer   abc"]), token("abc"));
+        assert_eq!(found("/mcp?x=access_tokens&y", &["BEARER abc"]), token("abc"));
+        assert_eq!(found("/mcp", &["DPoP abc"]), Ok(Some(("abc".to_owned(), true))));
+        for none in [&[][..], &["Basic YTpi"], &["Negotiate"]] {
+            assert_eq!(found("/mcp", none), Ok(None), "{none:?}");
+        }
+        for (uri, headers, expected) in [
+            ("/mcp", &["Bearer"][..], "cannot be read"),
+            ("/mcp", &["Bearer "], "cannot be read"),
+            ("/mcp", &["Bearer a b"], "cannot be read"),
+            ("/mcp", &["Bearer a,b"], "cannot be read"),
+            ("/mcp", &["Bearer \"a\""], "cannot be read"),
+            ("/mcp", &["Bearer a\u{fc}"], "cannot be read"),
+            ("/mcp", &["Bearer a", "Bearer b"], "several"),
+            ("/mcp", &["Basic YTpi", "Bearer b"], "several"),
+            ("/mcp?access_token=a", &[], "header only"),
+            ("/mcp?x&access_token=a", &["Bearer b"], "header only"),
+            ("/mcp?access%5Ftoken=a", &[], "header only"),
+        ] {
+            let said = found(uri, headers).unwrap_err();
+            assert!(said.contains(expected), "{uri} {headers:?}: {said}");
+        }
+    }
 }

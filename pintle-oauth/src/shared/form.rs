@@ -28,6 +28,7 @@ impl Form {
     }
 
     /// An address with these in its query, behind those that it has.
+    #[cfg(feature = "client")]
     pub(crate) fn on(&self, url: &str) -> String {
         let url = url.split('#').next().unwrap_or_default();
         let between = if !url.contains('?') {
@@ -103,6 +104,7 @@ mod tests {
         assert_eq!(read.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect::<Vec<_>>(), pairs);
     }
 
+    #[cfg(feature = "client")]
     #[test]
     fn queries_are_added_to() {
         let form = Form::new().with("a", "1");

@@ -7,11 +7,13 @@ use base64::{
 use pintle::{Error, Result};
 use ring::{
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
 use serde_json::{Value, json};
 
-use super::{noise, secret::Secret};
+use super::noise;
+#[cfg(feature = "client")]
+use super::secret::Secret;
 
 /// A key that signs with `ES256`.
 pub(crate) struct SigningKey {
@@ -37,6 +39,7 @@ impl SigningKey {
     }
 
     /// A new key, and what it can be made of again.
+    #[cfg(feature = "client")]
     pub(crate) fn generate() -> Result<(Self, Secret)> {
         let failed = || Error::Io(std::io::Error::other("no key could be made"));
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
@@ -46,6 +49,7 @@ impl SigningKey {
     }
 
     /// A key that was generated before.
+    #[cfg(feature = "client")]
     pub(crate) fn restore(kept: &Secret) -> Option<Self> {
         Self::from_der(&STANDARD.decode(kept.reveal()).ok()?)
     }
@@ -57,7 +61,10 @@ impl SigningKey {
     }
 
     /// The public half, as a JWK.
+    #[cfg(feature = "client")]
     pub(crate) fn jwk(&self) -> Value {
+        use ring::signature::KeyPair;
+
         // 4, and then two coordinates of 32 bytes.
         let (x, y) = self.pair.public_key().as_ref()[1..].split_at(32);
         json!({
@@ -98,9 +105,9 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
-    use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use ring::signature::{ECDSA_P256_SHA256_FIXED, KeyPair, UnparsedPublicKey};
 
     use super::*;
 

@@ -7,11 +7,17 @@ use super::{places, web::Guarded};
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct ServerMetadata {
     pub(crate) issuer: String,
+    #[cfg(feature = "client")]
     pub(crate) authorization_endpoint: Option<String>,
+    #[cfg(feature = "client")]
     pub(crate) token_endpoint: Option<String>,
+    #[cfg(feature = "client")]
     pub(crate) registration_endpoint: Option<String>,
+    #[cfg(feature = "client")]
     pub(crate) device_authorization_endpoint: Option<String>,
+    #[cfg(feature = "client")]
     pub(crate) scopes_supported: Option<Vec<String>>,
+    #[cfg(feature = "client")]
     pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
     #[cfg(feature = "server")]
     pub(crate) jwks_uri: Option<String>,
@@ -20,9 +26,12 @@ pub(crate) struct ServerMetadata {
     #[cfg(feature = "server")]
     pub(crate) introspection_endpoint_auth_methods_supported: Option<Vec<String>>,
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[cfg(feature = "client")]
     pub(crate) dpop_signing_alg_values_supported: Option<Vec<String>>,
+    #[cfg(feature = "client")]
     #[serde(default)]
     pub(crate) client_id_metadata_document_supported: bool,
+    #[cfg(feature = "client")]
     #[serde(default)]
     pub(crate) authorization_response_iss_parameter_supported: bool,
 }
@@ -52,7 +61,10 @@ impl ServerMetadata {
             )),
         })
     }
+}
 
+#[cfg(feature = "client")]
+impl ServerMetadata {
     /// The endpoints that servers of the 2025-03-26 revision have if they do not say otherwise.
     pub(crate) fn assumed(origin: &str) -> Self {
         Self {
@@ -99,7 +111,7 @@ impl ServerMetadata {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 

@@ -12,6 +12,7 @@ pub(crate) struct Scopes(Vec<String>);
 
 impl Scopes {
     /// Words with spaces between.
+    #[cfg(feature = "client")]
     pub(crate) fn parse(text: &str) -> Self {
         Self::of(text.split(' '))
     }
@@ -27,6 +28,7 @@ impl Scopes {
         self.0.iter().map(String::as_str)
     }
 
+    #[cfg(feature = "client")]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -59,13 +61,14 @@ impl fmt::Display for Scopes {
 }
 
 /// What to ask for at first: what the challenge says, else all that the server is known to support, else nothing.
+#[cfg(feature = "client")]
 pub(crate) fn first(challenged: Option<Scopes>, supported: Option<&[String]>) -> Scopes {
     challenged
         .filter(|scopes| !scopes.is_empty())
         .unwrap_or_else(|| Scopes::of(supported.unwrap_or_default()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 

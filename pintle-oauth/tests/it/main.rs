@@ -1,4 +1,4 @@
-//! Clients that log in, against a server and an authorization server in memory.
+//! Clients that log in, against a server and an authorization server in memory; and servers that check who calls.
 #![allow(
     missing_docs,
     clippy::needless_pass_by_value,
@@ -7,7 +7,9 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod bound;
 mod device;
+mod door;
 mod dpop;
 mod kept;
 mod login;
@@ -15,5 +17,7 @@ mod loopback;
 mod machine;
 mod refresh;
 mod refused;
+mod requires;
 mod step_up;
+mod vault;
 mod world;
