@@ -41,6 +41,11 @@ async fn main() -> ExitCode {
         ran += 1;
         failed += usize::from(said.starts_with("FAILED"));
     }
+    if ran == 0 {
+        let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
+        eprintln!("no case has that in its name; there are\n  {}", names.join("\n  "));
+        return ExitCode::FAILURE;
+    }
     println!("{} of {ran} cases work", ran - failed);
-    if failed == 0 && ran > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

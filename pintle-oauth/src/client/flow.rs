@@ -136,7 +136,7 @@ impl Flow<'_> {
         let address = match visit.ask(&form.on(endpoint)).await {
             Ok(address) => address,
             Err(error) => {
-                if let Some(registration) = &mut credentials.registration {
+                if let (Error::Refused(_), Some(registration)) = (&error, &mut credentials.registration) {
                     registration.in_doubt = true;
                     self.settings.store.save(&self.found.key, &credentials).await?;
                 }

@@ -23,6 +23,8 @@ use super::{
 
 /// How often more scopes are asked for. Each time the user has to agree, and a server could go on for ever.
 const STEP_UPS: u32 = 16;
+/// How often a user who says no is asked for the same ones. They may have missed the window, or think better of it.
+const SAME_STEP_UPS: usize = 3;
 /// After a refresh that failed, the next one waits this long: those who waited for it would all try it again.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -45,6 +47,8 @@ struct Now {
     /// The issuer that a client which was registered before is shown to, once it was shown to any.
     shown_to: Option<String>,
     step_ups: u32,
+    /// The scopes that were asked for in vain, each time: no more often than there are step-ups.
+    denied: Vec<Scopes>,
     /// Logins so far, and how the last one failed.
     logins: u64,
     failed: Option<String>,
@@ -145,7 +149,7 @@ impl Live {
                 }))
             }
             Ok(None) => Some(old),
-            Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
+            Err(ungranted) if ungranted.is_final() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
                 keep(&flow, None).await;
                 if ungranted.is_client()
@@ -231,7 +235,11 @@ impl Live {
         if let Some(more) = &refused.more {
             let Some(scopes) = self.step_up(held.as_deref(), more) else { return Ok(false) };
             let scopes = scopes.and(&settings.scopes);
-            return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+            let done = self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+            if let Err(Error::Refused(_)) = done {
+                self.now().denied.push(more.clone());
+            }
+            return done;
         }
         if let Some(held) = held {
             if challenge.tries > 1 && held.origin == Origin::Granted {
@@ -268,6 +276,9 @@ impl Live {
             return None;
         }
         let mut now = self.now();
+        if now.denied.iter().filter(|denied| *denied == more).count() >= SAME_STEP_UPS {
+            return None;
+        }
         now.step_ups += 1;
         (now.step_ups <= STEP_UPS).then(|| asked.and(more))
     }

@@ -52,9 +52,10 @@ impl From<Error> for Ungranted {
 }
 
 impl Ungranted {
-    /// That this is no longer worth anything: a code, a refresh token, an assertion.
-    pub(super) fn is_grant(&self) -> bool {
-        matches!(self, Self::Refused { error, .. } if error == "invalid_grant")
+    /// That it would say the same again. Besides `invalid_grant` there are words that no standard has.
+    pub(super) fn is_final(&self) -> bool {
+        const LATER: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
+        matches!(self, Self::Refused { error, .. } if !LATER.contains(&error.as_str()))
     }
 
     /// That the client is not known, or not in this way.
@@ -105,7 +106,8 @@ impl TokenRequest<'_> {
             if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
                 continue;
             }
-            if answer.status().is_server_error() || refusal.error.is_empty() {
+            let is_busy = answer.status().is_server_error() || answer.status() == 429;
+            if is_busy || refusal.error.is_empty() {
                 return Err(Ungranted::Failed(Error::Io(std::io::Error::other(format!(
                     "`{}` answered with status {}",
                     self.endpoint,

@@ -77,7 +77,16 @@ async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
     assert_eq!(world.log()[4], "token at as.test by known: authorization_code");
     again.close().await;
     assert_eq!(format!("{known:?}"), "OAuth(…)");
-    for url in ["http://app.test/client.json", "https://app.test", "https://app.test/", "client.json"] {
+    for url in [
+        "http://app.test/client.json",
+        "https://app.test",
+        "https://app.test/",
+        "client.json",
+        "https://me@app.test/client.json",
+        "https://app.test/a/../client.json",
+        "https://app.test/./client.json",
+        "https://app.test/client.json#it",
+    ] {
         assert!(world.login().document(url).is_err(), "{url}");
     }
 }

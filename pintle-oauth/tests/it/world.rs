@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) state: Option<String>,
     /// What the token endpoint says instead.
     pub(crate) token_fault: Option<(u16, Value)>,
+    /// What it says to a refresh token, however good.
+    pub(crate) refresh_fault: Option<(u16, Value)>,
     /// What the token endpoint says to those who ask whether a user has agreed elsewhere.
     pub(crate) pending: Vec<&'static str>,
     /// What proofs have to hold; tokens are bound to keys then.
@@ -72,6 +74,7 @@ impl World {
             led_back: "&iss=https%3A%2F%2Fas.test".into(),
             state: None,
             token_fault: None,
+            refresh_fault: None,
             pending: Vec::new(),
             nonce: None,
             log: Vec::new(),
@@ -176,7 +179,8 @@ impl State {
         if self.token_fault.is_none() && self.forgotten.iter().any(|id| id == by) {
             return (401, json!({"error": "invalid_client"}));
         }
-        if let Some((status, fault)) = &self.token_fault {
+        let fault = self.refresh_fault.as_ref().filter(|_| grant == "refresh_token");
+        if let Some((status, fault)) = fault.or(self.token_fault.as_ref()) {
             return (*status, fault.clone());
         }
         if let Some(nonce) = &self.nonce
