@@ -1,4 +1,4 @@
-use std::{fmt::Debug, future::Future, pin::Pin};
+use std::{fmt::Debug, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, header::AUTHORIZATION};
@@ -40,10 +40,16 @@ pub const CASES: &[Case] = &[
     Case { name: "login of a client with a document", run: |provider| Box::pin(documented(provider)) },
     Case { name: "login on another device", run: |provider| Box::pin(device(provider)) },
     Case { name: "expired token", run: |provider| Box::pin(expired(provider)) },
-    Case { name: "revoked token", run: |provider| Box::pin(revoked(provider)) },
+    Case { name: "revoked token in a session", run: |provider| Box::pin(revoked(provider, Mode::Legacy)) },
+    Case {
+        name: "revoked token without a session",
+        run: |provider| Box::pin(revoked(provider, Mode::Modern)),
+    },
+    Case { name: "ten calls with a revoked token", run: |provider| Box::pin(at_once(provider)) },
     Case { name: "revoked refresh token", run: |provider| Box::pin(logged_out(provider)) },
     Case { name: "forgotten client", run: |provider| Box::pin(forgotten(provider)) },
-    Case { name: "step-up", run: |provider| Box::pin(step_up(provider)) },
+    Case { name: "step-up in a session", run: |provider| Box::pin(step_up(provider, Mode::Legacy)) },
+    Case { name: "step-up without a session", run: |provider| Box::pin(step_up(provider, Mode::Modern)) },
     Case { name: "token for another server", run: |provider| Box::pin(for_another(provider)) },
     Case { name: "program with a secret", run: |provider| Box::pin(with_secret(provider)) },
     Case { name: "program with a key", run: |provider| Box::pin(with_key(provider)) },
@@ -142,9 +148,9 @@ async fn expired(provider: &Provider) -> Result<String, Wrong> {
 }
 
 /// A token is ended while it is in use: the server is told so when it asks, and the client gets another one.
-async fn revoked(provider: &Provider) -> Result<String, Wrong> {
+async fn revoked(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Asking).await?;
-    let server = scene.connect(scene.login()).await?;
+    let server = scene.connect_in(mode, scene.login()).await?;
     said(&server, "whoami", "ann").await?;
     scene.user.asked();
     let before = scene.kept.access()?;
@@ -155,6 +161,28 @@ async fn revoked(provider: &Provider) -> Result<String, Wrong> {
         return Err(Wrong::new("a revoked token was let in"));
     }
     Ok("another one".into())
+}
+
+/// The provider takes a refresh token that comes twice for a stolen one, and ends the login.
+async fn at_once(provider: &Provider) -> Result<String, Wrong> {
+    let scene = Scene::new(provider, Kind::Asking).await?;
+    let server = Arc::new(scene.connect(scene.login()).await?);
+    scene.user.asked();
+    provider.end(scene.kept.access()?).await?;
+    let calls: Vec<_> = (0..10)
+        .map(|_| {
+            let server = server.clone();
+            tokio::spawn(async move { said(&server, "whoami", "ann").await })
+        })
+        .collect();
+    for call in calls {
+        call.await.map_err(Wrong::new)??;
+    }
+    expect("the user was asked", &scene.user.asked(), &[""; 0])?;
+    provider.end(scene.kept.access()?).await?;
+    said(&server, "whoami", "ann").await?;
+    expect("the user was asked", &scene.user.asked(), &[""; 0])?;
+    Ok("one refresh for all".into())
 }
 
 /// With the refresh token goes all that it was good for, so the user has to agree again.
@@ -187,9 +215,9 @@ async fn forgotten(provider: &Provider) -> Result<String, Wrong> {
     Ok("registered anew".into())
 }
 
-async fn step_up(provider: &Provider) -> Result<String, Wrong> {
+async fn step_up(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
-    let server = scene.connect(scene.login()).await?;
+    let server = scene.connect_in(mode, scene.login()).await?;
     said(&server, "whoami", "ann").await?;
     scene.user.asked();
     said(&server, "write", "written").await?;
