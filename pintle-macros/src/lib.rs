@@ -54,7 +54,7 @@ use kind::Kind;
 /// **Docs** of the function are the tool's description, those of a parameter the description in its schema.
 ///
 /// **Options** of the tool: `name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`,
-/// `open_world = bool`. Of a parameter, in `#[arg(..)]`: `rename`, `description`, `default`, `complete`, `title`, `examples`,
+/// `open_world = bool`, `requires("right", ..)`, `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`, `default`, `complete`, `title`, `examples`,
 /// `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`, `multiple_of`, `min_length`, `max_length`, `pattern`,
 /// `format`, `min_items`, `max_items`, `unique_items`.
 #[proc_macro_attribute]

@@ -79,6 +79,7 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, &route.required, Entry::Tool(&route.tool))) {
         Some(route) => {
+            permitted(cx, &route.required, &name)?;
             mirrored(cx, route)?;
             let filled = route.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
@@ -86,6 +87,16 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
         }
         None => Err(unknown("tool", &name)),
     }
+}
+
+/// Over HTTP this was decided before, with an answer that says how to get more. Wherever else somebody is known, it is
+/// decided here.
+fn permitted(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
+    if required.is_met(cx.extensions()) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(128).collect();
+    Err(Outcome::Failed(RpcError::invalid_request(format!("`{shown}` needs more than the caller may"))))
 }
 
 /// Headers that repeat arguments must say the same, where a revision has them.
@@ -114,6 +125,7 @@ fn prompt(cx: &Cx) -> Result<Handling, Outcome> {
     let route = cx.state().catalogue.prompts.get(&name);
     match route.filter(|route| lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))) {
         Some(route) => {
+            permitted(cx, &route.required, &name)?;
             cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
             Ok(route.next.go(cx.clone()))
         }
@@ -131,14 +143,17 @@ fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
-        lists::sees(cx, &route.required, Entry::Resource(&route.resource)).then(|| route.next.go(cx.clone()))
+        let sees = lists::sees(cx, &route.required, Entry::Resource(&route.resource));
+        sees.then(|| permitted(cx, &route.required, &uri).map(|()| route.next.go(cx.clone()))).transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
         lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
     } else if let Some((route, vars)) = catalogue.template(&uri) {
-        lists::sees(cx, &route.required, Entry::Template(&route.described)).then(|| {
+        let sees = lists::sees(cx, &route.required, Entry::Template(&route.described));
+        if sees {
+            permitted(cx, &route.required, &uri)?;
             cx.give(Given::Template(route.clone(), vars, uri.to_string()));
-            route.next.go(cx.clone())
-        })
+        }
+        sees.then(|| route.next.go(cx.clone()))
     } else {
         None
     };

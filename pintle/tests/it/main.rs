@@ -93,6 +93,8 @@ mod http_reuse;
 #[cfg(feature = "http-server")]
 mod http_review;
 #[cfg(feature = "http-server")]
+mod http_rights;
+#[cfg(feature = "http-server")]
 mod http_serve;
 #[cfg(feature = "http-server")]
 mod http_session;
