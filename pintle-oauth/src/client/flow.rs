@@ -116,6 +116,7 @@ impl Flow<'_> {
         let before = credentials.registration.as_ref().map(|registration| registration.redirect_uri.clone());
         let visit = consent.begin(before.as_deref()).await?;
         let redirect_uri = visit.redirect_uri().to_owned();
+        check_redirect(&redirect_uri)?;
         let client = self.identify(name, Some(&redirect_uri), &mut credentials).await?;
 
         let asked = self.staying(&scopes);
@@ -347,6 +348,20 @@ impl Flow<'_> {
         let server = format!("{}{}", super::places::origin(self.server), self.server.path());
         self.found.resource.clone().unwrap_or(server)
     }
+}
+
+/// [Authorization Security, Communication Security]: where a user is sent back to is encrypted, or on their machine. An
+/// address with a scheme of its own belongs to one program there.
+fn check_redirect(address: &str) -> Result<()> {
+    let uri: Option<Uri> = address.parse().ok();
+    let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else { return Ok(()) };
+    if Reach::of(&uri, &[]).is_loopback() {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "the login must not lead back to `{address}`: a code would be sent in the clear; use `https`, or an address of this \
+         machine"
+    )))
 }
 
 pub(super) fn add_scopes(form: &mut Form, scopes: &Scopes) {
