@@ -70,7 +70,7 @@ impl Flow<'_> {
         let client = self.identify(name, None, &mut credentials).await?;
         let mut form = Form::new();
         self.add_resource(&mut form);
-        add_scopes(&mut form, &scopes);
+        add_scopes(&mut form, &self.staying(&scopes));
         let asked = self.request(endpoint, Some(&client), form).send::<DeviceCode>("device_code").await;
         let code = asked.map_err(|ungranted| ungranted.into_error(issuer))?;
         for url in [Some(code.url()), code.whole_url()].into_iter().flatten() {
@@ -86,7 +86,9 @@ impl Flow<'_> {
         let mut pace = code.interval.unwrap_or(5).clamp(PACE.0, PACE.1);
         while Instant::now() < end {
             sleep(Duration::from_secs(pace)).await;
-            let form = Form::new().with("grant_type", GRANT).with("device_code", code.device_code.reveal());
+            let mut form =
+                Form::new().with("grant_type", GRANT).with("device_code", code.device_code.reveal());
+            self.add_resource(&mut form);
             match self.ask(Some(client), form).await {
                 Ok(answer) => return self.read(answer, Some(client), scopes),
                 Err(Ungranted::Refused { error, .. }) if error == "authorization_pending" => {}

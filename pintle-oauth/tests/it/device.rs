@@ -4,12 +4,14 @@ use pintle_oauth::{
     client::{DeviceCode, OAuth},
     testing::{Endpoint, Fault},
 };
+use serde_json::json;
 
 use crate::world::World;
 
 #[tokio::test(start_paused = true)]
 async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
     let world = World::new();
+    world.login.say("scopes_supported", json!(["offline_access"]));
     for error in ["authorization_pending", "slow_down", "authorization_pending"] {
         world.login.fault_times(1, Fault::refused(Endpoint::Token, error));
     }
@@ -26,7 +28,10 @@ async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
     // Twice after 5 seconds, and after being told to slow down twice after 10.
     assert_eq!(start.elapsed().as_secs(), 30);
     let log = world.log();
-    assert_eq!(log[3..5], ["register at as.test as native", "device code for client-1"]);
+    assert_eq!(
+        log[3..5],
+        ["register at as.test as native", "device code for client-1 scope=basic offline_access"]
+    );
     assert_eq!(log.iter().filter(|line| line.ends_with(": device_code")).count(), 4, "{log:#?}");
 }
 
