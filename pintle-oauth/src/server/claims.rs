@@ -114,6 +114,7 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
     fn checked(others: Value) -> Result<Principal, Rejection> {
         let mut claims =
             json!({ "iss": "https://as", "aud": "https://h/mcp", "sub": "ann", "exp": NOW + 10, "iat": NOW });

@@ -346,6 +346,7 @@ mod tests {
         Introspection::new(ISSUER, us).unwrap().web(web.clone())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
     fn answering(answer: Value) -> Script {
         let web = Script::issuer(&json!([]));
         web.answers("/introspect", 200, &answer);

@@ -137,6 +137,7 @@ pub(super) fn alone(jwk: &Value) -> Option<(PublicKey, String)> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
     fn set(keys: Value) -> KeySet {
         KeySet::of(serde_json::from_value(json!({ "keys": keys })).unwrap())
     }

@@ -119,7 +119,8 @@ impl ServerMetadata {
     }
 }
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(test)]
+#[cfg(feature = "client")]
 mod tests {
     use super::*;
 

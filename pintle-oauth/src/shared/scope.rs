@@ -68,7 +68,8 @@ pub(crate) fn first(challenged: Option<Scopes>, supported: Option<&[String]>) ->
         .unwrap_or_else(|| Scopes::of(supported.unwrap_or_default()))
 }
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(test)]
+#[cfg(feature = "client")]
 mod tests {
     use super::*;
 
