@@ -186,13 +186,6 @@ impl Limit {
                 );
                 out.extend_from_slice(said.as_bytes());
             }
-            ("server/discover", ..) => {
-                let said = format!(
-                    r#""supportedVersions":["{}"],"capabilities":{{"tools":{{}},"resources":{{}}}},"ttlMs":0,"cacheScope":"public""#,
-                    Era::Stateless.revision()
-                );
-                out.extend_from_slice(said.as_bytes());
-            }
             ("initialize", ..) => {
                 begin(out, id, false);
                 let revision = Era::Session.revision();

@@ -287,10 +287,10 @@ mod tests {
             let worn = [both, json, "mcp-method: tasks/get", "mcp-name: 7", &version];
             assert_eq!(all(&posts, std::slice::from_ref(&task)), worn);
             let worn = [both, json, "mcp-method: notifications/x", &version];
-            assert_eq!(all(&posts, &[told.clone()]), worn);
+            assert_eq!(all(&posts, std::slice::from_ref(&told)), worn);
         }
         // Nothing is agreed on, or nothing but the session.
-        assert_eq!(all(&Posts::new(None, None).unwrap(), &[call.clone()]), [both, json]);
+        assert_eq!(all(&Posts::new(None, None).unwrap(), std::slice::from_ref(&call)), [both, json]);
         assert_eq!(all(&Posts::new(None, Some("9f")).unwrap(), &[call]), [both, json, "mcp-session-id: 9f"]);
     }
 

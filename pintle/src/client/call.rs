@@ -255,24 +255,24 @@ pub(super) fn print(arguments: &impl Serialize) -> Result<Option<Box<RawValue>>,
 }
 
 pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
-    RawObject::from_serialize(params).map_err(unprintable)
+    RawObject::from_serialize(params).map_err(|error| unprintable(&error))
 }
 
 /// Params that name something. Put together member by member, so that none has to be looked for later: 3,000
 /// instructions a call less.
 pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
     static EMPTY: LazyLock<RawObject> = LazyLock::new(RawObject::empty);
-    let mut params = EMPTY.with("name", &to_raw_value(name).map_err(unprintable)?);
+    let mut params = EMPTY.with("name", &to_raw_value(name).map_err(|error| unprintable(&error))?);
     if let Some(arguments) = arguments {
         params = params.with("arguments", arguments);
     }
     if let Some(meta) = meta {
-        params = params.with("_meta", &to_raw_value(meta).map_err(unprintable)?);
+        params = params.with("_meta", &to_raw_value(meta).map_err(|error| unprintable(&error))?);
     }
     Ok(params)
 }
 
-fn unprintable(error: serde_json::Error) -> Error {
+fn unprintable(error: &serde_json::Error) -> Error {
     Error::Misuse(format!("the params cannot be printed: {error}"))
 }
 

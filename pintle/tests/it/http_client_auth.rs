@@ -143,6 +143,33 @@ async fn a_failed_authorization_is_the_error() {
     assert_eq!(error, "`http://server.test/mcp` could not be authorized for: the user said no");
 }
 
+/// Does not think that anybody would be challenged.
+struct Hasty;
+
+impl Auth for Hasty {
+    async fn authorize(&self, _: Outgoing<'_>) -> Result<HeaderMap> {
+        Ok(HeaderMap::new())
+    }
+
+    async fn challenged(&self, _: Challenge<'_>) -> Result<bool> {
+        panic!("not thought of")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authorization_that_panics_fails_its_call_and_no_other() {
+    let (mut server, http) = script();
+    let connection = server.opens(client(), http.auth(Hasty)).await;
+    let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+        server.hears("tools/call").await.answer(401, &[CHALLENGE], "");
+    });
+    assert_eq!(called.unwrap_err().to_string(), "what authorizes or sends requests panicked");
+    let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+        server.hears("tools/call").await.status(403);
+    });
+    assert!(matches!(called, Err(Error::Failed(failed)) if failed.status == Some(403)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_token_is_sent_with_everything_and_shown_to_nobody() {
     let (mut server, http) = script();

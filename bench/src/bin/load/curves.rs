@@ -7,6 +7,7 @@ use crate::{
     figures::{Row, Section, Unit},
     program::Program,
     sessions::Spread,
+    table::whole,
     tally::{Bounds, Sample},
     workload::{MEASURED, Requests, measured},
 };
@@ -56,7 +57,7 @@ pub(crate) fn points() -> impl Iterator<Item = Point> {
 
 impl Point {
     pub(crate) fn row(self) -> Row {
-        let name = format!("{} {}", self.at, self.along.name());
+        let name = format!("{}, {}", self.along.name(), whole(self.at));
         Row { section: Section::Curve, name, unit: Unit::Micros, goal: None }
     }
 

@@ -203,8 +203,8 @@ impl<'a> Bench<'a> {
             ("clients", plot::bars(&self.clients, Section::Client, "Clients: CPU time per call, × raw")),
             ("curves", plot::curves(&self.curves, &self.points)),
         ];
-        let drawn = plots.into_iter().filter_map(|(name, svg)| Some((name, svg?)));
-        drawn.map(|(name, svg)| write(&format!("{folder}/{name}.svg"), &svg)).collect()
+        let mut drawn = plots.into_iter().filter_map(|(name, svg)| Some((name, svg?)));
+        drawn.try_for_each(|(name, svg)| write(&format!("{folder}/{name}.svg"), &svg))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     curves::{Along, Point},
     figures::{Figures, Goal, Row, Section},
     svg::{Anchor, FAINT, INK, RULE, Svg},
-    table::number,
+    table::{number, whole},
 };
 
 const COLOURS: [&str; 7] = ["#59636e", "#0969da", "#bc4c00", "#8250df", "#1a7f37", "#9a6700", "#cf222e"];
@@ -163,10 +163,6 @@ pub(crate) fn curves(figures: &Figures, points: &[Point]) -> Option<String> {
         }
     }
     Some(svg.finish())
-}
-
-fn whole(value: usize) -> String {
-    if value < 1000 { value.to_string() } else { format!("{},{:03}", value / 1000, value % 1000) }
 }
 
 /// A round number that goes into it four to ten times.

@@ -134,6 +134,11 @@ fn in_a_line(text: &str) -> String {
     line
 }
 
+/// In groups of three digits, below a million.
+pub(crate) fn whole(value: usize) -> String {
+    if value < 1000 { value.to_string() } else { format!("{},{:03}", value / 1000, value % 1000) }
+}
+
 /// Three digits, or all of them in groups.
 pub(crate) fn number(value: f64) -> String {
     if value < 9.995 {

@@ -1,6 +1,12 @@
 //! One message of ours, and all that comes back for it.
 
-use std::sync::Arc;
+use std::{
+    future::{Future as _, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
@@ -58,7 +64,17 @@ pub(super) async fn tell(line: Arc<Line>, post: Post) {
 /// Sends requests, and reads until there is nothing more to come.
 pub(super) async fn ask(line: Arc<Line>, post: Post) -> Asked {
     let Post { ask, purpose, requests } = post;
-    let came = exchange(&line, &ask, purpose, &requests).await;
+    let came = {
+        let mut running = pin!(exchange(&line, &ask, purpose, &requests));
+        // What authorizes and sends requests may be somebody's own, and the task is that of the whole connection.
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+            polled.unwrap_or_else(|_| {
+                Poll::Ready(Err(Failed::new("what authorizes or sends requests panicked")))
+            })
+        })
+        .await
+    };
     Asked { requests, came }
 }
 

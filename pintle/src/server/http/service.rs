@@ -156,8 +156,8 @@ impl Http {
 
     /// Answers a request whose body was read already: the whole of this service, for endpoints of your own.
     ///
-    /// Read the body with [`read_body`], or bound it in another way. Dropping the future is what a closed connection
-    /// is.
+    /// Read the body with [`read_body`](super::read_body), or bound it in another way. Dropping the future is what a
+    /// closed connection is.
     pub async fn answer(&self, head: Parts, body: Bytes) -> Response<Body> {
         let Ok(response) = self.asked(head).respond(Source::<Body>::Here(Content::Bytes(body))).await;
         response
