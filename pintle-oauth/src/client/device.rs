@@ -72,7 +72,10 @@ impl Flow<'_> {
         self.add_resource(&mut form);
         add_scopes(&mut form, &self.staying(&scopes));
         let asked = self.request(endpoint, Some(&client), form).send::<DeviceCode>("device_code").await;
-        let code = asked.map_err(|ungranted| ungranted.into_error(issuer))?;
+        let code = match asked {
+            Ok(code) => code,
+            Err(ungranted) => return Err(self.refused(ungranted, &client).await),
+        };
         for url in [Some(code.url()), code.whole_url()].into_iter().flatten() {
             self.web.reach.check(url)?;
         }
@@ -97,7 +100,7 @@ impl Flow<'_> {
                 }
                 // It may be back when it is asked again.
                 Err(Ungranted::Failed(_)) => pace = (pace * 2).min(PACE.1),
-                Err(ungranted) => return Err(ungranted.into_error(&self.found.key)),
+                Err(ungranted) => return Err(self.refused(ungranted, client).await),
             }
         }
         Err(Error::Refused("nobody logged in on another device in time: try again".into()))

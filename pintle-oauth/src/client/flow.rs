@@ -157,16 +157,10 @@ impl Flow<'_> {
             .with("redirect_uri", &redirect_uri)
             .with("code_verifier", pkce.verifier.reveal());
         self.add_resource(&mut form);
-        let answer = match self.ask(Some(&client), form).await {
-            Ok(answer) => answer,
-            Err(ungranted) => {
-                if ungranted.is_client() {
-                    self.change(|credentials| credentials.forget(&client.client_id)).await;
-                }
-                return Err(ungranted.into_error(&self.found.key));
-            }
-        };
-        self.read(answer, Some(&client), scopes)
+        match self.ask(Some(&client), form).await {
+            Ok(answer) => self.read(answer, Some(&client), scopes),
+            Err(ungranted) => Err(self.refused(ungranted, &client).await),
+        }
     }
 
     /// [Authorization, Scope Selection]: these and what a client may ask for to stay logged in, where the server knows it.
@@ -202,6 +196,14 @@ impl Flow<'_> {
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
         Ok(client)
+    }
+
+    /// Why a login came to nothing. If the client is not known any more, the next one registers it anew.
+    pub(super) async fn refused(&self, ungranted: Ungranted, client: &Identity) -> Error {
+        if ungranted.is_client() {
+            self.change(|credentials| credentials.forget(&client.client_id)).await;
+        }
+        ungranted.into_error(&self.found.key)
     }
 
     /// Changes what is kept for the next run. A login that cannot be kept is still one.

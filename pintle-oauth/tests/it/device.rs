@@ -52,3 +52,20 @@ async fn a_login_that_is_refused_or_that_nobody_finishes_ends() {
     let error = world.connect(&oauth).await.unwrap_err().to_string();
     assert!(error.contains("has no metadata"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew() {
+    let world = World::new();
+    let oauth = OAuth::device("App", |_: &DeviceCode| {}).web(world.hosts.clone());
+    let server = world.connect(&oauth).await.unwrap();
+    world.login.revoke_access();
+    world.login.forget_clients();
+    // A refresh does not tell.
+    world.login.fault_times(1, Fault::refused(Endpoint::Token, "invalid_grant"));
+    let error = server.call_tool("t", ()).await.unwrap_err().to_string();
+    assert!(error.contains("gave no token: `invalid_client`"), "{error}");
+    world.log();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert!(log.contains(&"register at as.test as native".to_owned()), "{log:#?}");
+}

@@ -69,6 +69,22 @@ async fn who_shares_a_store_shares_what_others_renewed() {
 }
 
 #[tokio::test]
+async fn what_others_renewed_is_refreshed_too_if_it_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let one = world.connect(&world.login().store(store.clone())).await.unwrap();
+    let other = world.connect(&world.login().store(store)).await.unwrap();
+    world.login.revoke_access();
+    one.call_tool("t", ()).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
 async fn a_client_is_registered_once() {
     let world = World::new();
     let store = Arc::new(Memory::new());
