@@ -10,7 +10,7 @@ pub(super) struct InFlight {
     /// into hashing its id.)
     first: Option<(RequestId, Ticket)>,
     /// Those that came while it was there. Ids are the peer's, so the hash has to be one that nobody can foresee.
-    #[expect(clippy::box_collection, reason = "one pointer in every idle session, instead of a table")]
+    #[expect(clippy::box_collection, reason = "an idle session has none, and there are many idle sessions")]
     more: Option<Box<HashMap<RequestId, Ticket>>>,
     last: u64,
     subscriptions: usize,

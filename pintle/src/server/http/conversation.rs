@@ -17,7 +17,8 @@ use super::{
     response::{accepted, json, refused},
     rights,
     service::{Asked, store_failed},
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     store::Sessions,
 };
 use crate::server::{around::Around, state::State};

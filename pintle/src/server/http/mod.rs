@@ -21,6 +21,7 @@ mod rights;
 mod serve;
 mod service;
 mod session;
+mod session_id;
 mod settings;
 mod standing;
 mod start;

@@ -16,7 +16,8 @@ use super::{
     response::{accepted, refused},
     rights,
     service::Asked,
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     stateless,
 };
 

@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     service::Shared,
-    session::{AsItIs, Session, SessionId},
+    session::Session,
+    session_id::{AsItIs, SessionId},
 };
 use crate::Ended;
 

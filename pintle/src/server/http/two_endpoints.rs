@@ -19,7 +19,8 @@ use super::{
     response::{accepted, events, refused},
     rights,
     service::{Asked, Shared},
-    session::{Session, SessionId},
+    session::Session,
+    session_id::SessionId,
     standing,
 };
 use crate::{Ended, server::around::Around};
