@@ -9,6 +9,7 @@ mod features;
 mod fuzz;
 mod instructions;
 mod interop;
+mod login;
 mod npm;
 mod page;
 mod pip;
@@ -55,6 +56,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--only row]",
         about: "our client and server with those of other SDKs; needs npm and Python",
         run: interop::command,
+    },
+    Command {
+        name: "login",
+        usage: "[case…]",
+        about: "our client and server with an authorization server that is not ours; needs npm",
+        run: login::command,
     },
     Command {
         name: "fuzz",

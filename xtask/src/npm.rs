@@ -12,6 +12,19 @@ use crate::workspace::root;
 const FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Installs what the lock file in the folder `from` says into `place`, and puts the programs of that folder there too: Node
+/// looks for packages beside the program that wants them.
+pub(crate) fn install_programs(from: &str, place: &Path) -> io::Result<()> {
+    install(from, place)?;
+    for entry in fs::read_dir(root().join(from))? {
+        let path = entry?.path();
+        if let (Some("mjs"), Some(name)) = (path.extension().and_then(|end| end.to_str()), path.file_name()) {
+            fs::copy(&path, place.join(name))?;
+        }
+    }
+    Ok(())
+}
+
 /// Installs what the lock file in the folder `from` says into `place`, unless it is there.
 pub(crate) fn install(from: &str, place: &Path) -> io::Result<()> {
     let lock = format!("{from}/package-lock.json");

@@ -26,6 +26,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// A program of ours, as `cargo build` leaves it.
+pub(crate) fn program(name: &str) -> PathBuf {
+    root().join("target/debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
 /// All members, in the order that cargo gives.
 pub(crate) fn crates() -> Result<Vec<Crate>, Failure> {
     let cargo = Cargo::new("metadata --format-version 1 --no-deps");

@@ -15,9 +15,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Cell, Wrong,
+    Cell,
     waiting::{cancelled, told},
 };
+use crate::Wrong;
 
 /// The columns, in the order in which they are asked for.
 pub const CELLS: &[Cell] = &[

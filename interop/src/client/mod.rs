@@ -3,7 +3,7 @@
 mod cells;
 mod waiting;
 
-use std::{fmt, future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use pintle::{
     Client, Connection, Timeouts,
@@ -13,11 +13,9 @@ use pintle::{
 };
 use serde_json::json;
 
-pub use cells::CELLS;
+use crate::Wrong;
 
-/// Why a cell failed.
-#[derive(Debug)]
-pub struct Wrong(String);
+pub use cells::CELLS;
 
 /// One question to a server.
 #[expect(clippy::exhaustive_structs, reason = "not published")]
@@ -65,25 +63,5 @@ pub async fn connect(mode: Mode, place: &[String]) -> Result<Connection, Wrong> 
             Ok(client(mode).connect(child.map_err(pintle::Error::from)?).await?)
         }
         [] => Err(Wrong::new("a URL or a program is missing")),
-    }
-}
-
-impl Wrong {
-    fn new(said: impl fmt::Display) -> Self {
-        Self(said.to_string())
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Wrong {}
-
-impl From<pintle::Error> for Wrong {
-    fn from(error: pintle::Error) -> Self {
-        Self::new(error)
     }
 }

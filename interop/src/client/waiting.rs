@@ -5,7 +5,8 @@ use pintle::{
     client::{Change, Changes, Event},
 };
 
-use super::{Wrong, cells::text};
+use super::cells::text;
+use crate::Wrong;
 
 /// Between two looks at a server that has no way to tell.
 const LOOK: Duration = Duration::from_millis(20);

@@ -29,12 +29,32 @@ pub(super) struct Registration {
     /// Where the user is sent back to: it cannot be used with another.
     #[serde(default)]
     pub(super) redirect_uri: String,
+    /// Nobody came back from a login with it. Authorization servers that have forgotten a client tell the user, not us.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_doubt: bool,
 }
 
 impl Registration {
     pub(super) fn serves(&self, redirect_uri: &str, now: u64) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
-        self.redirect_uri == redirect_uri && !expired
+        self.redirect_uri == redirect_uri && !expired && !self.in_doubt
+    }
+}
+
+impl Credentials {
+    /// The authorization server has forgotten the client: the next login registers it anew. With the old one the user
+    /// would be shown an error, and never come back.
+    pub(super) fn forget(&mut self, client_id: &str) {
+        if self.registration.take_if(|registration| registration.client_id == client_id).is_some() {
+            self.tokens.retain(|_, tokens| tokens.client_id != client_id);
+        }
+    }
+
+    /// Nobody came back from a login of the client. What it was given before may still be good.
+    pub(super) fn doubt(&mut self, client_id: &str) {
+        if let Some(registration) = &mut self.registration {
+            registration.in_doubt |= registration.client_id == client_id;
+        }
     }
 }
 
@@ -91,6 +111,24 @@ mod tests {
             assert!(!shown.contains(secret), "{shown}");
             assert!(serde_json::to_string(&credentials).unwrap().contains(secret));
         }
+    }
+
+    #[test]
+    fn a_client_is_forgotten_with_what_it_was_given() {
+        let text = r#"{"registration":{"client_id":"c"},
+            "tokens":{"https://a":{"access":"1","client_id":"c"},"https://b":{"access":"2","client_id":"bot"}}}"#;
+        let mut credentials: Credentials = serde_json::from_str(text).unwrap();
+        for other in ["bot", "d"] {
+            credentials.doubt(other);
+            credentials.forget(other);
+        }
+        assert!(credentials.registration.as_ref().unwrap().serves("", 10));
+        assert_eq!(credentials.tokens.len(), 2);
+        credentials.doubt("c");
+        assert!(!credentials.registration.as_ref().unwrap().serves("", 10));
+        credentials.forget("c");
+        assert!(credentials.registration.is_none());
+        assert_eq!(credentials.tokens.keys().collect::<Vec<_>>(), ["https://b"]);
     }
 
     #[test]

@@ -70,9 +70,12 @@ impl Flow<'_> {
         let client = self.identify(name, None, &mut credentials).await?;
         let mut form = Form::new();
         self.add_resource(&mut form);
-        add_scopes(&mut form, &scopes);
+        add_scopes(&mut form, &self.staying(&scopes));
         let asked = self.request(endpoint, Some(&client), form).send::<DeviceCode>("device_code").await;
-        let code = asked.map_err(|ungranted| ungranted.into_error(issuer))?;
+        let code = match asked {
+            Ok(code) => code,
+            Err(ungranted) => return Err(self.refused(ungranted, &client).await),
+        };
         for url in [Some(code.url()), code.whole_url()].into_iter().flatten() {
             self.web.reach.check(url)?;
         }
@@ -86,7 +89,9 @@ impl Flow<'_> {
         let mut pace = code.interval.unwrap_or(5).clamp(PACE.0, PACE.1);
         while Instant::now() < end {
             sleep(Duration::from_secs(pace)).await;
-            let form = Form::new().with("grant_type", GRANT).with("device_code", code.device_code.reveal());
+            let mut form =
+                Form::new().with("grant_type", GRANT).with("device_code", code.device_code.reveal());
+            self.add_resource(&mut form);
             match self.ask(Some(client), form).await {
                 Ok(answer) => return self.read(answer, Some(client), scopes),
                 Err(Ungranted::Refused { error, .. }) if error == "authorization_pending" => {}
@@ -95,7 +100,7 @@ impl Flow<'_> {
                 }
                 // It may be back when it is asked again.
                 Err(Ungranted::Failed(_)) => pace = (pace * 2).min(PACE.1),
-                Err(ungranted) => return Err(ungranted.into_error(&self.found.key)),
+                Err(ungranted) => return Err(self.refused(ungranted, client).await),
             }
         }
         Err(Error::Refused("nobody logged in on another device in time: try again".into()))

@@ -29,6 +29,8 @@ use super::{
 };
 
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+/// Stay logged in, in the words of OpenID Connect.
+const OFFLINE: &str = "offline_access";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// How tokens are come by.
@@ -116,13 +118,10 @@ impl Flow<'_> {
         let before = credentials.registration.as_ref().map(|registration| registration.redirect_uri.clone());
         let visit = consent.begin(before.as_deref()).await?;
         let redirect_uri = visit.redirect_uri().to_owned();
+        check_redirect(&redirect_uri)?;
         let client = self.identify(name, Some(&redirect_uri), &mut credentials).await?;
 
-        // [Authorization, Scope Selection]: what a client may ask for to stay logged in, where the server knows it.
-        let mut asked = scopes.clone();
-        if server.has_scope("offline_access") {
-            asked = asked.and(&Scopes::parse("offline_access"));
-        }
+        let asked = self.staying(&scopes);
         let (state, pkce) = (noise::random()?, Pkce::new()?);
         let mut form = Form::new()
             .with("response_type", "code")
@@ -133,7 +132,19 @@ impl Flow<'_> {
             .with("code_challenge_method", "S256");
         self.add_resource(&mut form);
         add_scopes(&mut form, &asked);
-        let address = visit.ask(&form.on(endpoint)).await?;
+        if asked.has(OFFLINE) {
+            // OpenID Connect Core §11: a provider ignores that scope unless the user is asked about it.
+            form.push("prompt", "consent");
+        }
+        let address = match visit.ask(&form.on(endpoint)).await {
+            Ok(address) => address,
+            Err(error) => {
+                if matches!(error, Error::Refused(_)) {
+                    self.change(|credentials| credentials.doubt(&client.client_id)).await;
+                }
+                return Err(error);
+            }
+        };
         let code = Callback::parse(&address)?.check(&Expected {
             state: &state,
             issuer: &server.issuer,
@@ -146,17 +157,16 @@ impl Flow<'_> {
             .with("redirect_uri", &redirect_uri)
             .with("code_verifier", pkce.verifier.reveal());
         self.add_resource(&mut form);
-        let answer = match self.ask(Some(&client), form).await {
-            Ok(answer) => answer,
-            Err(ungranted) => {
-                // It has forgotten the client: the next login registers it anew.
-                if ungranted.is_client() && credentials.registration.take().is_some() {
-                    self.settings.store.save(&self.found.key, &credentials).await?;
-                }
-                return Err(ungranted.into_error(&self.found.key));
-            }
-        };
-        self.read(answer, Some(&client), scopes)
+        match self.ask(Some(&client), form).await {
+            Ok(answer) => self.read(answer, Some(&client), scopes),
+            Err(ungranted) => Err(self.refused(ungranted, &client).await),
+        }
+    }
+
+    /// [Authorization, Scope Selection]: these and what a client may ask for to stay logged in, where the server knows it.
+    pub(super) fn staying(&self, scopes: &Scopes) -> Scopes {
+        let more = if self.found.server.has_scope(OFFLINE) { OFFLINE } else { "" };
+        scopes.clone().and(&Scopes::parse(more))
     }
 
     /// [Client Registration Approaches]: known before, then known by a document, then registered now.
@@ -186,6 +196,27 @@ impl Flow<'_> {
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
         Ok(client)
+    }
+
+    /// Why a login came to nothing. If the client is not known any more, the next one registers it anew.
+    pub(super) async fn refused(&self, ungranted: Ungranted, client: &Identity) -> Error {
+        if ungranted.is_client() {
+            self.change(|credentials| credentials.forget(&client.client_id)).await;
+        }
+        ungranted.into_error(&self.found.key)
+    }
+
+    /// Changes what is kept for the next run. A login that cannot be kept is still one.
+    pub(super) async fn change(&self, change: impl FnOnce(&mut Credentials)) {
+        let (store, key) = (&self.settings.store, &self.found.key);
+        let kept = async {
+            let mut credentials = store.load(key).await?.unwrap_or_default();
+            change(&mut credentials);
+            store.save(key, &credentials).await
+        };
+        if let Err(error) = kept.await {
+            tracing::warn!(issuer = key, %error, "the tokens could not be kept: the next run has to log in again");
+        }
     }
 
     /// Whether tokens were given to this client, and not to another one that shares the store.
@@ -322,6 +353,20 @@ impl Flow<'_> {
         let server = format!("{}{}", super::places::origin(self.server), self.server.path());
         self.found.resource.clone().unwrap_or(server)
     }
+}
+
+/// [Authorization Security, Communication Security]: where a user is sent back to is encrypted, or on their machine. An
+/// address with a scheme of its own belongs to one program there.
+fn check_redirect(address: &str) -> Result<()> {
+    let uri: Option<Uri> = address.parse().ok();
+    let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else { return Ok(()) };
+    if Reach::of(&uri, &[]).is_loopback() {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "the login must not lead back to `{address}`: a code would be sent in the clear; use `https`, or an address of this \
+         machine"
+    )))
 }
 
 pub(super) fn add_scopes(form: &mut Form, scopes: &Scopes) {

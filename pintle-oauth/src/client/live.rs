@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     challenge::{self, Wanted},
     clock::now,
-    credentials::{Credentials, Tokens},
+    credentials::Tokens,
     discovery::{Found, discover},
     dpop::Dpop,
     flow::Flow,
@@ -23,6 +23,8 @@ use super::{
 
 /// How often more scopes are asked for. Each time the user has to agree, and a server could go on for ever.
 const STEP_UPS: u32 = 16;
+/// How often a user who says no is asked for the same ones. They may have missed the window, or think better of it.
+const SAME_STEP_UPS: usize = 3;
 /// After a refresh that failed, the next one waits this long: those who waited for it would all try it again.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -45,6 +47,8 @@ struct Now {
     /// The issuer that a client which was registered before is shown to, once it was shown to any.
     shown_to: Option<String>,
     step_ups: u32,
+    /// The scopes that were asked for in vain, each time: no more often than there are step-ups.
+    denied: Vec<Scopes>,
     /// Logins so far, and how the last one failed.
     logins: u64,
     failed: Option<String>,
@@ -69,11 +73,11 @@ pub(super) struct Held {
 /// How tokens were come by: what can be done when they are refused.
 #[derive(Clone, Copy, PartialEq)]
 enum Came {
-    /// Straight from a grant.
+    /// Straight from a grant. Others from the same place would fare no better.
     Granted,
-    /// For a refresh token, ours or that of somebody who shares the store.
+    /// For a refresh token of ours.
     Renewed,
-    /// From the store, as an earlier run has left them.
+    /// From the store, as an earlier run or somebody who shares it has left them: they may have been revoked since.
     Kept,
 }
 
@@ -145,9 +149,15 @@ impl Live {
                 }))
             }
             Ok(None) => Some(old),
-            Err(ungranted) if ungranted.is_grant() || ungranted.is_client() => {
+            Err(ungranted) if ungranted.is_final() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
-                forget(&flow, &old.tokens, ungranted.is_unknown_client()).await;
+                flow.change(|credentials| {
+                    credentials.tokens.remove(&flow.kept_under());
+                    if ungranted.is_client() {
+                        credentials.forget(&old.tokens.client_id);
+                    }
+                })
+                .await;
                 self.now().held = None;
                 None
             }
@@ -172,12 +182,7 @@ impl Live {
         {
             return None;
         }
-        Some(self.hold(Held {
-            tokens,
-            dpop: old.dpop.clone(),
-            found: old.found.clone(),
-            came: Came::Renewed,
-        }))
+        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), came: Came::Kept }))
     }
 
     /// A request was refused. Says whether it is worth sending again.
@@ -226,14 +231,17 @@ impl Live {
         if let Some(more) = &refused.more {
             let Some(scopes) = self.step_up(held.as_deref(), more) else { return Ok(false) };
             let scopes = scopes.and(&settings.scopes);
-            return self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+            let done = self.log_in(settings, challenge.url, &refused, Some(scopes)).await;
+            if let Err(Error::Refused(_)) = done {
+                self.now().denied.push(more.clone());
+            }
+            return done;
         }
         if let Some(held) = held {
             if challenge.tries > 1 && held.came == Came::Granted {
-                // Another one from the same place would fare no better.
                 return Ok(false);
             }
-            // A request that was sent with kept ones was refused before, for having none.
+            // A request that was sent with kept ones was refused before, for having none or older ones.
             if (challenge.tries == 1 || held.came == Came::Kept)
                 && held.tokens.refresh.is_some()
                 && self.still_the_same(settings, challenge.url, &held, &refused).await?
@@ -265,6 +273,9 @@ impl Live {
             return None;
         }
         let mut now = self.now();
+        if now.denied.iter().filter(|denied| *denied == more).count() >= SAME_STEP_UPS {
+            return None;
+        }
         now.step_ups += 1;
         (now.step_ups <= STEP_UPS).then(|| asked.and(more))
     }
@@ -409,31 +420,7 @@ fn token(sent: &HeaderMap) -> Option<String> {
     Some(token.to_owned())
 }
 
-/// Keeps tokens for the next run. A login that cannot be kept is still one.
+/// Keeps tokens for the next run.
 async fn keep(flow: &Flow<'_>, tokens: &Tokens) {
-    change(flow, |credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()))).await;
-}
-
-/// Forgets tokens that are worth nothing any more, and who they were given to if the authorization server has.
-async fn forget(flow: &Flow<'_>, tokens: &Tokens, client_too: bool) {
-    change(flow, |credentials| {
-        credentials.tokens.remove(&flow.kept_under());
-        // With it the user would be shown an error, and never come back.
-        credentials
-            .registration
-            .take_if(|registration| client_too && registration.client_id == tokens.client_id);
-    })
-    .await;
-}
-
-async fn change(flow: &Flow<'_>, change: impl FnOnce(&mut Credentials)) {
-    let (store, key) = (&flow.settings.store, &flow.found.key);
-    let kept = async {
-        let mut credentials = store.load(key).await?.unwrap_or_default();
-        change(&mut credentials);
-        store.save(key, &credentials).await
-    };
-    if let Err(error) = kept.await {
-        tracing::warn!(issuer = key, %error, "the tokens could not be kept: the next run has to log in again");
-    }
+    flow.change(|credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()))).await;
 }

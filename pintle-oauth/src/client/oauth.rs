@@ -107,12 +107,16 @@ impl OAuth {
     ///
     /// # Errors
     ///
-    /// It is no `https` address with a path.
+    /// It is no `https` address with a path, or has a user, a `.` or `..` or a `#` in it.
     pub fn document(mut self, url: impl Into<String>) -> Result<Self> {
         let url = url.into();
-        let is_one = url
-            .parse::<http::Uri>()
-            .is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.path().len() > 1 && !url.contains('#'));
+        let is_one = url.parse::<http::Uri>().is_ok_and(|uri| {
+            uri.scheme_str() == Some("https")
+                && uri.path().len() > 1
+                && !uri.path().split('/').any(|part| matches!(part, "." | ".."))
+                && !uri.authority().is_some_and(|authority| authority.as_str().contains('@'))
+                && !url.contains('#')
+        });
         if !is_one {
             return Err(Error::Misuse(format!(
                 "`{url}` cannot be a client's id: give the `https` address of its metadata document, with a path"

@@ -64,8 +64,11 @@ pub(super) async fn register(
 
 fn request(name: &str, redirect_uri: Option<&str>, method: Method) -> Value {
     let Some(redirect_uri) = redirect_uri else {
+        // RFC 7591 §2: without `response_types` it is a client of the authorization endpoint, which needs an address.
         return json!({
             "client_name": name,
+            "redirect_uris": [],
+            "response_types": [],
             "grant_types": ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
             "token_endpoint_auth_method": method.name(),
             "application_type": "native",
@@ -126,6 +129,12 @@ mod tests {
         assert_eq!(given(post), Method::Post);
         let none = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#;
         assert_eq!(given(none), Method::None);
+    }
+
+    #[test]
+    fn a_client_for_other_devices_is_sent_back_nowhere() {
+        let asked = request("App", None, Method::None);
+        assert_eq!((&asked["redirect_uris"], &asked["response_types"]), (&json!([]), &json!([])));
     }
 
     #[test]

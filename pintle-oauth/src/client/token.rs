@@ -52,19 +52,16 @@ impl From<Error> for Ungranted {
 }
 
 impl Ungranted {
-    /// That this is no longer worth anything: a code, a refresh token, an assertion.
-    pub(super) fn is_grant(&self) -> bool {
-        matches!(self, Self::Refused { error, .. } if error == "invalid_grant")
+    /// That it would say the same again. Besides `invalid_grant` there are words that no standard has.
+    pub(super) fn is_final(&self) -> bool {
+        const LATER: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
+        matches!(self, Self::Refused { error, .. } if !LATER.contains(&error.as_str()))
     }
 
-    /// That the client is not known, or not in this way.
+    /// That the client is not known any more, or not in this way: it had better be registered again. Which of the two
+    /// words stands for that differs.
     pub(super) fn is_client(&self) -> bool {
         matches!(self, Self::Refused { error, .. } if error == "invalid_client" || error == "unauthorized_client")
-    }
-
-    /// That the client is not known any more, so that it had better be registered again.
-    pub(super) fn is_unknown_client(&self) -> bool {
-        matches!(self, Self::Refused { error, .. } if error == "invalid_client")
     }
 
     pub(super) fn into_error(self, issuer: &str) -> Error {
@@ -110,7 +107,8 @@ impl TokenRequest<'_> {
             if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
                 continue;
             }
-            if answer.status().is_server_error() || refusal.error.is_empty() {
+            let is_busy = answer.status().is_server_error() || answer.status() == 429;
+            if is_busy || refusal.error.is_empty() {
                 return Err(Ungranted::Failed(Error::Io(std::io::Error::other(format!(
                     "`{}` answered with status {}",
                     self.endpoint,

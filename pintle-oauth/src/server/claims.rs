@@ -114,8 +114,7 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
-    fn checked(others: Value) -> Result<Principal, Rejection> {
+    fn checked(others: &Value) -> Result<Principal, Rejection> {
         let mut claims =
             json!({ "iss": "https://as", "aud": "https://h/mcp", "sub": "ann", "exp": NOW + 10, "iat": NOW });
         let all = claims.as_object_mut().unwrap();
@@ -164,7 +163,7 @@ mod tests {
             (json!({ "cnf": { "jkt": "abc" } }), ""),
         ];
         for (others, expected) in table {
-            match checked(others.clone()) {
+            match checked(&others) {
                 Ok(_) => assert_eq!(expected, "", "{others}"),
                 Err(error) => {
                     let said = error.to_string();
@@ -176,16 +175,16 @@ mod tests {
 
     #[test]
     fn whose_it_is_and_what_was_granted() {
-        let scopes = |others: Value| checked(others).unwrap().scopes().collect::<Vec<_>>().join(" ");
+        let scopes = |others: Value| checked(&others).unwrap().scopes().collect::<Vec<_>>().join(" ");
         assert_eq!(scopes(json!({ "scope": "a  b a" })), "a b");
         assert_eq!(scopes(json!({ "scope": ["a", "b", 7] })), "a b");
         assert_eq!(scopes(json!({ "scp": "a", "scope": 7 })), "a");
         assert_eq!(scopes(json!({ "scp": ["a"], "scope": "b" })), "b a");
         assert_eq!(scopes(json!({})), "");
-        let machine = checked(json!({ "sub": "-", "client_id": "bot" })).unwrap();
+        let machine = checked(&json!({ "sub": "-", "client_id": "bot" })).unwrap();
         assert_eq!((machine.subject(), machine.client_id()), ("bot", Some("bot")));
-        let through = checked(json!({ "azp": "app" })).unwrap();
+        let through = checked(&json!({ "azp": "app" })).unwrap();
         assert_eq!((through.subject(), through.client_id()), ("ann", Some("app")));
-        assert_eq!(checked(json!({ "cnf": { "jkt": "abc" } })).unwrap().thumbprint(), Some("abc"));
+        assert_eq!(checked(&json!({ "cnf": { "jkt": "abc" } })).unwrap().thumbprint(), Some("abc"));
     }
 }

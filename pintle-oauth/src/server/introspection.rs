@@ -346,10 +346,9 @@ mod tests {
         Introspection::new(ISSUER, us).unwrap().web(web.clone())
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
-    fn answering(answer: Value) -> Script {
+    fn answering(answer: &Value) -> Script {
         let web = Script::issuer(&json!([]));
-        web.answers("/introspect", 200, &answer);
+        web.answers("/introspect", 200, answer);
         web
     }
 
@@ -359,7 +358,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_authorization_server_is_asked_as_a_client_of_it() {
-        let web = answering(json!({
+        let web = answering(&json!({
             "active": true, "aud": RESOURCE, "sub": "ann", "client_id": "app", "scope": "a b",
             "exp": clock::now() + 600, "iss": ISSUER, "token_type": "Bearer"
         }));
@@ -394,21 +393,21 @@ mod tests {
         for (others, good) in table {
             let mut answer = json!({ "active": true, "aud": RESOURCE, "sub": "ann" });
             answer.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
-            let verdict = verified(&asking(&answering(answer))).await;
+            let verdict = verified(&asking(&answering(&answer))).await;
             assert_eq!(verdict.is_ok(), good, "{others}");
             assert!(good || matches!(verdict, Err(Rejection::Invalid(_))), "{others}");
         }
-        let unsaid = answering(json!({ "active": true, "sub": "ann" }));
+        let unsaid = answering(&json!({ "active": true, "sub": "ann" }));
         assert!(verified(&asking(&unsaid)).await.is_err());
         assert!(verified(&asking(&unsaid).audience_unsaid()).await.is_ok());
-        let other = answering(json!({ "active": true, "sub": "ann", "aud": "api://x" }));
+        let other = answering(&json!({ "active": true, "sub": "ann", "aud": "api://x" }));
         assert!(verified(&asking(&other).audience_unsaid()).await.is_err());
         assert!(verified(&asking(&other).audience("api://x")).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_good_answer_is_remembered_for_a_while_and_a_bad_one_is_not() {
-        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
         let asking = asking(&web);
         for _ in 0..3 {
             verified(&asking).await.unwrap();
@@ -420,7 +419,7 @@ mod tests {
         assert!(verified(&asking).await.is_err());
         assert_eq!(web.count("/introspect"), 3);
         let never =
-            super::tests::asking(&answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" })));
+            super::tests::asking(&answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" })));
         let never = never.remembered(Duration::ZERO).web(web.clone());
         assert!(verified(&never).await.is_err());
     }
@@ -428,7 +427,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_token_that_soon_expires_is_not_remembered_for_longer() {
         let soon = clock::now() + 5;
-        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann", "exp": soon }));
+        let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann", "exp": soon }));
         let asking = asking(&web);
         verified(&asking).await.unwrap();
         advance(Duration::from_secs(6)).await;
@@ -438,7 +437,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_with_the_same_token_wait_for_one_answer() {
-        let web = answering(json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
         let asking = asking(&web);
         verified(&asking.clone().remembered(Duration::ZERO)).await.unwrap();
         let gate = Arc::new(Notify::new());
@@ -469,7 +468,7 @@ mod tests {
         for (status, expected) in
             [(500, "status 500"), (401, "does not let this server ask"), (0, "nobody is there")]
         {
-            let web = answering(json!({}));
+            let web = answering(&json!({}));
             web.answers("/introspect", status, &json!({}));
             let error = verified(&asking(&web)).await.unwrap_err();
             assert!(matches!(&error, Rejection::Unavailable(why) if why.contains(expected)), "{error}");

@@ -137,8 +137,7 @@ pub(super) fn alone(jwk: &Value) -> Option<(PublicKey, String)> {
 mod tests {
     use super::*;
 
-    #[expect(clippy::needless_pass_by_value, reason = "`json!` is written where it is used")]
-    fn set(keys: Value) -> KeySet {
+    fn set(keys: &Value) -> KeySet {
         KeySet::of(serde_json::from_value(json!({ "keys": keys })).unwrap())
     }
 
@@ -162,7 +161,7 @@ mod tests {
         let key = |more: Value| {
             let mut key = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "1" });
             key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            set(json!([key])).knows(Some("1"), Algorithm::ES256)
+            set(&json!([key])).knows(Some("1"), Algorithm::ES256)
         };
         assert!(key(json!({})));
         assert!(key(json!({ "use": "sig", "key_ops": ["verify"], "alg": "ES256" })));
@@ -179,7 +178,7 @@ mod tests {
         ] {
             assert!(!key(other.clone()), "{other}");
         }
-        assert!(set(json!([{ "kty": "oct", "k": "c2VjcmV0", "kid": "1" }, "?", null])).is_empty());
+        assert!(set(&json!([{ "kty": "oct", "k": "c2VjcmV0", "kid": "1" }, "?", null])).is_empty());
     }
 
     #[test]

@@ -309,7 +309,7 @@ mod tests {
         let signer = Signer::es256();
         let token = signer.sign(
             json!({ "kid": "1", "typ": "at+jwt" }),
-            &claims(json!({ "client_id": "app", "scope": "read write", "tenant": 7 })),
+            &claims(&json!({ "client_id": "app", "scope": "read write", "tenant": 7 })),
         );
         let principal = verified(&jwt(&signer), &token).await.unwrap();
         assert_eq!((principal.issuer(), principal.subject()), (ISSUER, "ann"));
@@ -321,12 +321,12 @@ mod tests {
     #[tokio::test]
     async fn each_algorithm_is_checked_by_its_kind_of_key() {
         for signer in [Signer::es256(), Signer::es384(), Signer::ed25519(), Signer::rsa()] {
-            let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+            let token = signer.sign(json!({ "kid": "1" }), &claims(&json!({})));
             verified(&jwt(&signer), &token).await.unwrap();
         }
         let signer = Signer::rsa();
         for alg in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
-            let token = signer.sign(json!({ "kid": "1", "alg": alg }), &claims(json!({})));
+            let token = signer.sign(json!({ "kid": "1", "alg": alg }), &claims(&json!({})));
             verified(&jwt(&signer), &token).await.unwrap();
             let narrow = jwt(&signer).algorithms([Algorithm::ES256]);
             assert!(refused(&narrow, &token).await.contains("in a way that is not accepted: use `ES256`"));
@@ -354,18 +354,18 @@ mod tests {
         for (header, expected) in table {
             let mut whole = json!({ "kid": "1" });
             whole.as_object_mut().unwrap().extend(header.as_object().unwrap().clone());
-            let said = refused(&jwt, &signer.sign(whole, &claims(json!({})))).await;
+            let said = refused(&jwt, &signer.sign(whole, &claims(&json!({})))).await;
             assert!(said.contains(expected), "{header}: {said}");
         }
         for header in [
             json!({ "kid": "1", "jwk": another.jwk("1") }),
             json!({ "kid": "1", "jku": "https://evil/jwks", "x5u": "https://evil/x" }),
         ] {
-            let said = refused(&jwt, &another.sign(header, &claims(json!({})))).await;
+            let said = refused(&jwt, &another.sign(header, &claims(&json!({})))).await;
             assert!(said.ends_with("its signature is wrong"), "{said}");
         }
         for typ in ["JWT", "jwt", "at+jwt", "application/at+jwt"] {
-            let token = signer.sign(json!({ "typ": typ }), &claims(json!({})));
+            let token = signer.sign(json!({ "typ": typ }), &claims(&json!({})));
             verified(&jwt, &token).await.unwrap();
         }
     }
@@ -374,9 +374,9 @@ mod tests {
     async fn texts_that_are_no_tokens_are_refused() {
         let signer = Signer::es256();
         let jwt = jwt(&signer);
-        let good = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        let good = signer.sign(json!({ "kid": "1" }), &claims(&json!({})));
         let parts: Vec<_> = good.split('.').collect();
-        let other = signer.sign(json!({ "kid": "1" }), &claims(json!({ "sub": "bob" })));
+        let other = signer.sign(json!({ "kid": "1" }), &claims(&json!({ "sub": "bob" })));
         let others: Vec<_> = other.split('.').collect();
         for token in [
             String::new(),
@@ -405,7 +405,7 @@ mod tests {
     async fn other_names_for_what_tokens_are_for_take_the_place_of_the_address() {
         let signer = Signer::ed25519();
         let named = jwt(&signer).audience("api://notes").audience("api://old-notes");
-        let token = |aud: Value| signer.sign(json!({ "kid": "1" }), &claims(json!({ "aud": aud })));
+        let token = |aud: Value| signer.sign(json!({ "kid": "1" }), &claims(&json!({ "aud": aud })));
         verified(&named, &token(json!("api://notes"))).await.unwrap();
         verified(&named, &token(json!(["x", "api://old-notes"]))).await.unwrap();
         assert!(refused(&named, &token(json!(RESOURCE))).await.contains("not issued for `api://notes`"));
@@ -415,7 +415,7 @@ mod tests {
     async fn a_token_that_is_good_for_one_server_is_not_for_another() {
         let signer = Signer::es256();
         let jwt = jwt(&signer);
-        let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        let token = signer.sign(json!({ "kid": "1" }), &claims(&json!({})));
         verified(&jwt, &token).await.unwrap();
         let other = jwt.clone().verify(Token::new(token.as_str(), "https://other.test/mcp")).await;
         assert!(other.unwrap_err().to_string().contains("not issued for `https://other.test/mcp`"));
@@ -426,9 +426,9 @@ mod tests {
         let (signer, rotated) = (Signer::es256(), Signer::es256());
         let web = Script::issuer(&json!([signer.jwk("1")]));
         let jwt = Jwt::new(ISSUER).unwrap().web(web.clone());
-        verified(&jwt, &signer.sign(json!({ "kid": "1" }), &claims(json!({})))).await.unwrap();
+        verified(&jwt, &signer.sign(json!({ "kid": "1" }), &claims(&json!({})))).await.unwrap();
         web.answers("/jwks", 0, &Value::Null);
-        let token = rotated.sign(json!({ "kid": "2" }), &claims(json!({})));
+        let token = rotated.sign(json!({ "kid": "2" }), &claims(&json!({})));
         assert!(matches!(verified(&jwt, &token).await, Err(Rejection::Unavailable(_))));
         web.publishes(&json!([signer.jwk("1"), rotated.jwk("2")]));
         tokio::time::advance(Duration::from_secs(5)).await;
@@ -451,7 +451,7 @@ mod tests {
         let signer = Signer::es256();
         let web = Script::issuer(&json!([signer.jwk("1")]));
         let jwt = Jwt::new(ISSUER).unwrap().web(web.clone());
-        let token = signer.sign(json!({ "kid": "1" }), &claims(json!({})));
+        let token = signer.sign(json!({ "kid": "1" }), &claims(&json!({})));
         verified(&jwt, &token).await.unwrap();
         verified(&jwt, &token).await.unwrap();
         // Its key is not published any more, and that is looked at from time to time.

@@ -4,7 +4,7 @@ use http::Uri;
 use pintle::{
     Error, Result, Server,
     proto::http::Guard,
-    server::http::{Http, HttpServing},
+    server::http::{Cors, Http, HttpServing},
 };
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -181,9 +181,24 @@ impl Protected {
         Metadata::new(self.document().to_string().into())
     }
 
-    /// Serves this server in the background: at the path of the protected address, and for requests to its host.
+    /// Serves this server in the background: at the path of the protected address, for requests to its host and for pages
+    /// that come from there; for a server on this machine, from any port of it.
     ///
-    /// For anything else that can be chosen there are [`Server::http`] and [`Http::serve_with`].
+    /// For anything else that can be chosen there are [`Server::http`] and [`Http::serve_with`], which takes several layers
+    /// too. Pages of other origins, say:
+    ///
+    /// ```no_run
+    /// use pintle::{Server, proto::http::Guard, server::http::Cors};
+    /// use pintle_oauth::server::Protected;
+    ///
+    /// # async fn serve(server: Server, protected: Protected) -> pintle::Result<()> {
+    /// let guard = Guard::hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
+    /// let http = server.http()?.at("/mcp").guard(guard.clone());
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+    /// // The outer one first: a page has to be able to read why it is not let in.
+    /// http.serve_with(&(Cors::new(guard), protected), listener)?.wait().await;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -192,8 +207,10 @@ impl Protected {
         let host = self.uri.host().unwrap_or_default();
         let local = Reach::of(&self.uri, &[]).is_loopback();
         let guard = if local { Guard::loopback() } else { Guard::hosts([host]) };
-        let http: Http = server.http()?.at(self.uri.path()).guard(guard);
-        Ok(http.serve_with(self, TcpListener::bind(address).await?)?)
+        let http: Http = server.http()?.at(self.uri.path()).guard(guard.clone());
+        // Outside, so that pages can read why they are not let in.
+        let layers = (Cors::new(guard), self);
+        Ok(http.serve_with(&layers, TcpListener::bind(address).await?)?)
     }
 
     /// Where clients are told to look.

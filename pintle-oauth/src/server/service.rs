@@ -10,8 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    header::{
+        ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+    },
     request::Parts,
 };
 use pintle::{
@@ -118,6 +120,10 @@ impl Door {
         if self.protected.is_metadata(parts.uri.path()) {
             return Err(Box::new(self.metadata.answer(&parts.method)));
         }
+        if is_preflight(parts) {
+            hide_token(&mut parts.headers);
+            return Ok(());
+        }
         let (principal, digest) = self.authenticate(parts).await?;
         let granted = Arc::new(self.granted(&principal));
         if !granted.covers(&self.protected.scopes) {
@@ -126,9 +132,7 @@ impl Door {
             let said = format!("every request needs `{}`, which was not granted", self.protected.scopes);
             return Err(refused(StatusCode::FORBIDDEN, said, Some(challenge)));
         }
-        // What is inside must have no chance to log it, or to send it on.
-        parts.headers.remove(AUTHORIZATION);
-        parts.headers.remove(PROOF);
+        hide_token(&mut parts.headers);
         let mut known = self.known(&principal, granted);
         if let Some(digest) = digest {
             let door = self.clone();
@@ -275,6 +279,21 @@ impl Door {
         let scope = scopes.to_string();
         Challenge { scheme, error, scope: &scope, resource_metadata: &self.metadata_url }.header()
     }
+}
+
+/// Whether a browser asks for leave on behalf of a page (CORS). It never has a token, and nothing but the answer comes of
+/// it: what is inside knows which pages it serves.
+fn is_preflight(parts: &Parts) -> bool {
+    let headers = &parts.headers;
+    parts.method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// What is inside must have no chance to log it, or to send it on.
+fn hide_token(headers: &mut HeaderMap) {
+    headers.remove(AUTHORIZATION);
+    headers.remove(PROOF);
 }
 
 /// The token of a request. `None`: it has none. Only a header may have one: queries end up in logs and histories.

@@ -105,8 +105,8 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-#[cfg(test)]
 #[cfg(feature = "client")]
+#[cfg(test)]
 mod tests {
     use ring::signature::{ECDSA_P256_SHA256_FIXED, KeyPair, UnparsedPublicKey};
 

@@ -34,7 +34,6 @@ impl Reach {
     }
 
     /// Whether it is this machine.
-    #[cfg(feature = "server")]
     pub(crate) fn is_loopback(self) -> bool {
         self.0 == Kind::Loopback
     }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use pintle::server::http::{Body, HttpServer, HttpServing, Patience, read_body};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tower_service::Service;
 
@@ -266,6 +266,9 @@ impl AuthorizationServer {
             Fault::Answer(at, member, value) if *at == endpoint => Some((member.clone(), value.clone())),
             _ => None,
         });
+        if answer.body.is_null() && !wrong.is_empty() {
+            answer.body = Value::Object(Map::new());
+        }
         change(&mut answer.body, wrong);
         Some(answer)
     }

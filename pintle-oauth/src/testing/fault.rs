@@ -25,7 +25,7 @@ pub enum Fault {
     Denied,
     /// An endpoint refuses with this `error`: `invalid_grant`, `slow_down`.
     Refused(Endpoint, String),
-    /// An endpoint answers with this status and nothing else.
+    /// An endpoint answers with this status and nothing else, but for what [`Answer`](Self::Answer) puts there.
     Status(Endpoint, u16),
     /// An endpoint cannot be reached: the connection is cut off.
     CutOff(Endpoint),

@@ -249,7 +249,9 @@ fn device(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     }
     let grant = state.tokens.take_device(received.get("device_code").unwrap_or_default());
     let grant = grant.filter(|grant| grant.client == client);
-    grant.map(Granted::renewable).ok_or_else(|| Answer::refused("invalid_grant", "no such device code"))
+    let grant = grant.ok_or_else(|| Answer::refused("invalid_grant", "no such device code"))?;
+    same_resource(received, &grant)?;
+    Ok(Granted::renewable(grant))
 }
 
 fn asserted(state: &mut State, received: &Received) -> Result<Granted, Answer> {

@@ -1,10 +1,17 @@
 //! Who is let in, and what the others are told.
 
 use http::{Method, Request};
+use pintle::{proto::http::Guard, server::http::Cors};
 use pintle_oauth::server::{Jwt, Protected};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tower_layer::Layer;
+use tower_service::Service;
 
-use crate::vault::{ISSUER, METADATA, RESOURCE, Vault, plain, protected, stateless, tokens};
+use crate::vault::{ISSUER, METADATA, RESOURCE, Vault, plain, protected, read, stateless, tokens};
 
 #[tokio::test]
 async fn without_a_token_one_is_told_where_to_get_it() {
@@ -172,9 +179,6 @@ async fn several_issuers_are_told_apart_by_their_tokens() {
 
 #[tokio::test]
 async fn a_framework_mounts_the_layer_and_the_metadata_apart() {
-    use tower_layer::Layer;
-    use tower_service::Service;
-
     let protected = protected();
     let vault = Vault::new();
     let mut router: axum::Router = axum::Router::new()
@@ -211,5 +215,72 @@ async fn a_protected_server_is_served_in_one_call() {
     let http = Http::new(&url).unwrap().bearer("ann-app-").unwrap();
     let vault = Client::new("c", "1").connect(http).await.unwrap();
     assert_eq!(vault.call_tool("look", ()).await.unwrap().text(), "gold");
+    serving.shutdown(std::time::Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_browser_that_asks_for_leave_has_no_token_and_needs_none() {
+    let asks = |origin: &str| {
+        let request = Request::options("/mcp").header("host", "mcp.test").header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization").body(String::new()).unwrap()
+    };
+    // What is inside answers, and knows no pages of other origins.
+    let guard = Guard::hosts(["mcp.test"]).origins(["https://app.test"]);
+    let vault = Vault::of(&protected(), |http| http.guard(guard.clone()));
+    let answer = vault.send(asks("https://app.test")).await;
+    assert_eq!((answer.status.as_u16(), answer.challenge()), (204, ""), "{answer:?}");
+    assert!(!answer.headers.contains_key("access-control-allow-origin"));
+    let mut inside = protected().layer(Cors::new(guard).layer(vault.http));
+    let answer = read(inside.call(asks("https://app.test")).await.unwrap()).await;
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.headers["access-control-allow-origin"], "https://app.test");
+    assert_eq!(answer.headers["access-control-allow-headers"], "authorization");
+
+    // Only that: whatever else is asked with OPTIONS needs a token.
+    for missing in ["origin", "access-control-request-method"] {
+        let mut request = asks("https://app.test");
+        request.headers_mut().remove(missing);
+        assert_eq!(Vault::new().send(request).await.status, 401, "{missing}");
+    }
+    let mut request = asks("https://app.test");
+    *request.method_mut() = Method::POST;
+    assert_eq!(Vault::new().send(request).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_page_may_read_why_it_is_not_let_in() {
+    let tools = pintle::Server::new("vault", "1");
+    let protected = Protected::new("http://127.0.0.1/mcp", tokens()).unwrap().scopes(["vault:enter"]);
+    let serving = protected.serve(&tools, "127.0.0.1:0").await.unwrap();
+    let address = serving.address();
+    let said = async |method: &str, more: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head =
+            format!("{method} /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{more}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    for (token, status) in [("", 401), ("bad", 401), ("a b", 400), ("ann-app-gold~see", 403), ("down", 503)] {
+        let token =
+            if token.is_empty() { String::new() } else { format!("\r\nauthorization: Bearer {token}") };
+        for (origin, reads) in [("http://localhost:6274", true), ("https://evil.test", false)] {
+            let answer = said("POST", &format!("origin: {origin}{token}")).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            assert_eq!(
+                answer.contains(&format!("access-control-allow-origin: {origin}\r\n")),
+                reads,
+                "{answer}"
+            );
+            let exposed = answer.lines().find(|line| line.starts_with("access-control-expose-headers: "));
+            assert_eq!(exposed.is_some_and(|line| line.contains("WWW-Authenticate")), reads, "{answer}");
+        }
+    }
+    let asks = "origin: http://localhost:6274\r\naccess-control-request-method: POST";
+    let answer = said("OPTIONS", asks).await;
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    assert!(answer.contains("access-control-allow-origin: http://localhost:6274\r\n"), "{answer}");
     serving.shutdown(std::time::Duration::from_secs(5)).await;
 }

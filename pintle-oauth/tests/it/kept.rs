@@ -42,6 +42,19 @@ async fn the_next_run_refreshes_what_has_expired_meanwhile() {
 }
 
 #[tokio::test]
+async fn the_next_run_refreshes_what_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
 async fn who_shares_a_store_shares_what_others_renewed() {
     let world = World::new();
     let store = Arc::new(Memory::new());
@@ -53,6 +66,22 @@ async fn who_shares_a_store_shares_what_others_renewed() {
     other.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn what_others_renewed_is_refreshed_too_if_it_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let one = world.connect(&world.login().store(store.clone())).await.unwrap();
+    let other = world.connect(&world.login().store(store)).await.unwrap();
+    world.login.revoke_access();
+    one.call_tool("t", ()).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
 }
 
 #[tokio::test]
@@ -82,4 +111,41 @@ async fn another_client_does_not_use_what_this_one_was_given() {
     assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
     world.connect(&world.login().store(store)).await.unwrap();
     assert!(world.log()[3].starts_with("login as.test/authorize client=client-1"));
+}
+
+#[tokio::test]
+async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.login.forget_clients();
+    world.log();
+    // It says so to whoever refreshes.
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    let log = world.log();
+    let at = |start: &str| log.iter().position(|line| line.starts_with(start)).unwrap();
+    assert!(at("token at as.test by client-1: refresh_token") < at("register"), "{log:#?}");
+    assert!(
+        !log.iter().any(|line| line.starts_with("login") && line.contains("client=client-1 ")),
+        "{log:#?}"
+    );
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old_client() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.login.forget_clients();
+    // Nobody can tell by a refresh then.
+    world.login.fault(Fault::refused(Endpoint::Token, "invalid_grant"));
+    let error = world.connect(&world.login().store(store.clone())).await.unwrap_err().to_string();
+    assert!(error.contains("the user was not sent back"), "{error}");
+    world.login.mend();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert!(log.iter().any(|line| line.starts_with("register")), "{log:#?}");
 }

@@ -77,7 +77,16 @@ async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
     assert_eq!(world.log()[4], "token at as.test by known: authorization_code");
     again.close().await;
     assert_eq!(format!("{known:?}"), "OAuth(…)");
-    for url in ["http://app.test/client.json", "https://app.test", "https://app.test/", "client.json"] {
+    for url in [
+        "http://app.test/client.json",
+        "https://app.test",
+        "https://app.test/",
+        "client.json",
+        "https://me@app.test/client.json",
+        "https://app.test/a/../client.json",
+        "https://app.test/./client.json",
+        "https://app.test/client.json#it",
+    ] {
         assert!(world.login().document(url).is_err(), "{url}");
     }
 }
@@ -159,5 +168,7 @@ async fn staying_logged_in_is_asked_for_where_the_authorization_server_knows_tha
     world.login.say("scopes_supported", json!(["offline_access"]));
     world.connect(&world.login().scopes(["mail"])).await.unwrap();
     let log = world.log();
-    assert!(log[4].contains("scope=basic mail offline_access "), "{log:?}");
+    // Without a prompt an OpenID provider does as if that had not been asked for.
+    let asked = "scope=basic mail offline_access resource=https://mcp.test/mcp prompt=consent";
+    assert!(log[4].ends_with(asked), "{log:?}");
 }

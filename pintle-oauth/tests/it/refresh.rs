@@ -119,3 +119,34 @@ async fn a_user_is_not_asked_to_log_in_again_because_the_authorization_server_is
     assert_eq!(refreshes(&log), 1, "{log:#?}");
     assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
 }
+
+#[tokio::test]
+async fn whatever_an_authorization_server_has_against_a_refresh_means_a_new_login() {
+    for fault in ["interaction_required", "unsupported_grant_type", "invalid_target", "invalid_scope"] {
+        let world = World::new();
+        let server = world.connect(&world.login()).await.unwrap();
+        world.login.revoke_access();
+        world.login.fault_times(1, Fault::refused(Endpoint::Token, fault));
+        world.log();
+        server.call_tool("t", ()).await.unwrap();
+        let log = world.log();
+        assert_eq!(refreshes(&log), 1, "{fault}: {log:#?}");
+        assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{fault}: {log:#?}");
+    }
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_has_too_much_to_do_is_not_refusing() {
+    for (status, fault) in [(429, "slow_down"), (400, "temporarily_unavailable"), (503, "invalid_grant")] {
+        let world = World::new();
+        let server = world.connect(&world.login()).await.unwrap();
+        world.login.revoke_access();
+        world.login.fault(Fault::Status(Endpoint::Token, status));
+        world.login.fault(Fault::answer(Endpoint::Token, "error", fault));
+        world.log();
+        server.call_tool("t", ()).await.unwrap_err();
+        let log = world.log();
+        assert_eq!(refreshes(&log), 1, "{fault}: {log:#?}");
+        assert!(!log.iter().any(|line| line.starts_with("login")), "{fault}: {log:#?}");
+    }
+}

@@ -1,4 +1,10 @@
-use pintle_oauth::testing::{Endpoint, Fault};
+use std::future::{Future, ready};
+
+use pintle::Result;
+use pintle_oauth::{
+    client::{Consent, OAuth, Visit},
+    testing::{Endpoint, Fault},
+};
 use serde_json::{Value, json};
 
 use crate::world::{SERVER, World};
@@ -131,4 +137,37 @@ async fn a_user_who_says_no_is_asked_once_for_ten_calls() {
     }
     let log = world.log();
     assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_code_is_not_sent_back_in_the_clear() {
+    struct To(&'static str);
+    impl Consent for To {
+        type Visit = Self;
+        fn begin(&self, _before: Option<&str>) -> impl Future<Output = Result<Self>> + Send {
+            ready(Ok(Self(self.0)))
+        }
+    }
+    impl Visit for To {
+        fn redirect_uri(&self) -> &str {
+            self.0
+        }
+        fn ask(self, _url: &str) -> impl Future<Output = Result<String>> + Send {
+            ready(Ok("state=unknown".into()))
+        }
+    }
+    for (address, expected) in [
+        ("http://app.test/callback", "the login must not lead back to `http://app.test/callback`"),
+        ("http://10.0.0.1/callback", "the login must not lead back to"),
+        ("https://app.test/callback", "another `state`"),
+        ("http://localhost:1/callback", "another `state`"),
+        ("test.app:/callback", "another `state`"),
+    ] {
+        let world = World::new();
+        let oauth = OAuth::login("App", To(address)).web(world.hosts.clone());
+        let error = world.connect(&oauth).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{address}: {error}");
+        let registered = world.log().iter().any(|line| line.starts_with("register"));
+        assert_eq!(registered, expected.contains("state"), "{address}");
+    }
 }

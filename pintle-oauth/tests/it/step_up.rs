@@ -1,3 +1,5 @@
+use pintle_oauth::testing::Fault;
+
 use crate::world::World;
 
 fn logins(log: &[String]) -> Vec<&str> {
@@ -43,4 +45,24 @@ async fn a_server_that_always_wants_more_is_given_up_on() {
     }
     let log = world.log();
     assert_eq!(logins(&log).len(), 1 + 16, "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_user_who_says_no_to_more_is_not_asked_for_ever() {
+    let world = World::new();
+    let server = world.connect(&world.login()).await.unwrap();
+    world.change(|state| state.needed = vec!["write".into()]);
+    world.login.fault(Fault::Denied);
+    world.log();
+    let mut said = Vec::new();
+    for _ in 0..6 {
+        said.push(server.call_tool("t", ()).await.unwrap_err().to_string());
+    }
+    assert_eq!(logins(&world.log()).len(), 3);
+    assert!(said[2].contains("the login was refused: `access_denied`"), "{said:#?}");
+    assert!(said[3].contains("403"), "{said:#?}");
+    // Something else may be asked for all the same.
+    world.change(|state| state.needed = vec!["delete".into()]);
+    world.login.mend();
+    server.call_tool("t", ()).await.unwrap();
 }

@@ -98,7 +98,9 @@ impl World {
                 }
                 let host = uri.host().unwrap();
                 match asked.get_mut(host).filter(|_| uri.path() != METADATA).and_then(Iterator::next) {
-                    Some(asked) if method == "POST" || uri.path() == "/authorize" => of_login(host, &asked),
+                    Some(asked) if method == "POST" || uri.path() == "/authorize" => {
+                        of_login(host, &asked, state.resource["resource"].as_str())
+                    }
                     _ => format!("{method} {url}"),
                 }
             };
@@ -121,21 +123,25 @@ impl World {
     }
 }
 
-/// A line about what an authorization server was asked.
-fn of_login(host: &str, asked: &Asked) -> String {
+/// A line about what an authorization server was asked, on behalf of this server.
+fn of_login(host: &str, asked: &Asked, resource: Option<&str>) -> String {
     let parameter = |name: &str| asked.parameter(name).unwrap_or("-");
     let path = asked.as_str().split([' ', ':']).nth(1).unwrap();
     let by = asked.client().unwrap_or("-");
     match path {
         "/register" => format!("register at {host} as {}", parameter("application_type")),
-        "/device" => format!("device code for {by}"),
+        "/device" => format!("device code for {by} scope={}", parameter("scope")),
         "/token" => {
             let grant = parameter("grant_type").rsplit(':').next().unwrap();
+            // [Resource Parameter Implementation]: in every one, byte for byte.
+            assert_eq!(asked.parameter("resource"), resource, "{grant}");
             format!("token at {host} by {by}: {grant}")
         }
         _ => {
             let (scope, resource) = (parameter("scope"), parameter("resource"));
-            format!("login {host}{path} client={by} scope={scope} resource={resource}")
+            let prompt = asked.parameter("prompt").map(|prompt| format!(" prompt={prompt}"));
+            let prompt = prompt.unwrap_or_default();
+            format!("login {host}{path} client={by} scope={scope} resource={resource}{prompt}")
         }
     }
 }

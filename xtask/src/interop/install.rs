@@ -1,6 +1,5 @@
 //! The other SDKs as their lock files in `interop` have them, installed below `target/interop`.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,7 @@ pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<Installed, Failure
     let has = |wanted: &[Peer]| peers.iter().any(|peer| wanted.contains(peer));
     let failed = |error: io::Error| wrong(error.to_string());
     if has(&[Peer::Ts2, Peer::Ts1]) {
-        typescript(&place.join("ts")).map_err(failed)?;
+        npm::install_programs("interop/ts", &place.join("ts")).map_err(failed)?;
     }
     if has(&[Peer::Py2]) {
         pip::install(&["interop/py/requirements.txt"], &place.join("py")).map_err(failed)?;
@@ -57,16 +56,4 @@ impl Installed {
             Peer::Rmcp => vec![below("rmcp/debug/rmcp-peer"), role.to_owned()],
         }
     }
-}
-
-/// Node looks for packages beside the scripts, so they go where the packages are.
-fn typescript(place: &Path) -> io::Result<()> {
-    npm::install("interop/ts", place)?;
-    for entry in fs::read_dir(root().join("interop/ts"))? {
-        let path = entry?.path();
-        if let (Some("mjs"), Some(name)) = (path.extension().and_then(|end| end.to_str()), path.file_name()) {
-            fs::copy(&path, place.join(name))?;
-        }
-    }
-    Ok(())
 }

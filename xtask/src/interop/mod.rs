@@ -22,7 +22,7 @@ use rows::{Peer, Role, Row, Transport};
 
 use crate::cargo::{Cargo, Failure};
 use crate::process::Process;
-use crate::workspace::root;
+use crate::workspace::{self, root};
 
 /// Each has two or three processes, and this is about two cores' worth of them.
 const AT_ONCE: usize = 3;
@@ -169,7 +169,7 @@ impl Bench {
 }
 
 fn ours(name: &str) -> String {
-    root().join("target/debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX)).display().to_string()
+    workspace::program(name).display().to_string()
 }
 
 fn program(words: &[String]) -> Command {

@@ -1,0 +1,52 @@
+//! `cargo xtask login`: our client and our server with an authorization server that is not ours.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::cargo::{Cargo, Failure};
+use crate::npm;
+use crate::process::Process;
+use crate::workspace::{program, root};
+
+/// All cases take seconds, and one that hangs is given up after twenty.
+const PATIENCE: Duration = Duration::from_secs(200);
+const START: Duration = Duration::from_secs(30);
+
+/// `args` choose cases by a part of their name; without any it is all of them.
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    // With the features of the tests, whose build can then be used.
+    Cargo::new("build --workspace --all-features --bin interop-login").run()?;
+    let repeat = [&["cargo xtask login".to_owned()], args].concat().join(" ");
+    match run(args) {
+        Ok(None) => Ok(()),
+        Ok(Some(fault)) => Err(Failure::new(fault, repeat)),
+        Err(error) => Err(Failure::new(error.to_string(), repeat)),
+    }
+}
+
+/// Returns what was wrong, if anything.
+fn run(args: &[String]) -> io::Result<Option<String>> {
+    let place = root().join("target/interop/oidc");
+    npm::install_programs("interop/oidc", &place)?;
+    let start = Instant::now();
+    let mut node = Command::new("node");
+    let log = place.join("provider.log");
+    let (mut provider, setup) = Process::serve(node.arg(place.join("provider.mjs")), &log, START)?;
+
+    let said = place.join("login.log");
+    let mut login = Command::new(program("interop-login"));
+    let status = Process::start(login.arg(setup).args(args), &said)?.wait(PATIENCE)?;
+    print!("{}", fs::read_to_string(&said)?);
+    println!(
+        "in {:.1} s; what the provider saw is in target/interop/oidc/provider.log",
+        start.elapsed().as_secs_f64()
+    );
+    Ok(match status {
+        Some(_) if !provider.runs() => Some(format!("the provider ended; see {}", log.display())),
+        Some(status) if status.success() => None,
+        Some(_) => Some("a case failed".to_owned()),
+        None => Some(format!("the cases did not end within {} s", PATIENCE.as_secs())),
+    })
+}
