@@ -258,8 +258,7 @@ pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
     RawObject::from_serialize(params).map_err(|error| unprintable(&error))
 }
 
-/// Params that name something. Put together member by member, so that none has to be looked for later: 3,000
-/// instructions a call less.
+/// Params that name something. Put together member by member, so that none has to be looked for later.
 pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
     static EMPTY: LazyLock<RawObject> = LazyLock::new(RawObject::empty);
     let mut params = EMPTY.with("name", &to_raw_value(name).map_err(|error| unprintable(&error))?);

@@ -1,7 +1,8 @@
 //! Connections that are kept, each polled by whoever waits for what comes over it.
 //!
-//! A pool with a task for each connection would pass every answer through two queues, and wake three tasks for it:
-//! measured, 22,000 instructions a call more.
+//! A pool with a task for each connection would pass every answer through two queues, and wake three tasks for it.
+//! (Measured: with this, and params and results that are not gone through twice, a call in a session went from 87,600
+//! to 65,200 instructions.)
 
 use std::{
     collections::VecDeque,

@@ -12,7 +12,7 @@ use std::{
 
 /// Futures that one task runs, each of them polled only when it was woken.
 ///
-/// A task for each would cost a call another thousand instructions, and its answer a queue.
+/// A task for each would have to be made and woken for each call, and its answer would go through a queue.
 pub(super) struct Running<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
