@@ -166,11 +166,10 @@ impl Engine {
             Era::Session(session) => session.dress(id, &method, params, own, extras)?,
             Era::Stateless(stateless) => {
                 log = Stateless::wants_log(own, extras);
-                let dressed = stateless.dress(id, &params, own, extras);
                 if method == LISTEN {
-                    stateless.subscriptions.add(id, params);
+                    stateless.subscriptions.add(id, params.clone());
                 }
-                Some(dressed)
+                Some(stateless.dress(id, params, own, extras))
             }
         };
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
