@@ -156,7 +156,7 @@ impl Engine {
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { most: self.limits.in_flight });
         }
-        // Nearly always there is none: 1,100 instructions a call less than with an empty one.
+        // Nearly always there is none, and no empty one is made.
         let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
         let own = own.as_ref();
         let id = self.flights.next_id();
@@ -166,11 +166,10 @@ impl Engine {
             Era::Session(session) => session.dress(id, &method, params, own, extras)?,
             Era::Stateless(stateless) => {
                 log = Stateless::wants_log(own, extras);
-                let dressed = stateless.dress(id, &params, own, extras);
                 if method == LISTEN {
-                    stateless.subscriptions.add(id, params);
+                    stateless.subscriptions.add(id, params.clone());
                 }
-                Some(dressed)
+                Some(stateless.dress(id, params, own, extras))
             }
         };
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };

@@ -99,12 +99,12 @@ impl Stateless {
     pub(super) fn dress(
         &self,
         id: i64,
-        params: &RawObject,
+        params: RawObject,
         own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> RawObject {
         if extras.is_empty() && own.is_none_or(RawObject::is_empty) {
-            return params.with("_meta", &self.introduction.whole);
+            return params.and("_meta", &self.introduction.whole);
         }
         let mut meta = self.introduction.members.clone();
         extras.write(id, own, &mut meta);
@@ -120,8 +120,8 @@ impl Stateless {
             push(&mut meta, name, value);
         }
         match serde_json::from_str(&format!("{{{meta}}}")) {
-            Ok(meta) => params.with("_meta", meta),
-            Err(_) => params.with("_meta", &self.introduction.whole),
+            Ok(meta) => params.and("_meta", meta),
+            Err(_) => params.and("_meta", &self.introduction.whole),
         }
     }
 

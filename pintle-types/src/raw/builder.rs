@@ -22,6 +22,11 @@ impl Builder {
         Self { text, members: Vec::with_capacity(4), prose: (0, 0) }
     }
 
+    /// Goes on with an object without its closing brace.
+    pub(super) fn going_on(text: String, members: Vec<Member>) -> Self {
+        Self { text, members, prose: (0, 0) }
+    }
+
     pub(super) fn push(&mut self, name: &str, value: &str) {
         self.push_printed(&printed(name), value);
     }

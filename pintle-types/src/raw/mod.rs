@@ -191,6 +191,28 @@ impl RawObject {
         builder.finish()
     }
 
+    /// The same as [`with`](Self::with), which nothing is copied for if there is no such member.
+    #[must_use]
+    pub fn and(mut self, name: &str, value: &RawValue) -> Self {
+        let added = printed(name);
+        if self.start > 0 || self.iter().any(|(other, _)| other == added) {
+            return self.with(name, value);
+        }
+        match self.index.take() {
+            Some(Index::Here(members)) => {
+                // Its closing brace comes back at the end.
+                self.text.pop();
+                let mut builder = Builder::going_on(self.text, members);
+                builder.push_printed(&added, value.get());
+                builder.finish()
+            }
+            elsewhere => {
+                self.index = elsewhere.map(OnceLock::from).unwrap_or_default();
+                self.with(name, value)
+            }
+        }
+    }
+
     /// The members, and the text that they are places in.
     fn parts(&self) -> (&str, &[Member]) {
         let index = self.index.get_or_init(|| match serde_json::from_str::<Self>(self.as_str()) {

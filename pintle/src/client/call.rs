@@ -153,12 +153,12 @@ impl Connection {
         };
         let limits = &self.shared().settings.limits;
         let mut rounds = None;
-        let mut next = params.clone();
+        // What is sent instead of the params.
+        let mut next: Option<RawObject> = None;
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
-            let again = (!refreshed).then(|| next.clone());
-            match self.exchange(method.clone(), next, options).await? {
+            match self.exchange(&method, next.as_ref().unwrap_or(&params), options).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
@@ -172,21 +172,20 @@ impl Connection {
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
                     tokio::time::sleep(Duration::from_millis(round.wait_ms)).await;
-                    next = round.params;
+                    next = Some(round.params);
                 }
                 Outcome::UrlRequired { urls, error } => {
                     if pages_shown || !rounds::show_pages(self.shared(), &urls, options.timeout).await? {
                         return Err(Error::Rpc(error));
                     }
                     pages_shown = true;
-                    next = params.clone();
+                    next = None;
                 }
                 // The tool has other headers by now than we know of, or we never asked.
                 Outcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
                     refreshed = true;
                     self.shared().forget_tools();
                     Box::pin(self.tools()).await?;
-                    next = again.unwrap_or_default();
                 }
                 Outcome::Error(error) => return Err(Error::Rpc(error)),
                 Outcome::Violation(violation) => return Err(Error::Protocol(violation)),
@@ -206,15 +205,14 @@ impl Connection {
 
     async fn exchange(
         &self,
-        method: Cow<'static, str>,
-        params: RawObject,
+        method: &Cow<'static, str>,
+        params: &RawObject,
         options: &mut Options,
     ) -> Result<Outcome> {
-        let mut spare = self.shared().has_headers.then(|| params.clone());
-        let mut params = params;
+        let mut tries = if self.shared().has_headers { 2 } else { 1 };
         loop {
             let (post, pending) = mailbox(self.shared());
-            let ask = options.ask(self.shared(), method.clone(), params, post);
+            let ask = options.ask(self.shared(), method.clone(), params.clone(), post);
             let started = Instant::now();
             let sent = match self.commands().try_send(Command::Ask(ask)) {
                 Ok(()) => Ok(Ok(())),
@@ -229,12 +227,11 @@ impl Connection {
                 Ok(Err(())) => Err(failed(Failure::Closed(self.shared().how_ended()).into())),
                 Err(_) => Err(Error::Timeout(options.timeout)),
             };
-            // The session was lost before it took the request, and there is another by now.
-            match (ended, spare.take()) {
-                (Err(Error::Failed(lost)), Some(again)) if lost.delivery == Delivery::LostSession => {
-                    params = again;
-                }
-                (ended, _) => return ended,
+            tries -= 1;
+            match ended {
+                // The session was lost before it took the request, and there is another by now.
+                Err(Error::Failed(lost)) if tries > 0 && lost.delivery == Delivery::LostSession => {}
+                ended => return ended,
             }
         }
     }
@@ -258,16 +255,15 @@ pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
     RawObject::from_serialize(params).map_err(|error| unprintable(&error))
 }
 
-/// Params that name something. Put together member by member, so that none has to be looked for later: 3,000
-/// instructions a call less.
+/// Params that name something. Put together member by member, so that none has to be looked for later.
 pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
     static EMPTY: LazyLock<RawObject> = LazyLock::new(RawObject::empty);
     let mut params = EMPTY.with("name", &to_raw_value(name).map_err(|error| unprintable(&error))?);
     if let Some(arguments) = arguments {
-        params = params.with("arguments", arguments);
+        params = params.and("arguments", arguments);
     }
     if let Some(meta) = meta {
-        params = params.with("_meta", &to_raw_value(meta).map_err(|error| unprintable(&error))?);
+        params = params.and("_meta", &to_raw_value(meta).map_err(|error| unprintable(&error))?);
     }
     Ok(params)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_proto::client::{Outcome, SendError};
-use pintle_types::RawObject;
+use pintle_types::{RawObject, RequestId};
 
 use super::shared::Shared;
 use crate::{Ended, transport::Failed};
@@ -42,7 +42,6 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) struct Post {
     mailbox: Arc<Mailbox>,
-    pub(super) ticket: u64,
 }
 
 /// Where the caller takes it from. Dropped before the end, it tells the driver to give up.
@@ -50,7 +49,6 @@ pub(super) struct Post {
 pub(super) struct Pending {
     mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
-    ticket: u64,
     reason: &'static str,
     ended: bool,
 }
@@ -63,6 +61,8 @@ struct Inside {
     progress: VecDeque<RawObject>,
     dropped: u64,
     end: Option<(Result<Outcome, Failure>, u64)>,
+    /// The request that the call has become.
+    request: Option<RequestId>,
     /// Nothing more will be put in.
     closed: bool,
     /// Nobody will look.
@@ -73,9 +73,8 @@ struct Inside {
 /// A mailbox for one call.
 pub(super) fn mailbox(shared: &Arc<Shared>) -> (Post, Pending) {
     let mailbox = Arc::<Mailbox>::default();
-    let ticket = shared.ticket();
-    let post = Post { mailbox: mailbox.clone(), ticket };
-    (post, Pending { mailbox, shared: shared.clone(), ticket, reason: "no longer wanted", ended: false })
+    let post = Post { mailbox: mailbox.clone() };
+    (post, Pending { mailbox, shared: shared.clone(), reason: "no longer wanted", ended: false })
 }
 
 impl Post {
@@ -93,6 +92,13 @@ impl Post {
         let mut inside = self.mailbox.lock();
         inside.end = Some((end, notices));
         // Dropping `self` wakes the caller.
+    }
+
+    /// The call has become this request. Says whether the caller still waits.
+    pub(super) fn sent_as(&self, request: &RequestId) -> bool {
+        let mut inside = self.mailbox.lock();
+        inside.request = Some(request.clone());
+        !inside.abandoned
     }
 
     /// Whether the caller has gone already.
@@ -143,8 +149,14 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.ended {
-            self.mailbox.lock().abandoned = true;
-            self.shared.signals.give_up(self.ticket, self.reason);
+            let mut inside = self.mailbox.lock();
+            inside.abandoned = true;
+            let request = inside.request.take();
+            drop(inside);
+            // What was not sent yet is not sent any more.
+            if let Some(request) = request {
+                self.shared.signals.give_up(request, self.reason);
+            }
         }
     }
 }

@@ -40,7 +40,6 @@ pub(super) struct Shared {
     /// Lines that were no messages.
     pub(super) noise: AtomicU64,
     pub(super) ended: watch::Sender<Option<Ended>>,
-    tickets: AtomicU64,
     facts: Mutex<Arc<Facts>>,
     log_level: Mutex<Option<LoggingLevel>>,
     /// Tools by name, as they were listed last.
@@ -97,7 +96,6 @@ impl Shared {
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
             ended: watch::Sender::new(None),
-            tickets: AtomicU64::new(0),
             facts: Mutex::default(),
             log_level: Mutex::new(settings.log_level),
             tools: Mutex::default(),
@@ -112,10 +110,6 @@ impl Shared {
     /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
     pub(super) fn was_held_up(&self, since: usize) -> bool {
         self.questions.load(Ordering::Relaxed) > 0 || self.holdups.since(since)
-    }
-
-    pub(super) fn ticket(&self) -> u64 {
-        self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn facts(&self) -> Arc<Facts> {
@@ -176,6 +170,9 @@ impl Shared {
     pub(super) fn mirrored(&self, method: &str, params: &RawObject) -> Result<HeaderMap, BadArgument> {
         let mut headers = HeaderMap::new();
         if method != "tools/call" || !self.facts().mirrors {
+            return Ok(headers);
+        }
+        if lock(&self.tools).is_empty() {
             return Ok(headers);
         }
         let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();

@@ -4,6 +4,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use pintle_types::RequestId;
+
 /// What the driver of a connection is told besides commands, from where nobody can wait: destructors and callbacks.
 ///
 /// It cannot grow without bound: each call is given up at most once.
@@ -20,7 +22,7 @@ struct Inside {
 #[derive(Debug, Default)]
 pub(super) struct Raised {
     /// Calls whose answer nobody waits for any more, and why.
-    pub(super) given_up: Vec<(u64, &'static str)>,
+    pub(super) given_up: Vec<(RequestId, &'static str)>,
     /// The roots are others.
     pub(super) roots: bool,
     /// The connection is to be closed. Stays true.
@@ -28,8 +30,8 @@ pub(super) struct Raised {
 }
 
 impl Signals {
-    pub(super) fn give_up(&self, ticket: u64, reason: &'static str) {
-        self.raise(|raised| raised.given_up.push((ticket, reason)));
+    pub(super) fn give_up(&self, request: RequestId, reason: &'static str) {
+        self.raise(|raised| raised.given_up.push((request, reason)));
     }
 
     pub(super) fn roots_changed(&self) {

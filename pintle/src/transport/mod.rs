@@ -130,6 +130,9 @@ pub trait Transport: fmt::Debug + Send + 'static {
         false
     }
 
+    /// The answer to this request has come. Of use to whoever would otherwise say that there is none.
+    fn answered(&mut self, _request: &RequestId) {}
+
     /// Looks for the two endpoints of the oldest HTTP transport, and uses them from then on.
     ///
     /// # Errors
@@ -192,6 +195,10 @@ impl Transport for Box<dyn Transport> {
 
     fn abandon(&mut self, request: &RequestId) -> bool {
         (**self).abandon(request)
+    }
+
+    fn answered(&mut self, request: &RequestId) {
+        (**self).answered(request);
     }
 
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {

@@ -125,6 +125,10 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.abandon(request)
     }
 
+    fn answered(&mut self, request: &RequestId) {
+        self.transport.answered(request);
+    }
+
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         self.transport.poll_two_endpoints(cx)
     }

@@ -78,7 +78,10 @@ impl Driver {
         extras.log_level = log_level.map(LoggingLevel::as_str);
         match self.engine.request(method, params, &extras) {
             Ok(request) => {
-                self.sent.insert(post.ticket, request.id.clone());
+                if !post.sent_as(&request.id) {
+                    self.engine.abandon(&request.id);
+                    return None;
+                }
                 self.waiting.insert(request.id.clone(), Waiting::Call(post));
                 Some((Message::Request(request), headers))
             }

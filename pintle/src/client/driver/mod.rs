@@ -67,8 +67,6 @@ pub(super) struct Driver {
     commands: mpsc::Receiver<Command>,
     /// Who waits for the answer to which request.
     waiting: HashMap<RequestId, Waiting>,
-    /// Which request a call has become.
-    sent: HashMap<u64, RequestId>,
     /// Handlers that think about questions of the server.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, AbortHandle>,
@@ -127,7 +125,6 @@ impl Driver {
             engine,
             commands,
             waiting: HashMap::new(),
-            sent: HashMap::new(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
             watching,
@@ -193,11 +190,13 @@ impl Driver {
     /// One round after the other, until there is nothing to do.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         for _ in 0..BUDGET {
-            let mut busy = false;
+            // Whether something was not looked at to its end, so that nobody would be woken for the rest. (What was is
+            // not looked at twice: measured, a call over HTTP takes two rounds, not four.)
+            let mut more = false;
             if let Poll::Ready(raised) = self.shared.signals.poll(cx) {
-                busy = true;
-                for (ticket, reason) in raised.given_up {
-                    self.give_up(ticket, reason);
+                more = true;
+                for (id, reason) in raised.given_up {
+                    self.give_up(&id, reason);
                 }
                 if raised.roots {
                     self.tell_roots();
@@ -206,42 +205,40 @@ impl Driver {
                     return Poll::Ready(Turn::Close);
                 }
             }
+            match self.poll_incoming(cx) {
+                Ok(left) => more |= left,
+                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
+            }
+            // After what may have begun to think.
             while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next_with_id(cx) {
-                busy = true;
                 // What failed to join was withdrawn.
                 if let Ok((task, (id, answer))) = thought {
                     self.answer(task, &id, answer);
                 }
             }
-            match self.poll_incoming(cx) {
-                Ok(received) => busy |= received,
-                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
-            }
             // A server that does not read makes callers wait, not this queue grow.
-            for _ in 0..BUDGET {
+            for obeyed in 1..=BUDGET {
                 if self.backlog {
                     break;
                 }
                 match self.commands.poll_recv(cx) {
-                    Poll::Ready(Some(command)) => {
-                        busy = true;
-                        self.obey(command);
-                    }
+                    Poll::Ready(Some(command)) => self.obey(command),
                     // Every handle is gone.
                     Poll::Ready(None) => return Poll::Ready(Turn::Close),
                     Poll::Pending => break,
                 }
+                more |= obeyed == BUDGET;
             }
             match self.poll_timer(cx) {
-                Ok(rang) => busy |= rang,
+                Ok(rang) => more |= rang,
                 Err(ended) => return Poll::Ready(Turn::Lost(ended)),
             }
             let waited = self.backlog;
             if let Poll::Ready(ended) = self.poll_write(cx) {
                 return Poll::Ready(Turn::Lost(ended));
             }
-            busy |= waited && !self.backlog;
-            if !busy {
+            more |= waited && !self.backlog;
+            if !more {
                 return Poll::Pending;
             }
         }
@@ -271,7 +268,7 @@ impl Driver {
         Poll::Ready(self.failed(&error))
     }
 
-    /// Reads what is there, up to a point. Says whether there was anything.
+    /// Reads what is there, up to a point. Says whether there may be more.
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         for read in 0..BUDGET {
             if self.replies >= MOST_REPLIES {
@@ -281,7 +278,7 @@ impl Driver {
                 Poll::Ready(Ok(Some(incoming))) => self.receive(incoming),
                 Poll::Ready(Ok(None)) => return Err(self.went_away()),
                 Poll::Ready(Err(error)) => return Err(self.failed(&error)),
-                Poll::Pending => return Ok(read > 0),
+                Poll::Pending => return Ok(false),
             }
         }
         Ok(true)
@@ -339,10 +336,10 @@ impl Driver {
         }
     }
 
-    fn give_up(&mut self, ticket: u64, reason: &str) {
-        let Some(id) = self.sent.remove(&ticket) else { return };
-        self.waiting.remove(&id);
-        self.cancel(&id, reason);
+    fn give_up(&mut self, id: &RequestId, reason: &str) {
+        if self.waiting.remove(id).is_some() {
+            self.cancel(id, reason);
+        }
     }
 
     /// Nobody waits for this any more: the server is told, if it does not find out by itself.
@@ -372,7 +369,7 @@ impl Driver {
 
     fn send_request(&mut self, request: Request, waiting: Waiting) {
         if let Waiting::Call(post) | Waiting::Subscriber(post, _) = &waiting {
-            self.sent.insert(post.ticket, request.id.clone());
+            post.sent_as(&request.id);
         }
         self.waiting.insert(request.id.clone(), waiting);
         self.send(&Message::Request(request));
@@ -402,7 +399,6 @@ impl Driver {
     /// Nothing that is open will be answered.
     fn lose(&mut self, ended: &Ended) {
         self.engine.lose();
-        self.sent.clear();
         let notices = self.shared.noticed();
         for (_, waiting) in self.waiting.drain() {
             if let Waiting::Call(post) | Waiting::Subscriber(post, _) = waiting {

@@ -195,9 +195,10 @@ impl Driver {
                 }
                 incoming => incoming,
             };
-            for inbound in self.read(incoming) {
+            for inbound in self.read(incoming).into_vec() {
                 match inbound {
                     Inbound::Answer { id: answered, outcome } if answered == *id => {
+                        self.transport.answered(id);
                         return Poll::Ready(Came::Answer(outcome));
                     }
                     other => self.take(other),

@@ -9,12 +9,30 @@ use crate::{
     transport::{Delivery, Failed, Incoming},
 };
 
+/// What a message means. Most are one, for which a list would only be allocated.
+pub(super) enum Read {
+    One(Inbound),
+    Several(Vec<Inbound>),
+}
+
+impl Read {
+    pub(super) fn into_vec(self) -> Vec<Inbound> {
+        match self {
+            Self::One(inbound) => vec![inbound],
+            Self::Several(inbound) => inbound,
+        }
+    }
+}
+
 impl Driver {
     /// Takes one message in.
     pub(super) fn receive(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Failed(failed) => self.request_failed(failed),
-            incoming => self.read(incoming).into_iter().for_each(|inbound| self.take(inbound)),
+            incoming => match self.read(incoming) {
+                Read::One(inbound) => self.take(inbound),
+                Read::Several(inbound) => inbound.into_iter().for_each(|inbound| self.take(inbound)),
+            },
         }
     }
 
@@ -35,7 +53,6 @@ impl Driver {
         }
         match self.waiting.remove(&id) {
             Some(Waiting::Call(post)) => {
-                self.sent.remove(&post.ticket);
                 if failed.delivery == Delivery::LostSession {
                     self.stranded.push((post, failed));
                 } else {
@@ -43,7 +60,6 @@ impl Driver {
                 }
             }
             Some(Waiting::Subscriber(post, uri)) => {
-                self.sent.remove(&post.ticket);
                 if failed.delivery == Delivery::LostSession {
                     // It stays wished for, and is asked for again with the next session.
                     self.stranded.push((post, failed));
@@ -58,21 +74,21 @@ impl Driver {
     }
 
     /// What came in means.
-    pub(super) fn read(&mut self, incoming: Incoming) -> Vec<Inbound> {
+    pub(super) fn read(&mut self, incoming: Incoming) -> Read {
         let Incoming::Message(bytes) = incoming else {
             tracing::warn!("the server sent a message that is too large: it was skipped");
-            return Vec::new();
+            return Read::Several(Vec::new());
         };
         self.heard = true;
         match Frame::parse(&bytes, self.shared.settings.limits.batch) {
-            Ok(Frame::One(message)) => vec![self.engine.receive(Ok(message))],
-            Ok(Frame::Batch(messages)) => self.engine.receive_batch(messages),
+            Ok(Frame::One(message)) => Read::One(self.engine.receive(Ok(message))),
+            Ok(Frame::Batch(messages)) => Read::Several(self.engine.receive_batch(messages)),
             Err(malformed) => {
                 let inbound = self.engine.receive(Err(malformed));
                 if let Inbound::Ignored(Ignored::Noise(_)) = inbound {
                     self.hear_noise(&bytes);
                 }
-                vec![inbound]
+                Read::One(inbound)
             }
         }
     }
@@ -90,21 +106,20 @@ impl Driver {
 
     pub(super) fn take(&mut self, inbound: Inbound) {
         match inbound {
-            Inbound::Answer { id, outcome } => match self.waiting.remove(&id) {
-                Some(Waiting::Call(post)) => {
-                    self.sent.remove(&post.ticket);
-                    post.end(Ok(outcome), self.shared.noticed());
-                }
-                Some(Waiting::Subscriber(post, uri)) => {
-                    self.sent.remove(&post.ticket);
-                    if !matches!(outcome, Outcome::Complete(_)) {
-                        self.forget(&uri);
+            Inbound::Answer { id, outcome } => {
+                self.transport.answered(&id);
+                match self.waiting.remove(&id) {
+                    Some(Waiting::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
+                    Some(Waiting::Subscriber(post, uri)) => {
+                        if !matches!(outcome, Outcome::Complete(_)) {
+                            self.forget(&uri);
+                        }
+                        post.end(Ok(outcome), self.shared.noticed());
                     }
-                    post.end(Ok(outcome), self.shared.noticed());
+                    Some(Waiting::Life) => self.misses = 0,
+                    Some(Waiting::Nobody) | None => {}
                 }
-                Some(Waiting::Life) => self.misses = 0,
-                Some(Waiting::Nobody) | None => {}
-            },
+            }
             Inbound::Progress { id, params } => {
                 if let Some(Waiting::Call(post)) = self.waiting.get(&id) {
                     post.progress(params);

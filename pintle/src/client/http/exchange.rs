@@ -106,15 +106,16 @@ async fn exchange(
     let answer = line.wire.fetch(ask).await?;
     drop(headless);
     let (head, body) = answer.into_parts();
+    // What is rare is boxed: else there would be room for it in the future of every call, which is moved.
     if !head.status.is_success() {
-        return Err(refused(line, ask, head, body).await);
+        return Err(Box::pin(refused(line, ask, head, body)).await);
     }
     if purpose == Purpose::Initialize {
         line.open_session(&head.headers)?;
     }
     match Kind::of(&head.headers) {
         _ if line.has_two_endpoints() => {
-            drain(body).await;
+            Box::pin(drain(body)).await;
             Ok(Came::Elsewhere)
         }
         Kind::Json => {
@@ -125,10 +126,11 @@ async fn exchange(
         Kind::Events => {
             let mut reader = Reader::new(line.clone());
             let resumable = line.revision().is_some_and(|revision| Streams::of(revision).resumable);
-            reader.read_to_answer(ask, body, requests, resumable).await.map(|()| Came::All)
+            let reading = reader.read_to_answer(ask, body, requests, resumable);
+            Box::pin(reading).await.map(|()| Came::All)
         }
         Kind::Other(kind) => {
-            drain(body).await;
+            Box::pin(drain(body)).await;
             let (address, what, status) = (&ask.address, &ask.what, head.status.as_u16());
             let came = kind.map_or("nothing".into(), |kind| format!("content of type `{kind}`"));
             let mut failed = Failed::new(format!(

@@ -140,7 +140,7 @@ impl Line {
     pub(super) fn post(&self, messages: &[Message], body: Bytes) -> Result<Ask, dress::BadHeader> {
         let mut state = self.state();
         let State { session, revision, posts, endpoint } = &mut *state;
-        // Made once: 500 instructions a call less.
+        // Made once for all calls.
         let (posts, common) = match posts {
             Some(posts) => posts,
             none => {

@@ -1,7 +1,8 @@
 //! Connections that are kept, each polled by whoever waits for what comes over it.
 //!
-//! A pool with a task for each connection would pass every answer through two queues, and wake three tasks for it:
-//! measured, 22,000 instructions a call more.
+//! A pool with a task for each connection would pass every answer through two queues, and wake three tasks for it.
+//! (Measured: with this, and params and results that are not gone through twice, a call in a session went from 87,600
+//! to 65,200 instructions.)
 
 use std::{
     collections::VecDeque,
@@ -27,6 +28,7 @@ use hyper::{
     },
 };
 use hyper_util::rt::TokioIo;
+use tokio::{task::yield_now, time::Instant};
 use tower_service::Service as _;
 
 use super::{
@@ -41,6 +43,9 @@ use super::{
 const IDLE: usize = 256;
 /// They are kept for this long, or twice as long.
 const SWEEP: Duration = Duration::from_secs(60);
+/// One that was idle for longer may have been closed by the other end without our having noticed. Calls that follow one
+/// another do not pay for having to look.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Where connections are taken from, and put back.
 #[derive(Clone)]
@@ -66,12 +71,25 @@ impl Pool {
         to: &Address,
         mut request: Request<Body>,
     ) -> Result<Response<Answer>, BoxError> {
+        let mut noticed = false;
         loop {
-            let kept = self.idle.take(to);
+            let mut kept = self.idle.take(to);
+            if let Some(link) = &mut kept
+                && link.idle_since.elapsed() > MOMENT
+            {
+                if !std::mem::replace(&mut noticed, true) {
+                    // Nobody polls what is idle, and what has happened to it is known once the runtime has looked.
+                    yield_now().await;
+                }
+                if !link.is_open().await {
+                    continue;
+                }
+            }
             let reused = kept.is_some();
             let mut link = match kept {
                 Some(link) => link,
-                None => self.connect(to).await?,
+                // Boxed, so that the future of every call is not larger for it.
+                None => Box::pin(self.connect(to)).await?,
             };
             link.address(&mut request, to);
             match link.exchange(request).await {
@@ -99,7 +117,8 @@ impl Pool {
         let mut builder = http1::Builder::new();
         // A smaller one would not hold a read.
         let (sender, connection) = builder.max_buf_size(self.head.max(8 << 10)).handshake(socket).await?;
-        Ok(Box::new(Link { sender, connection: Some(connection), proxied, authorization }))
+        let idle_since = Instant::now();
+        Ok(Box::new(Link { sender, connection: Some(connection), proxied, authorization, idle_since }))
     }
 }
 
@@ -123,6 +142,7 @@ struct Link {
     /// The other end is a proxy that reads the requests.
     proxied: bool,
     authorization: Option<HeaderValue>,
+    idle_since: Instant,
 }
 
 impl Link {
@@ -147,6 +167,15 @@ impl Link {
         poll_fn(|cx| {
             poll_connection(connection, cx);
             answered.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Whether the other end has not closed it, as far as the runtime knows.
+    async fn is_open(&mut self) -> bool {
+        poll_fn(|cx| {
+            poll_connection(&mut self.connection, cx);
+            Poll::Ready(self.connection.is_some())
         })
         .await
     }
@@ -227,7 +256,8 @@ impl Idle {
         inside.links.remove(place).map(|(_, _, link)| link)
     }
 
-    fn put(self: &Arc<Self>, to: &Address, link: Box<Link>) {
+    fn put(self: &Arc<Self>, to: &Address, mut link: Box<Link>) {
+        link.idle_since = Instant::now();
         let mut inside = self.lock();
         let now = inside.sweeps;
         inside.links.push_back((to.clone(), now, link));
@@ -266,7 +296,8 @@ mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,
-        time::{advance, pause},
+        sync::mpsc,
+        time::{advance, pause, resume},
     };
 
     use super::*;
@@ -302,5 +333,41 @@ mod tests {
         advance(SWEEP).await;
         assert_eq!(served.await.unwrap(), 0, "the other end is told");
         assert!(pool.idle.lock().links.is_empty() && !pool.idle.lock().swept);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_while_idle_is_not_written_to() {
+        const TIMES: usize = 20;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = Address::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let (close, mut closes) = mpsc::channel::<()>(1);
+        let (closed, mut told) = mpsc::channel(1);
+        tokio::spawn(async move {
+            for _ in 0..TIMES {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                assert!(socket.read(&mut [0; 1024]).await.unwrap() > 0);
+                socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+                closes.recv().await.unwrap();
+                drop(socket);
+                closed.send(()).await.unwrap();
+            }
+        });
+        let proxies = Arc::new(Proxy::none().matcher());
+        let pool = connector::pool(&Limits::default(), proxies, None, None);
+        // The runtime looks at its sockets before it polls the test itself, but not between two tasks.
+        let calls = tokio::spawn(async move {
+            for _ in 0..TIMES {
+                let request = Request::post("/").body(Body::default()).unwrap();
+                let answer = pool.fetch(&to, request).await.unwrap();
+                assert!(answer.into_body().collect(0).await.is_ok());
+                assert_eq!(pool.idle.lock().links.len(), 1);
+                pause();
+                advance(MOMENT * 2).await;
+                resume();
+                close.try_send(()).unwrap();
+                told.recv().await.unwrap();
+            }
+        });
+        calls.await.unwrap();
     }
 }

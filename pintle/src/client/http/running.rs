@@ -12,13 +12,15 @@ use std::{
 
 /// Futures that one task runs, each of them polled only when it was woken.
 ///
-/// A task for each would cost a call another thousand instructions, and its answer a queue.
+/// A task for each would have to be made and woken for each call, and its answer would go through a queue.
 pub(super) struct Running<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     woken: Arc<Woken>,
     /// The last list of those that were woken, for its memory.
     spare: Vec<usize>,
+    /// Wakes no future, but the task.
+    aside: Arc<Bell>,
 }
 
 /// Names a future, until it has ended.
@@ -38,6 +40,7 @@ struct Slot<T> {
 
 /// Wakes one slot.
 struct Bell {
+    /// Or none, if there is no such one.
     slot: usize,
     rung: AtomicBool,
     woken: Arc<Woken>,
@@ -55,7 +58,24 @@ struct Inside {
 
 impl<T> Running<T> {
     pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), woken: Arc::default(), spare: Vec::new() }
+        let woken = Arc::<Woken>::default();
+        let aside = Arc::new(Bell { slot: usize::MAX, rung: AtomicBool::new(true), woken: woken.clone() });
+        Self { slots: Vec::new(), free: Vec::new(), woken, spare: Vec::new(), aside }
+    }
+
+    /// Wakes the task for something that is no future of these.
+    pub(super) fn aside(&self) -> Waker {
+        self.aside.clone().into()
+    }
+
+    /// Whether [`aside`](Self::aside) was woken, or was never looked at.
+    pub(super) fn hears_aside(&self) -> bool {
+        self.aside.rung.load(Ordering::Acquire)
+    }
+
+    /// The same; from now on it was not. Before what it is for is looked at: what happens then has to be heard.
+    pub(super) fn heard_aside(&self) -> bool {
+        self.hears_aside() && self.aside.rung.swap(false, Ordering::AcqRel)
     }
 
     /// Adds a future, to be polled when [`poll`](Self::poll) is called next, which is for the caller to see to.

@@ -39,8 +39,10 @@ pub(super) struct Live {
     wire: Arc<Wire>,
     line: Arc<Line>,
     events: mpsc::Receiver<Event>,
-    /// What has happened and was not taken yet.
-    inbox: VecDeque<Incoming>,
+    /// What has happened and was not taken yet, and the request for which nothing comes after it.
+    inbox: VecDeque<(Incoming, Option<RequestId>)>,
+    /// The request for which nothing comes any more, while it is not known whether what came last was the answer.
+    doubtful: Option<RequestId>,
     /// Requests.
     asking: Running<Asked>,
     /// Streams that belong to none.
@@ -49,8 +51,12 @@ pub(super) struct Live {
     telling: JoinSet<()>,
     open: HashMap<RequestId, Open>,
     gate: Gate,
-    /// It was opened just now.
+    /// It was opened just now: what is started then is not polled yet.
     opened: bool,
+    /// There was no room for all that has happened.
+    crowded: bool,
+    /// There is something in the inbox since it was looked into last.
+    unseen: bool,
     /// What waits for that.
     queue: VecDeque<Post>,
     /// The session is gone; until then its other requests may be refused.
@@ -91,12 +97,15 @@ impl Live {
             line,
             events,
             inbox: VecDeque::new(),
+            doubtful: None,
             asking: Running::new(),
             listening: JoinSet::new(),
             telling: JoinSet::new(),
             open: HashMap::new(),
             gate: Gate::Open,
             opened: false,
+            crowded: false,
+            unseen: false,
             queue: VecDeque::new(),
             lost: None,
             endpoint: None,
@@ -108,8 +117,34 @@ impl Live {
 
     /// Looks at what has happened.
     fn look(&mut self, cx: &mut Context<'_>) {
+        // What ends may open the gate for more.
+        for _ in 0..2 {
+            if self.asking.heard_aside() {
+                self.look_aside();
+            }
+            let mut over = std::mem::take(&mut self.over);
+            self.asking.poll(cx, |asked| over.push(asked));
+            for asked in over.drain(..) {
+                self.end(asked);
+            }
+            self.over = over;
+            if !std::mem::take(&mut self.opened) && !self.asking.hears_aside() {
+                return;
+            }
+        }
+        cx.waker().wake_by_ref();
+    }
+
+    /// Looks at all that is no request. Few calls make any of this happen, and each looks several times.
+    fn look_aside(&mut self) {
+        let aside = self.asking.aside();
+        let cx = &mut Context::from_waker(&aside);
         // A driver that does not take what is there makes the streams wait.
-        while self.inbox.len() < super::line::EVENTS {
+        loop {
+            self.crowded = self.inbox.len() >= super::line::EVENTS;
+            if self.crowded {
+                break;
+            }
             let Poll::Ready(Some(event)) = self.events.poll_recv(cx) else { break };
             self.happened(event);
         }
@@ -118,19 +153,23 @@ impl Live {
         {
             self.open_gate();
         }
-        self.opened = false;
-        let mut over = std::mem::take(&mut self.over);
-        self.asking.poll(cx, |asked| over.push(asked));
-        for asked in over.drain(..) {
-            self.end(asked);
-        }
-        self.over = over;
-        if self.opened {
-            // What is started now is not polled yet.
-            cx.waker().wake_by_ref();
-        }
         while let Poll::Ready(Some(_)) = self.listening.poll_join_next(cx) {}
         while let Poll::Ready(Some(_)) = self.telling.poll_join_next(cx) {}
+    }
+
+    fn listen(&mut self, listening: impl Future<Output = ()> + Send + 'static) {
+        self.listening.spawn(listening);
+        self.asking.aside().wake();
+    }
+
+    fn tell(&mut self, telling: impl Future<Output = ()> + Send + 'static) {
+        self.telling.spawn(telling);
+        self.asking.aside().wake();
+    }
+
+    fn push(&mut self, incoming: Incoming, last_for: Option<RequestId>) {
+        self.inbox.push_back((incoming, last_for));
+        self.unseen = true;
     }
 
     /// Nothing more will come for these where they were sent to.
@@ -148,7 +187,10 @@ impl Live {
         let failed = match came {
             Ok(Came::Elsewhere) => return,
             Ok(Came::Message(bytes)) => {
-                self.inbox.push_back(Incoming::Message(bytes));
+                if let [id] = &*requests {
+                    return self.push(Incoming::Message(bytes), Some(id.clone()));
+                }
+                self.push(Incoming::Message(bytes), None);
                 exchange::unanswered()
             }
             Ok(Came::All) => exchange::unanswered(),
@@ -159,9 +201,9 @@ impl Live {
 
     fn happened(&mut self, event: Event) {
         match event {
-            Event::Message(bytes) => self.inbox.push_back(Incoming::Message(bytes)),
+            Event::Message(bytes) => self.push(Incoming::Message(bytes), None),
             Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
-                self.listening.spawn(standing::run(self.line.clone()));
+                self.listen(standing::run(self.line.clone()));
                 self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
             }
             Event::Initialized { .. } | Event::Standing => self.open_gate(),
@@ -182,7 +224,7 @@ impl Live {
     }
 
     fn fail(&mut self, id: &RequestId, failed: &Failed) {
-        self.inbox.push_back(Incoming::Failed(Box::new(failed.clone().of(id))));
+        self.push(Incoming::Failed(Box::new(failed.clone().of(id))), None);
     }
 
     fn send(&mut self, message: Bytes, about: &About<'_>) {
@@ -234,14 +276,15 @@ impl Live {
             if post.purpose == Purpose::Initialized {
                 self.gate = Gate::Initialized;
             }
-            self.telling.spawn(exchange::tell(line, post));
-            return;
+            return self.tell(exchange::tell(line, post));
         }
-        let requests = post.requests.clone();
         let hanging_up_cancels = line.hanging_up_cancels();
+        // A list of none needs no memory.
+        let first = post.requests.first().cloned();
+        let others = post.requests.get(1..).unwrap_or_default().to_vec();
+        let has_company = !others.is_empty();
         let exchange = self.asking.start(exchange::ask(line, post));
-        let has_company = requests.len() > 1;
-        for id in requests {
+        for id in first.into_iter().chain(others) {
             self.open.insert(id, Open { exchange, has_company, hanging_up_cancels });
         }
     }
@@ -272,7 +315,7 @@ impl Live {
         }
         let Some(ask) = self.line.leave() else { return false };
         let wire = self.wire.clone();
-        self.telling.spawn(async move {
+        self.tell(async move {
             let goodbye = async {
                 match wire.fetch(&ask).await {
                     // 405 is fine: it is the server that decides when a session ends.
@@ -309,10 +352,19 @@ impl Http {
 impl Transport for Http {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         let live = self.live();
-        if live.inbox.is_empty() {
-            live.look(cx);
+        if let Some(id) = live.doubtful.take() {
+            let failed = exchange::unanswered().of(&id);
+            return Poll::Ready(Ok(Some(Incoming::Failed(Box::new(failed)))));
         }
-        if let Some(incoming) = live.inbox.pop_front() {
+        if live.inbox.is_empty() {
+            if live.crowded {
+                live.asking.aside().wake();
+            }
+            live.look(cx);
+            live.unseen = false;
+        }
+        if let Some((incoming, last_for)) = live.inbox.pop_front() {
+            live.doubtful = last_for;
             return Poll::Ready(Ok(Some(incoming)));
         }
         if live.ended.is_some() {
@@ -342,6 +394,9 @@ impl Transport for Http {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(live) = &mut self.live else { return Poll::Ready(Ok(())) };
         live.look(cx);
+        if std::mem::take(&mut live.unseen) {
+            cx.waker().wake_by_ref();
+        }
         match live.queue.is_empty() && live.telling.len() < TELLING {
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
@@ -384,10 +439,18 @@ impl Transport for Http {
         open.hanging_up_cancels
     }
 
+    fn answered(&mut self, request: &RequestId) {
+        if let Some(live) = &mut self.live
+            && live.doubtful.as_ref() == Some(request)
+        {
+            live.doubtful = None;
+        }
+    }
+
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         let live = self.live();
         if !std::mem::replace(&mut live.looking, true) {
-            live.listening.spawn(oldest::run(live.line.clone()));
+            live.listen(oldest::run(live.line.clone()));
         }
         live.look(cx);
         match live.endpoint.take() {

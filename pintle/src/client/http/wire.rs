@@ -63,6 +63,7 @@ impl Wire {
         }
         let mut address = ask.address.clone();
         let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
+        // What is rare is boxed, so that the future of every call is not larger for it.
         loop {
             let (request, sent) = self.request(ask, &address.uri).await?;
             let answer = match self.sender.fetch(&address, request).await {
@@ -70,7 +71,7 @@ impl Wire {
                 Err(error) => {
                     let never = never_arrived(&*error);
                     if never && tries < self.retry.requests && !is_hopeless(&*error) {
-                        sleep(self.retry.wait(tries)).await;
+                        Box::pin(sleep(self.retry.wait(tries))).await;
                         tries += 1;
                         continue;
                     }
@@ -105,7 +106,7 @@ impl Wire {
                     );
                     return Err(Failed::new(said).undelivered());
                 }
-                drain(body).await;
+                Box::pin(drain(body)).await;
                 address = Address::of(to);
                 continue;
             }
@@ -125,7 +126,7 @@ impl Wire {
                 let _holdup = self.holdups.hold();
                 match auth.challenged(challenge).await {
                     Ok(true) => {
-                        drain(body).await;
+                        Box::pin(drain(body)).await;
                         continue;
                     }
                     Ok(false) => {}
@@ -136,8 +137,8 @@ impl Wire {
                 && let Some(wait) = come_back(&head, self.retry.longest)
             {
                 tries += 1;
-                drain(body).await;
-                sleep(wait).await;
+                Box::pin(drain(body)).await;
+                Box::pin(sleep(wait)).await;
                 continue;
             }
             return Ok(Response::from_parts(head, body));
