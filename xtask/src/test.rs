@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{Cargo, Failure};
 use crate::workspace::root;
-use crate::{budget, conformance, features, interop, login, tidy};
+use crate::{budget, conformance, features, instructions, interop, login, tidy};
 
 struct Step {
     name: &'static str,
@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "conformance", run: |_| conformance::command(&[]) },
     Step { name: "other SDKs", run: |_| interop::command(&[]) },
     Step { name: "authorization server", run: |_| login::command(&[]) },
+    Step { name: "instructions", run: |_| instructions::command(&[]) },
     Step { name: "crate budget", run: |_| budget::command(&[]) },
     Step { name: "licences and advisories", run: |_| deny() },
 ];
