@@ -160,7 +160,7 @@ impl Connection {
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
-            match self.exchange(&method, next.as_ref().unwrap_or(&params), options).await? {
+            match self.exchange(method.clone(), next.as_ref().unwrap_or(&params), options).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
@@ -207,7 +207,7 @@ impl Connection {
 
     async fn exchange(
         &self,
-        method: &Cow<'static, str>,
+        method: Cow<'static, str>,
         params: &RawObject,
         options: &mut Options,
     ) -> Result<Outcome> {
