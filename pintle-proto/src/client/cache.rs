@@ -91,6 +91,11 @@ impl Cache {
         }
     }
 
+    /// Whether results of this method are ever kept: else there is nothing to ask a cache for.
+    pub fn keeps(method: &str) -> bool {
+        CACHEABLE.contains(&method)
+    }
+
     /// To be taken when a request is sent, and given back with its result.
     pub fn ticket(&mut self) -> Ticket {
         Ticket(self.next_tick())

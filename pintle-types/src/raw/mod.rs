@@ -70,6 +70,11 @@ impl RawObject {
         Self::printed("{}".into())
     }
 
+    /// The object without members, and room for members of so many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Builder::with_capacity(bytes.saturating_add(2)).finish()
+    }
+
     /// Prints `value`, which must be a struct or a map.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(value)?;
@@ -421,5 +426,24 @@ mod tests {
         let four = serde_json::value::to_raw_value(&4).unwrap();
         assert_eq!(object.with("a", &four).as_str(), r#"{"b":2,"c":3,"a":4}"#);
         assert_eq!(object.with("a", &four).get("a"), Some("4"));
+    }
+
+    #[test]
+    fn a_member_more_is_the_same_however_it_is_added() {
+        let one = serde_json::value::to_raw_value(&1).unwrap();
+        for text in ["{}", r#"{"a":2}"#, r#"{"b":{"c":"}"},"a":2}"#, r#"{"x":0,"b":[]}"#, r#"{ "x": 0 }"#] {
+            let read: RawObject = text.parse().unwrap();
+            // One that is not indexed, and has white space between its members.
+            let printed = RawObject::printed(text.into());
+            for object in [read, printed] {
+                let with = object.with("a", &one);
+                let and = object.and("a", &one);
+                assert_eq!(and, with, "{text}");
+                assert_eq!(and.get("a"), Some("1"), "{text}");
+                assert!(and.iter().eq(with.iter()), "{text}");
+            }
+        }
+        assert_eq!(RawObject::with_capacity(20).and("a", &one).and("b", &one).as_str(), r#"{"a":1,"b":1}"#);
+        assert_eq!(RawObject::with_capacity(15), RawObject::empty());
     }
 }

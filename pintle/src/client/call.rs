@@ -1,6 +1,6 @@
-use std::{borrow::Cow, sync::LazyLock, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
-use pintle_proto::client::{Outcome, Rounds, Ticket};
+use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
     ErrorCode, Meta, RawObject, RawValue,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
@@ -142,11 +142,13 @@ impl Connection {
         options: &mut Options,
     ) -> Result<RawObject> {
         self.admit(&method, &params).await?;
-        let cached = self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
-            Some(result) => Err(result.clone()),
-            None => Ok(cache.ticket()),
+        let cached = Cache::keeps(&method).then(|| {
+            self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
+                Some(result) => Err(result.clone()),
+                None => Ok(cache.ticket()),
+            })
         });
-        let ticket = match cached {
+        let ticket = match cached.flatten() {
             Some(Err(result)) => return Ok(result),
             Some(Ok(ticket)) => Some(ticket),
             None => None,
@@ -158,7 +160,7 @@ impl Connection {
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
-            match self.exchange(&method, next.as_ref().unwrap_or(&params), options).await? {
+            match self.exchange(method.clone(), next.as_ref().unwrap_or(&params), options).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
@@ -205,7 +207,7 @@ impl Connection {
 
     async fn exchange(
         &self,
-        method: &Cow<'static, str>,
+        method: Cow<'static, str>,
         params: &RawObject,
         options: &mut Options,
     ) -> Result<Outcome> {
@@ -257,8 +259,9 @@ pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
 
 /// Params that name something. Put together member by member, so that none has to be looked for later.
 pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
-    static EMPTY: LazyLock<RawObject> = LazyLock::new(RawObject::empty);
-    let mut params = EMPTY.with("name", &to_raw_value(name).map_err(|error| unprintable(&error))?);
+    let room = name.len() + arguments.map_or(0, |arguments| arguments.get().len()) + 64;
+    let name = to_raw_value(name).map_err(|error| unprintable(&error))?;
+    let mut params = RawObject::with_capacity(room).and("name", &name);
     if let Some(arguments) = arguments {
         params = params.and("arguments", arguments);
     }

@@ -7,7 +7,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, ready},
@@ -158,17 +158,21 @@ impl Link {
         }
     }
 
-    async fn exchange(
+    /// The request is not part of the future.
+    fn exchange(
         &mut self,
         request: Request<Body>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> {
         let Self { sender, connection, .. } = self;
-        let mut answered = pin!(sender.try_send_request(request));
-        poll_fn(|cx| {
-            poll_connection(connection, cx);
-            answered.as_mut().poll(cx)
-        })
-        .await
+        let answered = sender.try_send_request(request);
+        async move {
+            let mut answered = pin!(answered);
+            poll_fn(|cx| {
+                poll_connection(connection, cx);
+                answered.as_mut().poll(cx)
+            })
+            .await
+        }
     }
 
     /// Whether the other end has not closed it, as far as the runtime knows.

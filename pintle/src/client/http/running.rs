@@ -12,9 +12,12 @@ use std::{
 
 /// Futures that one task runs, each of them polled only when it was woken.
 ///
-/// A task for each would have to be made and woken for each call, and its answer would go through a queue.
-pub(super) struct Running<T> {
-    slots: Vec<Slot<T>>,
+/// A task for each would have to be made and woken for each call, and its answer would go through a queue. All are made
+/// in one way, from something else each time, so that each is put where another was. They are large.
+pub(super) struct Running<A, T> {
+    /// Room for another future.
+    room: Box<dyn Fn() -> Box<dyn Room<A, T>> + Send>,
+    slots: Vec<Slot<A, T>>,
     free: Vec<usize>,
     woken: Arc<Woken>,
     /// The last list of those that were woken, for its memory.
@@ -31,11 +34,42 @@ pub(super) struct Ticket {
     turn: u64,
 }
 
-struct Slot<T> {
-    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+struct Slot<A, T> {
+    room: Box<dyn Room<A, T>>,
     turn: u64,
     bell: Arc<Bell>,
     waker: Waker,
+}
+
+/// Where one future is, or none.
+trait Room<A, T>: Send {
+    fn start(&mut self, from: A);
+    fn clear(&mut self);
+    /// Pending if there is none.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T>;
+}
+
+struct Place<M, F> {
+    make: M,
+    future: Pin<Box<Option<F>>>,
+}
+
+impl<A, M, F> Room<A, F::Output> for Place<M, F>
+where
+    M: Fn(A) -> F + Send,
+    F: Future + Send,
+{
+    fn start(&mut self, from: A) {
+        self.future.set(Some((self.make)(from)));
+    }
+
+    fn clear(&mut self) {
+        self.future.set(None);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))
+    }
 }
 
 /// Wakes one slot.
@@ -56,11 +90,17 @@ struct Inside {
     task: Option<Waker>,
 }
 
-impl<T> Running<T> {
-    pub(super) fn new() -> Self {
+impl<A: 'static, T: 'static> Running<A, T> {
+    /// None yet; each will be made like this.
+    pub(super) fn new<F>(make: impl Fn(A) -> F + Copy + Send + 'static) -> Self
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let room =
+            Box::new(move || -> Box<dyn Room<A, T>> { Box::new(Place { make, future: Box::pin(None) }) });
         let woken = Arc::<Woken>::default();
         let aside = Arc::new(Bell { slot: usize::MAX, rung: AtomicBool::new(true), woken: woken.clone() });
-        Self { slots: Vec::new(), free: Vec::new(), woken, spare: Vec::new(), aside }
+        Self { room, slots: Vec::new(), free: Vec::new(), woken, spare: Vec::new(), aside }
     }
 
     /// Wakes the task for something that is no future of these.
@@ -79,15 +119,15 @@ impl<T> Running<T> {
     }
 
     /// Adds a future, to be polled when [`poll`](Self::poll) is called next, which is for the caller to see to.
-    pub(super) fn start(&mut self, future: impl Future<Output = T> + Send + 'static) -> Ticket {
+    pub(super) fn start(&mut self, from: A) -> Ticket {
         let free = self.free.pop().unwrap_or(self.slots.len());
         if free == self.slots.len() {
             let bell = Arc::new(Bell { slot: free, rung: AtomicBool::new(false), woken: self.woken.clone() });
-            self.slots.push(Slot { future: None, turn: 0, waker: bell.clone().into(), bell });
+            self.slots.push(Slot { room: (self.room)(), turn: 0, waker: bell.clone().into(), bell });
         }
         let mut turn = 0;
         if let Some(slot) = self.slots.get_mut(free) {
-            slot.future = Some(Box::pin(future));
+            slot.room.start(from);
             turn = slot.turn;
             if !slot.bell.rung.swap(true, Ordering::AcqRel) {
                 self.woken.lock().slots.push(free);
@@ -129,8 +169,7 @@ impl<T> Running<T> {
                 let Some(slot) = self.slots.get_mut(at) else { continue };
                 // Before it is polled: what happens from now on has to be heard.
                 slot.bell.rung.store(false, Ordering::Release);
-                let Some(future) = &mut slot.future else { continue };
-                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+                if let Poll::Ready(output) = slot.room.poll(&mut Context::from_waker(&slot.waker)) {
                     slot.clear();
                     self.free.push(at);
                     ended(output);
@@ -141,14 +180,14 @@ impl<T> Running<T> {
     }
 }
 
-impl<T> Slot<T> {
+impl<A, T> Slot<A, T> {
     fn clear(&mut self) {
-        self.future = None;
+        self.room.clear();
         self.turn += 1;
     }
 }
 
-impl<T> fmt::Debug for Running<T> {
+impl<A, T> fmt::Debug for Running<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("futures", &(self.slots.len() - self.free.len())).finish()
     }
@@ -188,7 +227,13 @@ mod tests {
 
     use super::*;
 
-    async fn next(running: &mut Running<&'static str>) -> &'static str {
+    type Boxed = Pin<Box<dyn Future<Output = &'static str> + Send>>;
+
+    fn running() -> Running<Boxed, &'static str> {
+        Running::new(|future: Boxed| future)
+    }
+
+    async fn next(running: &mut Running<Boxed, &'static str>) -> &'static str {
         poll_fn(|cx| {
             let mut first = None;
             running.poll(cx, |output| first = Some(output));
@@ -208,12 +253,12 @@ mod tests {
 
     #[tokio::test]
     async fn each_is_polled_when_it_is_woken() {
-        let mut running = Running::new();
+        let mut running = running();
         let polls = Arc::new(AtomicUsize::new(0));
         let (first, told_first) = oneshot::channel::<()>();
         let (second, told_second) = oneshot::channel::<()>();
         let counted = polls.clone();
-        running.start(async move {
+        running.start(Box::pin(async move {
             let mut told = told_first;
             poll_fn(|cx| {
                 counted.fetch_add(1, Ordering::Relaxed);
@@ -222,11 +267,11 @@ mod tests {
             .await
             .unwrap();
             "first"
-        });
-        running.start(async move {
+        }));
+        running.start(Box::pin(async move {
             told_second.await.unwrap();
             "second"
-        });
+        }));
         tokio::spawn(async move { second.send(()).unwrap() });
         assert_eq!(next(&mut running).await, "second");
         assert_eq!(polls.load(Ordering::Relaxed), 1);
@@ -238,17 +283,17 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_stopped_is_dropped_and_its_slot_used_again() {
-        let mut running = Running::new();
+        let mut running = running();
         let (told, dropped) = oneshot::channel();
         let told = Told(Some(told));
-        let old = running.start(async move {
+        let old = running.start(Box::pin(async move {
             let _told = told;
             pending::<()>().await;
             "never"
-        });
+        }));
         running.stop(old);
         dropped.await.unwrap();
-        running.start(async { "another" });
+        running.start(Box::pin(async { "another" }));
         // It is the name of one that has ended.
         running.stop(old);
         assert_eq!(next(&mut running).await, "another");
@@ -257,8 +302,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_always_wakes_itself_does_not_keep_the_task() {
-        let mut running = Running::new();
-        running.start(async {
+        let mut running = running();
+        running.start(Box::pin(async {
             for _ in 0..1000 {
                 tokio::task::yield_now().await;
             }
@@ -267,7 +312,7 @@ mod tests {
                 tokio::task::consume_budget().await;
             }
             "done"
-        });
+        }));
         assert_eq!(next(&mut running).await, "done");
     }
 }

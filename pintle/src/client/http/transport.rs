@@ -44,7 +44,7 @@ pub(super) struct Live {
     /// The request for which nothing comes any more, while it is not known whether what came last was the answer.
     doubtful: Option<RequestId>,
     /// Requests.
-    asking: Running<Asked>,
+    asking: Running<(Arc<Line>, Post), Asked>,
     /// Streams that belong to none.
     listening: JoinSet<()>,
     /// Messages that want no answer.
@@ -98,7 +98,7 @@ impl Live {
             events,
             inbox: VecDeque::new(),
             doubtful: None,
-            asking: Running::new(),
+            asking: asking(),
             listening: JoinSet::new(),
             telling: JoinSet::new(),
             open: HashMap::new(),
@@ -283,7 +283,7 @@ impl Live {
         let first = post.requests.first().cloned();
         let others = post.requests.get(1..).unwrap_or_default().to_vec();
         let has_company = !others.is_empty();
-        let exchange = self.asking.start(exchange::ask(line, post));
+        let exchange = self.asking.start((line, post));
         for id in first.into_iter().chain(others) {
             self.open.insert(id, Open { exchange, has_company, hanging_up_cancels });
         }
@@ -296,7 +296,7 @@ impl Live {
 
     /// Ready when what was to be said is said, and the session ended.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.asking = Running::new();
+        self.asking = asking();
         self.listening.abort_all();
         loop {
             self.inbox.clear();
@@ -328,6 +328,10 @@ impl Live {
         });
         true
     }
+}
+
+fn asking() -> Running<(Arc<Line>, Post), Asked> {
+    Running::new(|(line, post)| exchange::ask(line, post))
 }
 
 impl Drop for Live {
