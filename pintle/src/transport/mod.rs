@@ -83,7 +83,8 @@ pub use stream::Stream;
 pub trait Transport: fmt::Debug + Send + 'static {
     /// Takes the next message that came in, or `None` at the end.
     ///
-    /// Nothing may be lost when the caller stops polling and comes back later.
+    /// Nothing may be lost when the caller stops polling and comes back later. Whoever was told to wait is woken when there
+    /// is something, also if it came while something was sent.
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>>;
 
     /// Queues a message: JSON on one line, without the line's end.
