@@ -45,7 +45,7 @@ impl Texts {
         }
         let subject = Subject {
             name,
-            input: &texts.schema,
+            input: &Value::Object(texts.schema.clone()),
             typed: true,
             asks_more: false,
             defaults: false,

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
@@ -406,10 +406,12 @@ impl ToolRoute {
 
     /// Compiles the schemas, once.
     pub(super) fn prepare_check(&mut self) {
+        // Lent as a value, not copied: a server may have many tools.
+        let input = Value::Object(mem::take(&mut self.tool.input_schema));
         let Self { tool, typed, asks_more, gives_typed, defaults, .. } = &*self;
         let subject = Subject {
             name: &tool.name,
-            input: &tool.input_schema,
+            input: &input,
             typed: *typed,
             asks_more: *asks_more,
             defaults: *defaults,
@@ -420,9 +422,12 @@ impl ToolRoute {
             Ok(check) => self.check = check,
             Err(fault) => self.faults.push(fault),
         }
-        match HeaderParams::from_schema(&Value::Object(self.tool.input_schema.clone())) {
+        match HeaderParams::from_schema(&input) {
             Ok(mirrored) => self.mirrored = mirrored,
             Err(bad) => self.faults.push(format!("the input schema of `{}`: {bad}", self.tool.name)),
+        }
+        if let Value::Object(schema) = input {
+            self.tool.input_schema = schema;
         }
     }
 

@@ -14,12 +14,8 @@ use crate::{
 pub(super) fn judge(subject: &Subject<'_>) -> Result<Arc<dyn Judge>, String> {
     let Subject { name, typed, asks_more, gives_typed, defaults, .. } = *subject;
     let unusable = |which: &str, error| format!("the {which} schema of `{name}` cannot be used: {error}");
-    let mut input = Value::Object(subject.input.clone());
-    let looks = Looks::at(&input, typed && !asks_more && !defaults);
-    if typed {
-        integers::bound(&mut input);
-    }
-    let input = Input::of(input, looks).map_err(|error| unusable("input", error))?;
+    let looks = Looks::at(subject.input, typed && !asks_more && !defaults);
+    let input = Input::of(subject.input, typed, looks).map_err(|error| unusable("input", error))?;
     let output = subject.output.cloned().map(Value::Object);
     let output = output.filter(|schema| !(gives_typed && says_no_more(schema)));
     let output = output.map(|schema| Schema::compile(&schema)).transpose();
@@ -45,31 +41,39 @@ enum Input {
     /// text, which takes a tenth of the room.
     Asked {
         schema: Box<str>,
+        typed: bool,
         compiled: OnceLock<Schema>,
     },
 }
 
 impl Input {
-    fn of(schema: Value, looks: Looks) -> Result<Self, SchemaError> {
+    fn of(schema: &Value, typed: bool, looks: Looks) -> Result<Self, SchemaError> {
         let is_object = schema.get("type").is_some_and(|kind| kind == "object");
         match looks {
-            Looks::Kind | Looks::Lists if is_object && says_no_more(&schema) => {
-                Ok(Self::Asked { schema: schema.to_string().into(), compiled: OnceLock::new() })
+            Looks::Kind | Looks::Lists if is_object && says_no_more(schema) => {
+                Ok(Self::Asked { schema: schema.to_string().into(), typed, compiled: OnceLock::new() })
             }
-            _ => Schema::for_arguments(&schema).map(Self::Compiled),
+            _ => compiled(schema.clone(), typed).map(Self::Compiled),
         }
     }
 
     fn schema(&self) -> &Schema {
         match self {
             Self::Compiled(schema) => schema,
-            Self::Asked { schema, compiled } => compiled.get_or_init(|| {
+            Self::Asked { schema, typed, compiled: known } => known.get_or_init(|| {
                 // Too large or too deep to be compiled: then reading alone says what is wrong.
                 let schema: Option<Value> = serde_json::from_str(schema).ok();
-                schema.and_then(|schema| Schema::for_arguments(&schema).ok()).unwrap_or_else(Schema::trivial)
+                schema.and_then(|schema| compiled(schema, *typed).ok()).unwrap_or_else(Schema::trivial)
             }),
         }
     }
+}
+
+fn compiled(mut schema: Value, typed: bool) -> Result<Schema, SchemaError> {
+    if typed {
+        integers::bound(&mut schema);
+    }
+    Schema::for_arguments(&schema)
 }
 
 /// How much of the arguments has to be looked at before they are read.

@@ -8,13 +8,14 @@ mod integers;
 use std::{fmt, sync::Arc};
 
 use pintle_types::{JsonObject, schema::CallToolResult};
+use serde_json::Value;
 
 /// Whose arguments and results are looked at.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "without the feature `validation` nobody looks")]
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
-    pub(crate) input: &'a JsonObject,
+    pub(crate) input: &'a Value,
     /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
     /// Whether the author asked for more than that.
