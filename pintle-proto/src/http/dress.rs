@@ -101,7 +101,7 @@ impl Posts {
     }
 }
 
-/// For a POST of the stateless era. `name` is what [`name_member`](super::name_member) says the request names.
+/// For a POST of the stateless era. `name` is what [`name_member`] says the request names.
 pub fn stateless_post(version: &str, method: &str, name: Option<&str>) -> Result<HeaderMap, BadHeader> {
     let mut headers = post(5);
     set(&mut headers, &MCP_PROTOCOL_VERSION, version)?;
