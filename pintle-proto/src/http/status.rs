@@ -35,7 +35,7 @@ pub fn session_status(code: ErrorCode) -> StatusCode {
 /// [Authorization, Scope Challenge Handling]: from 2026-07-28 on they must, and are told no more than the request needs.
 /// Before, they may ask for just what they are told, so it is recommended to name what they have too.
 pub fn adds_to_granted(revision: Revision) -> bool {
-    revision.is_stateless()
+    revision.dialect().adds_to_granted
 }
 
 #[cfg(test)]

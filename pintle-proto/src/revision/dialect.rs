@@ -44,6 +44,8 @@ pub(crate) struct Dialect {
     /// Whether an event stream begins with an id and no data, and may then be polled: a server hangs up after saying
     /// `retry`, and the client comes back (HTTP-13 to HTTP-16). Clients of others may try to parse the nothing.
     pub(crate) polling: bool,
+    /// Whether clients that are told by a 403 what they lack add it to what they were granted (§5.2).
+    pub(crate) adds_to_granted: bool,
 
     /// The way from the next newer row to this one and back.
     pub(super) step: Step,
@@ -123,6 +125,7 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         two_endpoints: false,
         version_header: true,
         polling: false,
+        adds_to_granted: true,
         step: CANONICAL,
     },
     Dialect {
@@ -165,6 +168,7 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         two_endpoints: false,
         version_header: true,
         polling: true,
+        adds_to_granted: false,
         step: v2025_11_25::STEP,
     },
     Dialect {
@@ -183,6 +187,7 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         two_endpoints: false,
         version_header: true,
         polling: false,
+        adds_to_granted: false,
         step: v2025_06_18::STEP,
     },
     Dialect {
@@ -201,6 +206,7 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         two_endpoints: false,
         version_header: false,
         polling: false,
+        adds_to_granted: false,
         step: v2025_03_26::STEP,
     },
     Dialect {
@@ -219,6 +225,7 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         two_endpoints: true,
         version_header: false,
         polling: false,
+        adds_to_granted: false,
         step: v2024_11_05::STEP,
     },
 ];

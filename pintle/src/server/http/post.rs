@@ -58,9 +58,9 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
     let session = match way {
-        Way::Stateless => {
+        Way::Stateless(revision) => {
             return match frame {
-                Frame::One(Message::Request(request)) => stateless::begin(asked, request, accepts),
+                Frame::One(Message::Request(request)) => stateless::begin(asked, request, revision, accepts),
                 _ => Begun::Answered(accepted()),
             };
         }
@@ -88,7 +88,8 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
 /// Where a message goes, and nothing borrowed from its head.
 #[derive(Clone, Copy)]
 enum Way {
-    Stateless,
+    /// With its revision, if it is spoken here; if not, admitting says so.
+    Stateless(Option<Revision>),
     Ignored,
     Initialize,
     Session(SessionId),
@@ -120,15 +121,16 @@ fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
 
 impl Way {
     fn of(asked: &Asked, post: &Post<'_>) -> Result<Self, Refusal> {
+        let spoken = |version: &str| {
+            asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
+        };
         Ok(match post {
-            Post::Stateless { .. } => Self::Stateless,
+            Post::Stateless { version } => Self::Stateless(spoken(version)),
             Post::Ignored => Self::Ignored,
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),
             Post::Sessionless { version } => {
-                let spoken =
-                    asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == *version);
-                Self::Sessionless(*spoken.ok_or_else(Refusal::unknown_session)?)
+                Self::Sessionless(spoken(version).ok_or_else(Refusal::unknown_session)?)
             }
             _ => return Err(Refusal::unknown_session()),
         })

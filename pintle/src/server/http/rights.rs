@@ -40,13 +40,13 @@ pub(super) fn check_request(
     state: &State,
     extensions: &Extensions,
     request: &Request,
+    revision: Option<Revision>,
 ) -> Result<(), Box<Response<Body>>> {
     if !state.catalogue.requires.some {
         return Ok(());
     }
     let mut needs = Needs::new(state, extensions);
     needs.add(request);
-    let revision = state.service.revisions().iter().copied().find(|revision| revision.is_stateless());
     needs.finish(Some(&request.id), revision)
 }
 

@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
+    Revision,
     http::{Accepts, Refusal, stateless_status},
     server::{Arrival, Call, Inbound, Outcome},
     sse::Frame,
@@ -28,8 +29,8 @@ use super::{
 use crate::server::{connection::now, port::Said, state::State};
 
 /// Admits a call; anything else is answered at once.
-pub(super) fn begin(asked: &Asked, request: Request, accepts: Accepts) -> Begun {
-    if let Err(response) = rights::check_request(&asked.state, &asked.around.extensions, &request) {
+pub(super) fn begin(asked: &Asked, request: Request, revision: Option<Revision>, accepts: Accepts) -> Begun {
+    if let Err(response) = rights::check_request(&asked.state, &asked.around.extensions, &request, revision) {
         return Begun::Answered(*response);
     }
     let mut arrival = Arrival::at(now());
