@@ -63,11 +63,20 @@ impl HeaderParams {
     /// The whole schema is walked: an annotation where no header can be made of it, such as in `items` or `$defs`, makes
     /// the tool invalid, and a client must then leave that tool out.
     pub fn from_schema(schema: &Value) -> Result<Self, BadAnnotation> {
+        match schema {
+            Value::Object(schema) => Self::from_object_schema(schema),
+            // `true` and whatever is no schema annotate nothing.
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// The same for a schema that is an object, as a tool has it.
+    pub fn from_object_schema(schema: &Map<String, Value>) -> Result<Self, BadAnnotation> {
         let mut walk =
             Walk { places: Vec::new(), todo: Vec::new(), labels: HashSet::new(), params: Vec::new() };
-        walk.todo.push(Visit { value: schema, place: None, depth: 0, role: Role::Root });
-        while let Some(visit) = walk.todo.pop() {
-            walk.step(&visit)?;
+        walk.object(At { place: None, depth: 0, role: Role::Root }, schema)?;
+        while let Some(Visit { at, value }) = walk.todo.pop() {
+            walk.step(at, value)?;
         }
         walk.params.sort_unstable_by(|left, right| left.path.cmp(&right.path));
         Ok(Self { params: walk.params })
@@ -175,7 +184,12 @@ enum Step<'s> {
 }
 
 struct Visit<'s> {
+    at: At,
     value: &'s Value,
+}
+
+#[derive(Clone, Copy)]
+struct At {
     place: Option<usize>,
     depth: usize,
     role: Role,
@@ -196,67 +210,66 @@ enum Role {
 }
 
 impl<'s> Walk<'s> {
-    fn step(&mut self, visit: &Visit<'s>) -> Result<(), BadAnnotation> {
-        match visit.value {
+    fn step(&mut self, at: At, value: &'s Value) -> Result<(), BadAnnotation> {
+        match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.push(visit, Step::Index(index), item, Role::Elsewhere)?;
+                    self.push(at, Step::Index(index), item, Role::Elsewhere)?;
                 }
+                Ok(())
             }
-            Value::Object(names) if matches!(visit.role, Role::Properties | Role::Names) => {
-                let role = if visit.role == Role::Properties { Role::Property } else { Role::Elsewhere };
-                for (name, schema) in names {
-                    self.push(visit, Step::Key(name), schema, role)?;
-                }
+            Value::Object(members) => self.object(at, members),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn object(&mut self, at: At, members: &'s Map<String, Value>) -> Result<(), BadAnnotation> {
+        if let Role::Properties | Role::Names = at.role {
+            let role = if at.role == Role::Properties { Role::Property } else { Role::Elsewhere };
+            for (name, schema) in members {
+                self.push(at, Step::Key(name), schema, role)?;
             }
-            Value::Object(schema) => {
-                if let Some(label) = schema.get(KEYWORD) {
-                    self.annotate(visit, schema, label)
-                        .map_err(|fault| BadAnnotation { place: self.pointer(visit.place), fault })?;
+            return Ok(());
+        }
+        if let Some(label) = members.get(KEYWORD) {
+            self.annotate(at, members, label)
+                .map_err(|fault| BadAnnotation { place: self.pointer(at.place), fault })?;
+        }
+        for (keyword, value) in members {
+            let role = match keyword.as_str() {
+                "properties" if matches!(at.role, Role::Root | Role::Property) => Role::Properties,
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
+                    Role::Names
                 }
-                for (keyword, value) in schema {
-                    let role = match keyword.as_str() {
-                        "properties" if matches!(visit.role, Role::Root | Role::Property) => Role::Properties,
-                        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
-                            Role::Names
-                        }
-                        // Values, not schemas.
-                        "const" | "default" | "enum" | "examples" | KEYWORD => continue,
-                        _ => Role::Elsewhere,
-                    };
-                    self.push(visit, Step::Key(keyword), value, role)?;
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                // Values, not schemas.
+                "const" | "default" | "enum" | "examples" | KEYWORD => continue,
+                _ => Role::Elsewhere,
+            };
+            self.push(at, Step::Key(keyword), value, role)?;
         }
         Ok(())
     }
 
-    fn push(
-        &mut self,
-        visit: &Visit<'s>,
-        step: Step<'s>,
-        value: &'s Value,
-        role: Role,
-    ) -> Result<(), BadAnnotation> {
+    fn push(&mut self, at: At, step: Step<'s>, value: &'s Value, role: Role) -> Result<(), BadAnnotation> {
         if !value.is_object() && !value.is_array() {
             return Ok(());
         }
-        if visit.depth == DEEPEST {
-            return Err(BadAnnotation { place: self.pointer(visit.place), fault: AnnotationFault::TooDeep });
+        if at.depth == DEEPEST {
+            return Err(BadAnnotation { place: self.pointer(at.place), fault: AnnotationFault::TooDeep });
         }
-        self.places.push(Place { within: visit.place, step });
-        self.todo.push(Visit { value, place: Some(self.places.len() - 1), depth: visit.depth + 1, role });
+        self.places.push(Place { within: at.place, step });
+        let at = At { place: Some(self.places.len() - 1), depth: at.depth + 1, role };
+        self.todo.push(Visit { at, value });
         Ok(())
     }
 
     fn annotate(
         &mut self,
-        visit: &Visit<'s>,
+        at: At,
         schema: &Map<String, Value>,
         label: &Value,
     ) -> Result<(), AnnotationFault> {
-        if visit.role != Role::Property {
+        if at.role != Role::Property {
             return Err(AnnotationFault::Unreachable);
         }
         let label = label.as_str().ok_or(AnnotationFault::NotAString)?;
@@ -276,7 +289,7 @@ impl<'s> Walk<'s> {
         if !self.labels.insert(label.to_ascii_lowercase()) {
             return Err(AnnotationFault::Duplicate(label.to_owned()));
         }
-        let path = self.names(visit.place);
+        let path = self.names(at.place);
         self.params.push(HeaderParam { header, label: label.to_owned(), path, kind });
         Ok(())
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,9 +12,10 @@ use crate::{JsonObject, Meta, RawObject, raw::Builder};
 /// A tool, as a server lists it.
 ///
 /// ```
-/// use pintle_types::schema::Tool;
+/// use pintle_types::{JsonObject, schema::Tool};
 ///
-/// let schema = serde_json::from_str(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#)?;
+/// let schema: JsonObject =
+///     serde_json::from_str(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#)?;
 /// let mut weather = Tool::new("weather", schema);
 /// weather.description = Some("The weather of a city".into());
 /// assert_eq!(weather.display_name(), "weather");
@@ -30,11 +33,11 @@ pub struct Tool {
     /// What it does, for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; has `"type": "object"`.
-    pub input_schema: JsonObject,
+    /// The JSON Schema of its arguments; has `"type": "object"`. Shared: tools that take the same have one.
+    pub input_schema: Arc<JsonObject>,
     /// The JSON Schema of its structured content.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<JsonObject>,
+    pub output_schema: Option<Arc<JsonObject>>,
     /// Hints about what calling it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
@@ -54,8 +57,8 @@ pub struct Tool {
 
 impl Tool {
     /// A tool that takes what `input_schema` describes.
-    pub fn new(name: impl Into<String>, input_schema: JsonObject) -> Self {
-        Self { name: name.into(), input_schema, ..Self::default() }
+    pub fn new(name: impl Into<String>, input_schema: impl Into<Arc<JsonObject>>) -> Self {
+        Self { name: name.into(), input_schema: input_schema.into(), ..Self::default() }
     }
 
     /// The name to show: `title`, else the title in `annotations`, else `name`.

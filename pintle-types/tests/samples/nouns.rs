@@ -187,7 +187,7 @@ pub(super) fn tool() -> Tool {
     let mut tool = Tool::new("weather", object(city));
     tool.title = Some("Weather".into());
     tool.description = Some("The weather of a city".into());
-    tool.output_schema = Some(object(celsius));
+    tool.output_schema = Some(object(celsius).into());
     tool.annotations = Some(tool_annotations());
     tool.icons = Some(vec![icon()]);
     tool.meta = Some(meta());

@@ -236,7 +236,7 @@ impl Shared {
 }
 
 fn header_params(tool: &Tool) -> Result<HeaderParams, BadAnnotation> {
-    HeaderParams::from_schema(&serde_json::Value::Object(tool.input_schema.clone()))
+    HeaderParams::from_object_schema(&tool.input_schema)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -57,7 +57,7 @@ macro_rules! impl_shelved {
     };
 }
 
-impl_shelved!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare_check, tool.name);
+impl_shelved!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare, tool.name);
 impl_shelved!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
 impl_shelved!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
 impl_shelved!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
@@ -201,10 +201,10 @@ impl Server {
         requires: Requires,
         change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.change(|state| {
-            change(R::shelf(&mut state.catalogue))?;
-            state.catalogue.requires.join(requires);
-            state.catalogue.printed = Default::default();
+        self.change_catalogue(|catalogue| {
+            change(R::shelf(catalogue))?;
+            catalogue.requires.join(requires);
+            catalogue.printed = Default::default();
             Ok(())
         })?;
         self.ears().tell(&R::CHANGE);
@@ -216,14 +216,13 @@ impl Server {
 fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     let mut routes: Vec<R> = routes.into_iter().collect();
     routes.iter_mut().for_each(R::prepare);
-    let mut seen = HashSet::new();
-    for route in &routes {
-        if let Some(fault) = route.faults().first() {
-            return Err(Error::misuse(fault.clone()));
-        }
-        if !seen.insert(route.key()) {
-            return Err(taken(route));
-        }
+    if let Some(fault) = routes.iter().find_map(|route| route.faults().first()) {
+        return Err(Error::misuse(fault.clone()));
+    }
+    // One alone, as most are, is not like another.
+    if routes.len() > 1 {
+        let mut seen = HashSet::new();
+        routes.iter().find(|route| !seen.insert(route.key())).map_or(Ok(()), |twice| Err(taken(twice)))?;
     }
     Ok(routes)
 }
@@ -231,7 +230,7 @@ fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
 fn fill<R: Shelved>(shelf: &mut Shelf<R>, routes: Vec<R>) {
     for route in routes {
         let key = route.key().to_owned();
-        shelf.add(&key, route);
+        shelf.add(key, route);
     }
 }
 

@@ -82,7 +82,7 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
         Some(route) => {
             permitted(cx, &route.required, &name)?;
             mirrored(cx, route)?;
-            let filled = route.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
+            let filled = route.ready.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
             Ok(route.next.go(cx.clone()))
         }
@@ -103,12 +103,12 @@ fn permitted(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
 /// Headers that repeat arguments must say the same, where a revision has them.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let Some(head) = cx.http() else { return Ok(()) };
-    if route.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
+    if route.ready.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
     }
     // Text that is no JSON cannot have come this far.
     let arguments: Option<&RawValue> = serde_json::from_str(sent(cx)).ok();
-    route.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
+    route.ready.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 
 /// The arguments of a tool call, as text, with defaults for what was left out.

@@ -1,12 +1,18 @@
-use std::any::{TypeId, type_name};
+use std::{
+    any::{TypeId, type_name},
+    sync::Arc,
+};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{JsonObject, RpcError};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, FromCall, dispatch, fields, place};
+use super::{
+    Cx, FromCall, dispatch, fields, place,
+    type_schema::{self, TypeSchema},
+};
 
 /// A tool, prompt or resource in the making: its handler's arguments and result say what it takes and gives.
 #[derive(Debug)]
@@ -14,11 +20,11 @@ pub struct Description<'a> {
     kind: Kind,
     name: &'a str,
     /// The schema of the arguments, or of a template's variables.
-    pub(crate) input: Option<Value>,
+    pub(crate) input: Option<Arc<TypeSchema>>,
     /// The names of the input in the order in which the type has them.
     pub(crate) order: &'static [&'static str],
     /// The schema of a tool's structured result.
-    pub(crate) output: Option<JsonObject>,
+    pub(crate) output: Option<Arc<JsonObject>>,
     pub(crate) faults: Vec<String>,
     pub(crate) needs: Vec<Need>,
 }
@@ -57,16 +63,14 @@ impl<'a> Description<'a> {
     }
 
     /// It takes an object of this type as its arguments.
-    fn takes<T: DeserializeOwned + JsonSchema>(&mut self) {
+    fn takes<T: DeserializeOwned + JsonSchema + 'static>(&mut self) {
         if !self.belongs("Args", &[Kind::Tool, Kind::Prompt]) {
             return;
         }
         self.once("Args");
-        match schema_of::<T>(false) {
-            Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                self.input = Some(Value::Object(with_properties(schema)));
-            }
-            _ => self.faults.push(format!(
+        match TypeSchema::of::<T>() {
+            Some(schema) => self.input = Some(schema),
+            None => self.faults.push(format!(
                 "`{}` takes `Args<{}>`, which is no JSON object: use a struct with named fields",
                 self.name,
                 T::schema_name()
@@ -81,7 +85,7 @@ impl<'a> Description<'a> {
     pub(crate) fn takes_variables<T: JsonSchema>(&mut self) {
         if self.belongs("Vars", &[Kind::Template]) {
             self.once("Vars");
-            self.input = Some(schema_of::<T>(false));
+            self.input = Some(TypeSchema::of_variables::<T>());
         }
     }
 
@@ -109,9 +113,7 @@ impl<'a> Description<'a> {
 
     /// The tool gives a value of this type.
     pub(crate) fn gives<T: JsonSchema>(&mut self) {
-        if let Value::Object(schema) = schema_of::<T>(true) {
-            self.output = Some(schema);
-        }
+        self.output = type_schema::written::<T>();
     }
 
     fn needs<T: 'static>(&mut self) {
@@ -119,25 +121,13 @@ impl<'a> Description<'a> {
     }
 }
 
-/// The schema of a type as it is read, or as it is written: a field with a default is optional only for a reader.
-pub(crate) fn schema_of<T: JsonSchema>(written: bool) -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.meta_schema = None;
-    let settings = if written { settings.for_serialize() } else { settings };
-    settings.into_generator().into_root_schema_for::<T>().to_value()
-}
-
-/// Some hosts refuse a schema without `properties`.
-fn with_properties(mut schema: JsonObject) -> JsonObject {
-    schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
-    schema
-}
-
 /// The arguments of a tool or a prompt, as a type: a struct with named fields.
 ///
 /// Of a tool its schema is the input schema. Of a prompt its fields are the arguments, described by their docs; they
 /// come as texts, so a field is a `String`, a number, a `bool`, an enum, or an `Option` of one. A field that is an
 /// `Option` or has a default need not be given; the values of an enum are completed.
+///
+/// The schema of a type is made once in a process, and shared by all that take it.
 ///
 /// ```
 /// use pintle::server::{Args, tool};
@@ -158,7 +148,7 @@ fn with_properties(mut schema: JsonObject) -> JsonObject {
 #[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
 pub struct Args<T>(pub T);
 
-impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     fn describe(description: &mut Description<'_>) {
         description.takes::<T>();
     }
@@ -183,7 +173,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
 /// What is told of arguments that could not be read.
 fn unread(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {
     // The schema finds better words: what was expected, and perhaps what was meant.
-    let said = cx.tool().and_then(|called| called.route.check.explain(text));
+    let said = cx.tool().and_then(|called| called.route.ready.check.explain(text));
     Outcome::BadArguments(said.unwrap_or_else(|| place::told(text, error)))
 }
 

@@ -74,6 +74,7 @@ mod state;
 mod template;
 mod texts;
 mod tool;
+mod type_schema;
 mod vars;
 
 use std::{
@@ -542,6 +543,15 @@ impl Server {
         let state = Arc::make_mut(&mut state);
         let value = change(state);
         state.declare();
+        value
+    }
+
+    /// The same, with another catalogue and nothing else.
+    fn change_catalogue<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
+        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        let state = Arc::make_mut(&mut state);
+        let value = change(&mut state.catalogue);
+        state.declare_catalogue();
         value
     }
 

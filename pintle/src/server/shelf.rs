@@ -1,4 +1,8 @@
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    sync::Arc,
+};
 
 /// Named things in the order they were put there. Finding one costs the same however many there are.
 #[derive(Clone)]
@@ -17,14 +21,11 @@ impl<T> Default for Shelf<T> {
 
 impl<T> Shelf<T> {
     /// Puts something there; `false` if the name is taken.
-    pub(crate) fn add(&mut self, name: &str, item: T) -> bool {
-        if self.by_name.contains_key(name) {
-            return false;
-        }
-        let item = Arc::new(item);
+    pub(crate) fn add(&mut self, name: impl Into<String>, item: T) -> bool {
+        let Entry::Vacant(place) = self.by_name.entry(name.into()) else { return false };
+        let item = place.insert(Arc::new(item)).clone();
         self.last += 1;
-        self.items.push((self.last, item.clone()));
-        self.by_name.insert(name.to_owned(), item);
+        self.items.push((self.last, item));
         true
     }
 

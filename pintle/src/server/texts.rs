@@ -11,6 +11,7 @@ use super::{
     complete::allowed,
     completion::Completers,
     extract::Kind,
+    type_schema::TypeSchema,
 };
 use crate::uri::Vars;
 
@@ -20,19 +21,24 @@ const DEPTH: u8 = 8;
 /// What texts should be: the arguments of a prompt or the variables of a template, as the handler's type says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
-    schema: JsonObject,
+    schema: Arc<JsonObject>,
     /// For what the type does not say itself: lengths, ranges, patterns.
     check: Check,
 }
 
 impl Texts {
     /// Those of a type with this schema. What is wrong with it goes to the faults.
-    pub(crate) fn of(kind: Kind, name: &str, input: Option<Value>, faults: &mut Vec<String>) -> Self {
+    pub(crate) fn of(
+        kind: Kind,
+        name: &str,
+        input: Option<Arc<TypeSchema>>,
+        faults: &mut Vec<String>,
+    ) -> Self {
         // One variable, or several by their order, have no names to look at.
-        let Some(Value::Object(schema)) = input.filter(|schema| schema.get("properties").is_some()) else {
+        let Some(input) = input.filter(|input| input.schema.contains_key("properties")) else {
             return Self::default();
         };
-        let mut texts = Self { schema, check: Check::default() };
+        let mut texts = Self { schema: input.schema.clone(), check: Check::default() };
         let word = kind.word();
         for (property, schema) in texts.properties() {
             let shape = shape(&texts.schema, schema, DEPTH);
@@ -45,7 +51,7 @@ impl Texts {
         }
         let subject = Subject {
             name,
-            input: &Value::Object(texts.schema.clone()),
+            input: &texts.schema,
             typed: true,
             asks_more: false,
             defaults: false,

@@ -1,4 +1,7 @@
-use std::{fmt, mem, sync::Arc};
+use std::{
+    fmt, mem,
+    sync::{Arc, LazyLock},
+};
 
 use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
@@ -18,6 +21,7 @@ use super::{
     extract::{Kind, Need},
     required::Required,
     size::{self, Unprinted},
+    type_schema::{Ready, TypeSchema},
 };
 use crate::{ToolTraits, tool_traits};
 
@@ -40,8 +44,8 @@ pub struct ToolRoute {
     pub(crate) faults: Vec<String>,
     /// What the handler takes from the server.
     pub(crate) needs: Vec<Need>,
-    /// Whether the input schema is that of the type that the handler takes.
-    pub(crate) typed: bool,
+    /// What the input schema began with, if it is still that of the type that the handler takes.
+    typed: Option<Arc<TypeSchema>>,
     /// Whether the author asked for more than the type does.
     pub(crate) asks_more: bool,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
@@ -49,9 +53,7 @@ pub struct ToolRoute {
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
     /// Made when the tool is added.
-    pub(crate) check: Check,
-    /// The arguments that headers repeat over HTTP. Made when the tool is added.
-    pub(crate) mirrored: HeaderParams,
+    pub(crate) ready: Ready,
 }
 
 /// Makes a tool of an async function. Its schemas are those of the function's [`Args`](super::Args) and result.
@@ -93,11 +95,9 @@ where
     H::describe(&mut description);
     H::Output::describe(&mut description);
     let Description { input, output, faults, needs, .. } = description;
-    let mut route = ToolRoute::new(name, next);
-    if let Some(Value::Object(schema)) = input {
-        route.tool.input_schema = schema;
-        route.typed = true;
-    }
+    let schema = input.as_ref().map_or(&*NOTHING, |typed| &typed.schema);
+    let mut route = ToolRoute::new(name, schema.clone(), next);
+    route.typed = input;
     route.gives_typed = output.is_some();
     route.tool.output_schema = output;
     route.faults.extend(faults);
@@ -105,13 +105,20 @@ where
     route
 }
 
+/// The schema of a tool that takes no arguments.
+static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
+    // Always both: some hosts refuse a schema without `properties`.
+    let properties = ("properties".to_owned(), Value::Object(JsonObject::new()));
+    Arc::new([("type".to_owned(), "object".into()), properties].into_iter().collect())
+});
+
 fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
     let result = match result {
         Ok(result) => result,
         Err(outcome) => return outcome,
     };
     if let Some(called) = cx.tool()
-        && let Err(fault) = called.route.check.after(&result)
+        && let Err(fault) = called.route.ready.check.after(&result)
     {
         let said = format!("the tool's result does not fit its output schema: {fault}");
         tracing::error!(tool = called.route.tool.name, "{said}");
@@ -138,11 +145,7 @@ fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
 }
 
 impl ToolRoute {
-    fn new(name: String, next: Next) -> Self {
-        let mut schema = JsonObject::new();
-        // Always both: some hosts refuse a schema without `properties`.
-        schema.insert("type".to_owned(), "object".into());
-        schema.insert("properties".to_owned(), Value::Object(JsonObject::new()));
+    fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {
         let mut faults = Vec::new();
         if !legal(&name) {
             faults.push(format!(
@@ -156,12 +159,11 @@ impl ToolRoute {
             required: Required::default(),
             faults,
             needs: Vec::new(),
-            typed: false,
+            typed: None,
             asks_more: false,
             gives_typed: false,
             defaults: false,
-            check: Check::default(),
-            mirrored: HeaderParams::default(),
+            ready: Ready::default(),
         }
     }
 
@@ -194,8 +196,9 @@ impl ToolRoute {
     /// ```
     #[must_use]
     pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
-        let (schema, said) = edit(SchemaPart::whole(std::mem::take(&mut self.tool.input_schema))).finish();
-        self.tool.input_schema = schema;
+        let schema = Arc::unwrap_or_clone(mem::take(&mut self.tool.input_schema));
+        let (schema, said) = edit(SchemaPart::whole(schema)).finish();
+        self.tool.input_schema = schema.into();
         self.asks_more |= said.asks_more;
         self.defaults |= said.defaults;
         self.note("input", said.faults);
@@ -212,8 +215,8 @@ impl ToolRoute {
             ));
             return self;
         };
-        let (schema, said) = edit(SchemaPart::whole(schema)).finish();
-        self.tool.output_schema = Some(schema);
+        let (schema, said) = edit(SchemaPart::whole(Arc::unwrap_or_clone(schema))).finish();
+        self.tool.output_schema = Some(schema.into());
         self.gives_typed &= !said.asks_more;
         self.note("output", said.faults);
         self
@@ -236,8 +239,8 @@ impl ToolRoute {
     pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
         match self.read_schema("input", schema.into()) {
             Some(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                self.tool.input_schema = schema;
-                self.typed = false;
+                self.tool.input_schema = schema.into();
+                self.typed = None;
             }
             Some(_) => self.faults.push(format!(
                 "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
@@ -252,7 +255,7 @@ impl ToolRoute {
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<Value>) -> Self {
         if let Some(schema) = self.read_schema("output", schema.into()) {
-            self.tool.output_schema = Some(schema);
+            self.tool.output_schema = Some(schema.into());
             self.gives_typed = false;
         }
         self
@@ -405,30 +408,38 @@ impl ToolRoute {
     }
 
     /// Compiles the schemas, once.
-    pub(super) fn prepare_check(&mut self) {
-        // Lent as a value, not copied: a server may have many tools.
-        let input = Value::Object(mem::take(&mut self.tool.input_schema));
-        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = &*self;
+    pub(super) fn prepare(&mut self) {
+        let made = match &self.typed {
+            // As the type has them: then so is what is made of them.
+            Some(typed)
+                if Arc::ptr_eq(&typed.schema, &self.tool.input_schema)
+                    && self.tool.output_schema.is_none() =>
+            {
+                typed.ready(|| self.made())
+            }
+            _ => self.made(),
+        };
+        match made {
+            Ok(ready) => self.ready = ready,
+            Err(fault) => self.faults.push(fault),
+        }
+    }
+
+    fn made(&self) -> Result<Ready, String> {
+        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = self;
         let subject = Subject {
             name: &tool.name,
-            input: &input,
-            typed: *typed,
+            input: &tool.input_schema,
+            typed: typed.is_some(),
             asks_more: *asks_more,
             defaults: *defaults,
             output: tool.output_schema.as_ref(),
             gives_typed: *gives_typed,
         };
-        match Check::of(&subject) {
-            Ok(check) => self.check = check,
-            Err(fault) => self.faults.push(fault),
-        }
-        match HeaderParams::from_schema(&input) {
-            Ok(mirrored) => self.mirrored = mirrored,
-            Err(bad) => self.faults.push(format!("the input schema of `{}`: {bad}", self.tool.name)),
-        }
-        if let Value::Object(schema) = input {
-            self.tool.input_schema = schema;
-        }
+        let check = Check::of(&subject)?;
+        let mirrored = HeaderParams::from_object_schema(&tool.input_schema)
+            .map_err(|bad| format!("the input schema of `{}`: {bad}", tool.name))?;
+        Ok(Ready { check, mirrored })
     }
 
     fn annotations(&mut self) -> &mut ToolAnnotations {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pintle_types::schema::CallToolResult;
+use pintle_types::{JsonObject, schema::CallToolResult};
 use serde_json::Value;
 
 use super::{Judge, Subject, integers};
@@ -16,9 +16,8 @@ pub(super) fn judge(subject: &Subject<'_>) -> Result<Arc<dyn Judge>, String> {
     let unusable = |which: &str, error| format!("the {which} schema of `{name}` cannot be used: {error}");
     let looks = Looks::at(subject.input, typed && !asks_more && !defaults);
     let input = Input::of(subject.input, typed, looks).map_err(|error| unusable("input", error))?;
-    let output = subject.output.cloned().map(Value::Object);
-    let output = output.filter(|schema| !(gives_typed && says_no_more(schema)));
-    let output = output.map(|schema| Schema::compile(&schema)).transpose();
+    let output = subject.output.filter(|schema| !(gives_typed && says_no_more(schema)));
+    let output = output.map(|schema| Schema::compile(&tree(schema))).transpose();
     let output = output.map_err(|error| unusable("output", error))?;
     Ok(Arc::new(BySchema { input, looks, fills: !typed || defaults, output }))
 }
@@ -37,23 +36,22 @@ struct BySchema {
 enum Input {
     Compiled(Schema),
     /// One that says no more than its type: nothing can be wrong with it, and most servers never ask it for words.
-    /// (Measured, for a server with 104 tools: 14 of the 18 million instructions of its start went into compiling.) As
-    /// text, which takes a tenth of the room.
+    /// (Measured, for a server with 104 tools: 14 of the 18 million instructions of its start went into compiling.)
     Asked {
-        schema: Box<str>,
+        schema: Arc<JsonObject>,
         typed: bool,
         compiled: OnceLock<Schema>,
     },
 }
 
 impl Input {
-    fn of(schema: &Value, typed: bool, looks: Looks) -> Result<Self, SchemaError> {
+    fn of(schema: &Arc<JsonObject>, typed: bool, looks: Looks) -> Result<Self, SchemaError> {
         let is_object = schema.get("type").is_some_and(|kind| kind == "object");
         match looks {
             Looks::Kind | Looks::Lists if is_object && says_no_more(schema) => {
-                Ok(Self::Asked { schema: schema.to_string().into(), typed, compiled: OnceLock::new() })
+                Ok(Self::Asked { schema: schema.clone(), typed, compiled: OnceLock::new() })
             }
-            _ => compiled(schema.clone(), typed).map(Self::Compiled),
+            _ => compiled(schema, typed).map(Self::Compiled),
         }
     }
 
@@ -62,14 +60,18 @@ impl Input {
             Self::Compiled(schema) => schema,
             Self::Asked { schema, typed, compiled: known } => known.get_or_init(|| {
                 // Too large or too deep to be compiled: then reading alone says what is wrong.
-                let schema: Option<Value> = serde_json::from_str(schema).ok();
-                schema.and_then(|schema| compiled(schema, *typed).ok()).unwrap_or_else(Schema::trivial)
+                compiled(schema, *typed).unwrap_or_else(|_| Schema::trivial())
             }),
         }
     }
 }
 
-fn compiled(mut schema: Value, typed: bool) -> Result<Schema, SchemaError> {
+fn tree(schema: &JsonObject) -> Value {
+    Value::Object(schema.clone())
+}
+
+fn compiled(schema: &JsonObject, typed: bool) -> Result<Schema, SchemaError> {
+    let mut schema = tree(schema);
     if typed {
         integers::bound(&mut schema);
     }
@@ -90,11 +92,10 @@ enum Looks {
 }
 
 impl Looks {
-    fn at(schema: &Value, typed: bool) -> Self {
+    fn at(schema: &JsonObject, typed: bool) -> Self {
         let empty =
             |keyword: &str| schema.get(keyword).and_then(Value::as_object).is_some_and(|m| m.is_empty());
-        let asks_nothing =
-            schema.as_object().is_some_and(|members| members.len() == 2 && empty("properties"));
+        let asks_nothing = schema.len() == 2 && empty("properties");
         let nested =
             || schema.get("properties").and_then(Value::as_object).is_some_and(|p| p.values().any(nests));
         match typed && says_no_more(schema) {
@@ -157,22 +158,22 @@ impl Judge for BySchema {
 ///
 /// Only the plainest shapes count: structs, lists, options and scalars. Whatever else a schema says may be a wish of
 /// the author's (a range, a pattern), and is checked.
-fn says_no_more(schema: &Value) -> bool {
+fn says_no_more(schema: &JsonObject) -> bool {
     const SILENT: &[&str] = &["title", "description", "default", "format", "examples", "deprecated"];
-    let Value::Object(members) = schema else { return false };
+    let no_more = |schema: &Value| schema.as_object().is_some_and(says_no_more);
     let bounds = integers::bounds(schema);
-    members.iter().all(|(name, value)| match (&**name, value) {
+    schema.iter().all(|(name, value)| match (&**name, value) {
         (name, _) if SILENT.contains(&name) => true,
         ("type" | "required", _) => true,
         ("minimum", value) => bounds.is_some_and(|(least, _)| value.as_i64() == Some(least)),
         ("maximum", value) => bounds.is_some_and(|(_, most)| value.as_u64() == Some(most)),
-        ("properties" | "$defs", Value::Object(schemas)) => schemas.values().all(says_no_more),
-        ("items", schema) => says_no_more(schema),
+        ("properties" | "$defs", Value::Object(schemas)) => schemas.values().all(no_more),
+        ("items", schema) => no_more(schema),
         ("$ref", Value::String(place)) => place.starts_with("#/$defs/"),
         ("anyOf", Value::Array(schemas)) => {
             // `Option` of a struct.
             schemas.len() == 2
-                && schemas.iter().all(says_no_more)
+                && schemas.iter().all(no_more)
                 && schemas.iter().any(|schema| schema.get("type").is_some_and(|kind| kind == "null"))
         }
         _ => false,
@@ -191,7 +192,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::server::extract::schema_of;
+    use crate::server::type_schema::TypeSchema;
 
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema is looked at")]
@@ -217,16 +218,19 @@ mod tests {
         number: u32,
     }
 
+    fn schema_of<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+        TypeSchema::of::<T>().unwrap().schema.clone()
+    }
+
     #[test]
     fn a_type_checks_itself_unless_the_author_asked_for_more() {
-        let (flat, nested, ranged) =
-            (schema_of::<Flat>(false), schema_of::<Nested>(false), schema_of::<Ranged>(false));
-        assert_eq!(Looks::at(&flat, true), Looks::Kind, "{flat}");
-        assert_eq!(Looks::at(&nested, true), Looks::Lists, "{nested}");
-        assert_eq!(Looks::at(&ranged, true), Looks::Whole, "{ranged}");
+        let (flat, nested, ranged) = (schema_of::<Flat>(), schema_of::<Nested>(), schema_of::<Ranged>());
+        assert_eq!(Looks::at(&flat, true), Looks::Kind, "{flat:?}");
+        assert_eq!(Looks::at(&nested, true), Looks::Lists, "{nested:?}");
+        assert_eq!(Looks::at(&ranged, true), Looks::Whole, "{ranged:?}");
         assert_eq!(Looks::at(&flat, false), Looks::Whole);
         let nothing = serde_json::json!({"type": "object", "properties": {}});
-        assert_eq!(Looks::at(&nothing, false), Looks::Kind);
+        assert_eq!(Looks::at(nothing.as_object().unwrap(), false), Looks::Kind);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The integers that a Rust type can hold, by the `format` that its schema has.
 
+use pintle_types::JsonObject;
 use serde_json::{Number, Value};
 
 const FORMATS: &[(&str, i64, u64)] = &[
@@ -19,7 +20,7 @@ const FORMATS: &[(&str, i64, u64)] = &[
 const DATA: &[&str] = &["default", "examples", "const", "enum"];
 
 /// The smallest and the largest integer of a schema's type, if it is that of an integer.
-pub(super) fn bounds(schema: &Value) -> Option<(i64, u64)> {
+pub(super) fn bounds(schema: &JsonObject) -> Option<(i64, u64)> {
     let integer = match schema.get("type")? {
         Value::Array(kinds) => kinds.iter().any(|kind| kind == "integer"),
         kind => kind == "integer",
@@ -34,9 +35,9 @@ pub(super) fn bounds(schema: &Value) -> Option<(i64, u64)> {
 /// `format` refuses nothing by itself, and the published schema stays as it is: what is added here is what reading the
 /// type asks for anyway.
 pub(super) fn bound(schema: &mut Value) {
-    let bounds = bounds(schema);
     match schema {
         Value::Object(members) => {
+            let bounds = bounds(members);
             if let Some((least, most)) = bounds {
                 members.entry("minimum").or_insert(Value::Number(Number::from(least)));
                 members.entry("maximum").or_insert(Value::Number(Number::from(most)));

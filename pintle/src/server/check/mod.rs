@@ -8,21 +8,20 @@ mod integers;
 use std::{fmt, sync::Arc};
 
 use pintle_types::{JsonObject, schema::CallToolResult};
-use serde_json::Value;
 
 /// Whose arguments and results are looked at.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "without the feature `validation` nobody looks")]
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
-    pub(crate) input: &'a Value,
+    pub(crate) input: &'a Arc<JsonObject>,
     /// Whether the input schema is that of the type that the handler takes.
     pub(crate) typed: bool,
     /// Whether the author asked for more than that.
     pub(crate) asks_more: bool,
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
-    pub(crate) output: Option<&'a JsonObject>,
+    pub(crate) output: Option<&'a Arc<JsonObject>>,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
     pub(crate) gives_typed: bool,
 }
