@@ -18,20 +18,19 @@ pub(super) fn check() -> Arc<dyn OutputCheck> {
 
 /// Checks by JSON Schema. Schemas are compiled once; a server that keeps inventing new ones is read anew each time.
 #[derive(Default)]
-struct BySchema(Mutex<HashMap<String, Schema>>);
+struct BySchema(Mutex<HashMap<JsonObject, Schema>>);
 
 impl BySchema {
     fn compiled(&self, schema: &JsonObject) -> Result<Schema, SchemaError> {
         let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = serde_json::to_string(schema).unwrap_or_default();
-        let known = kept().get(&key).cloned();
+        let known = kept().get(schema).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         let compiled = Schema::compile(&Value::Object(schema.clone()))?;
         let mut kept = kept();
         if kept.len() < KEPT {
-            kept.insert(key, compiled.clone());
+            kept.insert(schema.clone(), compiled.clone());
         }
         Ok(compiled)
     }
