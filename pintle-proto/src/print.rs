@@ -14,6 +14,18 @@ pub(crate) fn open_result(out: &mut Vec<u8>, id: &RequestId) {
     out.extend_from_slice(br#","result":"#);
 }
 
+/// How long that is, with the brace at the end. Of an id with escapes it may be more.
+pub(crate) fn room(id: &RequestId) -> usize {
+    let id = match id {
+        RequestId::Number(number) => {
+            let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
+            digits + usize::from(*number < 0)
+        }
+        RequestId::String(text) => text.len() + 2,
+    };
+    r#"{"jsonrpc":"2.0","id":,"result":}"#.len() + id
+}
+
 /// A whole error response.
 pub(crate) fn error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);

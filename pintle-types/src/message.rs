@@ -4,7 +4,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
 use crate::{
     RawObject, RequestId, RpcError,
-    raw::{Name, Roomy, long_request},
+    raw::{Name, Roomy, Within, long_request},
 };
 
 /// One JSON-RPC 2.0 message.
@@ -128,11 +128,13 @@ impl Message {
     }
 
     fn parse_short(text: &str) -> Result<Self, Box<Malformed>> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        // The params are most of the message: room for all of it is room enough, and not much too much.
-        let envelope = Envelope { bytes: text.len(), ..Envelope::default() }.deserialize(&mut deserializer);
-        match envelope.and_then(|envelope| deserializer.end().map(|()| envelope)) {
-            Ok(envelope) => envelope.into_message(),
+        let mut envelope = Envelope::of(text);
+        if envelope.read().is_ok() {
+            return envelope.into_message();
+        }
+        let mut envelope = Envelope { copied: true, ..Envelope::of(text) };
+        match envelope.read() {
+            Ok(()) => envelope.into_message(),
             Err(_) => Err(diagnose(text)),
         }
     }
@@ -247,7 +249,9 @@ impl Malformed {
 
 #[derive(Default)]
 struct Envelope<'a> {
-    bytes: usize,
+    text: &'a str,
+    /// Whether objects are copied member by member, as they have to be if a name in one has an escape.
+    copied: bool,
     version: Option<Cow<'a, str>>,
     id: Option<Option<RequestId>>,
     method: Option<Cow<'a, str>>,
@@ -256,7 +260,18 @@ struct Envelope<'a> {
     error: Option<RpcError>,
 }
 
-impl Envelope<'_> {
+impl<'a> Envelope<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    /// Fills it in place: it is large.
+    fn read(&mut self) -> Result<(), serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(self.text);
+        de::Deserializer::deserialize_map(&mut deserializer, self)?;
+        deserializer.end()
+    }
+
     fn into_message(self) -> Result<Message, Box<Malformed>> {
         let Self { version, id, method, params, result, error, .. } = self;
         let kind = match (&method, &result, &error) {
@@ -321,45 +336,57 @@ pub(crate) fn intern(method: Cow<'_, str>) -> Cow<'static, str> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Envelope<'de> {
-    type Value = Self;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> de::Visitor<'de> for Envelope<'de> {
-    type Value = Self;
+impl<'de> de::Visitor<'de> for &mut Envelope<'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON-RPC message")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         fn fill<T, E: de::Error>(slot: &mut Option<T>, value: T) -> Result<(), E> {
             // The text of this error is never seen: `diagnose` finds the words.
             slot.replace(value).map_or(Ok(()), |_| Err(E::custom("twice")))
         }
+        let object = Object { text: self.text, copied: self.copied };
         while let Some(name) = map.next_key_seed(Name)? {
             match &*name {
                 "jsonrpc" => fill(&mut self.version, map.next_value_seed(Name)?)?,
                 "id" => fill(&mut self.id, map.next_value()?)?,
                 "method" => fill(&mut self.method, map.next_value_seed(Name)?)?,
-                "params" => fill(&mut self.params, map.next_value_seed(Nullable(self.bytes))?)?,
-                "result" => fill(&mut self.result, map.next_value_seed(Roomy { bytes: self.bytes })?)?,
+                "params" => fill(&mut self.params, map.next_value_seed(Nullable(object))?)?,
+                "result" => fill(&mut self.result, map.next_value_seed(object)?)?,
                 "error" => fill(&mut self.error, map.next_value()?)?,
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
             }
         }
-        Ok(self)
+        Ok(())
     }
 }
 
-/// An object of about so many bytes, or `null`.
-struct Nullable(usize);
+/// An object in a text.
+#[derive(Clone, Copy)]
+struct Object<'a> {
+    text: &'a str,
+    copied: bool,
+}
 
-impl<'de> DeserializeSeed<'de> for Nullable {
+impl<'de> DeserializeSeed<'de> for Object<'de> {
+    type Value = RawObject;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
+        match self.copied {
+            false => Within { text: self.text }.deserialize(deserializer),
+            // It is most of the message: room for all of it is room enough, and not much too much.
+            true => Roomy { bytes: self.text.len() }.deserialize(deserializer),
+        }
+    }
+}
+
+/// An object, or `null`.
+struct Nullable<'a>(Object<'a>);
+
+impl<'de> DeserializeSeed<'de> for Nullable<'de> {
     type Value = Option<RawObject>;
 
     fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -367,7 +394,7 @@ impl<'de> DeserializeSeed<'de> for Nullable {
     }
 }
 
-impl<'de> de::Visitor<'de> for Nullable {
+impl<'de> de::Visitor<'de> for Nullable<'de> {
     type Value = Option<RawObject>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -383,7 +410,7 @@ impl<'de> de::Visitor<'de> for Nullable {
     }
 
     fn visit_some<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        Roomy { bytes: self.0 }.deserialize(deserializer).map(Some)
+        self.0.deserialize(deserializer).map(Some)
     }
 }
 

@@ -10,7 +10,10 @@ mod state;
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pintle_types::{RawObject, RawValue, RpcError, schema::InputRequest};
@@ -40,7 +43,10 @@ pub enum Ask {
 pub(crate) struct Inputs {
     /// Whether a question can be sent while the call runs.
     live: bool,
-    inner: Mutex<Inner>,
+    over: AtomicBool,
+    /// `None` as long as nothing was asked and nothing is known: most calls ask nothing. (Measured: 400 of 40,000
+    /// instructions of a small call over HTTP.)
+    inner: Mutex<Option<Box<Inner>>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,20 +56,25 @@ struct Inner {
     offered: Option<RawObject>,
     /// The questions of this round.
     asked: BTreeMap<String, (Mark, InputRequest)>,
-    over: bool,
 }
 
 impl Inputs {
     /// For a call on a session: questions are sent as they come up.
     pub(crate) fn live() -> Self {
-        Self { live: true, inner: Mutex::default() }
+        Self { live: true, over: AtomicBool::new(false), inner: Mutex::new(None) }
     }
 
     /// For a call that stands alone. `sealed` is what an earlier round remembered, opened; `offered` the answers that
     /// came with this one.
     pub(crate) fn replayed(sealed: Option<&[u8]>, offered: Option<RawObject>) -> Result<Self, RpcError> {
+        let known = |inner: Option<Inner>| Self {
+            live: false,
+            over: AtomicBool::new(false),
+            inner: Mutex::new(inner.map(Box::new)),
+        };
         let Some(sealed) = sealed else {
-            return Ok(Self { live: false, inner: Mutex::new(Inner { offered, ..Inner::default() }) });
+            let offered = offered.map(|offered| Inner { offered: Some(offered), ..Inner::default() });
+            return Ok(known(offered));
         };
         // It opened, so this server wrote it: what does not fit is of another version of it.
         let mut state: State = serde_json::from_slice(sealed).map_err(|_| {
@@ -80,7 +91,7 @@ impl Inputs {
                 None => drop(state.open.insert(key, mark)),
             }
         }
-        Ok(Self { live: false, inner: Mutex::new(Inner { state, offered, ..Inner::default() }) })
+        Ok(known(Some(Inner { state, offered, ..Inner::default() })))
     }
 
     pub(crate) fn ask(
@@ -93,10 +104,11 @@ impl Inputs {
         let request =
             question.request().map_err(|error| AskError::Unprintable { said: error.to_string() })?;
         let mark = Mark::new(question.kind(), request.params.as_deref().map_or("", RawValue::get));
-        let mut inner = self.lock();
-        if inner.over {
+        if self.is_over() {
             return Err(AskError::CallOver);
         }
+        let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
         if !question.fits(&peer.capabilities) {
             return Err(AskError::CannotAnswer { required: Box::new(question.required()) });
         }
@@ -134,6 +146,7 @@ impl Inputs {
     pub(crate) fn settle(&self, key: &str, kind: Kind, answer: &RawObject) -> Result<Answer, AskError> {
         let read = kind.read(answer.as_str()).map_err(|error| bad_answer(key, &error))?;
         let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
         if let (Some((mark, _)), Ok(value)) =
             (inner.asked.remove(key), RawValue::from_string(answer.as_str().to_owned()))
         {
@@ -144,49 +157,52 @@ impl Inputs {
 
     /// The questions of this round, by key.
     pub(crate) fn open(&self) -> BTreeMap<String, InputRequest> {
-        self.lock().asked.iter().map(|(key, (_, request))| (key.clone(), request.clone())).collect()
+        let inner = self.lock();
+        let asked = inner.iter().flat_map(|inner| &inner.asked);
+        asked.map(|(key, (_, request))| (key.clone(), request.clone())).collect()
     }
 
     /// The value of an act that an earlier round has done.
     pub(crate) fn done(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().state.once.get(key).cloned()
+        self.lock().as_ref()?.state.once.get(key).cloned()
     }
 
     /// Remembers that an act was done, and its value.
     pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().state.once.insert(key.to_owned(), value);
+        self.lock().get_or_insert_default().state.once.insert(key.to_owned(), value);
     }
 
     /// What the application asked to have back.
     pub(crate) fn note(&self) -> Option<String> {
-        self.lock().state.note.clone()
+        self.lock().as_ref()?.state.note.clone()
     }
 
     /// Has the application's own words travel to the next round.
     pub(crate) fn set_note(&self, note: Option<String>) {
-        self.lock().state.note = note;
+        self.lock().get_or_insert_default().state.note = note;
     }
 
     /// Ends the round: from here on nobody is asked.
     pub(crate) fn close(&self) {
-        self.lock().over = true;
+        self.over.store(true, Ordering::Release);
     }
 
     /// Whether the round has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.lock().over
+        self.over.load(Ordering::Acquire)
     }
 
     /// What the next round must know, for sealing.
     pub(crate) fn remembered(&self) -> Vec<u8> {
         let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
         inner.state.round += 1;
         let asked: Vec<_> = inner.asked.iter().map(|(key, (mark, _))| (key.clone(), *mark)).collect();
         inner.state.open.extend(asked);
         serde_json::to_vec(&inner.state).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Inner>>> {
         // Nothing panics while it is held, and half a write would still be a state.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -103,7 +103,15 @@ impl Revision {
     ///
     /// `false` is certain, `true` is a guess: a word that matters occurs, perhaps in the user's own data.
     pub fn lowers(self, part: Part<'_>, text: &str) -> bool {
-        self.steps().any(|step| step::occurs((step.lowers)(part), text))
+        self.lowers_any(part, [text, ""])
+    }
+
+    /// The same for a text of which only these two pieces have to be looked at.
+    pub(crate) fn lowers_any(self, part: Part<'_>, texts: [&str; 2]) -> bool {
+        self.steps().any(|step| {
+            let words = (step.lowers)(part);
+            texts.iter().any(|text| step::occurs(words, text))
+        })
     }
 
     /// Whether [`raise`](Self::raise) could change this payload, judged from its text without parsing it.
@@ -113,7 +121,7 @@ impl Revision {
 
     /// From the newest revision down to this one.
     fn steps(self) -> impl DoubleEndedIterator<Item = &'static Step> {
-        let here = DIALECTS.iter().position(|row| row.name == self.0.name).unwrap_or(0);
+        let here = DIALECTS.iter().position(|row| std::ptr::eq(row, self.0)).unwrap_or(0);
         DIALECTS[..=here].iter().map(|row| &row.step)
     }
 }

@@ -44,16 +44,19 @@ pub(super) fn occurs(words: &[&str], text: &str) -> bool {
     let letters =
         words.iter().filter_map(|word| word.bytes().next()).fold(0, |set, letter| set | bit(letter));
     let bytes = text.as_bytes();
-    let hits = |at: usize| match bytes.get(at..) {
-        Some([b'"', letter, ..]) => letters & bit(*letter) != 0 && begins(words, bytes, at + 1),
-        Some([b'\\', b'u', b'0', b'0', digit, ..]) => escapes_ascii(*digit),
+    let hits = |at: usize, before: u8| match (before, bytes.get(at..)) {
+        (b'"', Some([letter, ..])) => letters & bit(*letter) != 0 && begins(words, bytes, at),
+        (b'\\', Some([b'u', b'0', b'0', digit, ..])) => escapes_ascii(*digit),
         _ => false,
     };
     if bytes.len() < SHORT {
-        let mut looked = bytes.iter().enumerate();
-        return looked.any(|(at, byte)| matches!(byte, b'"' | b'\\') && hits(at));
+        let mut before = 0;
+        return bytes.iter().enumerate().any(|(at, byte)| {
+            let before = std::mem::replace(&mut before, *byte);
+            matches!(before, b'"' | b'\\') && hits(at, before)
+        });
     }
-    memchr::memchr2_iter(b'"', b'\\', bytes).any(hits)
+    memchr::memchr2_iter(b'"', b'\\', bytes).any(|at| hits(at + 1, bytes[at]))
 }
 
 /// A place in a set of letters. Those that share one are told apart by comparing the word.

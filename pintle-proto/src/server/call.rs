@@ -59,6 +59,8 @@ pub(super) struct Inner {
     pub(super) batch: Option<BatchId>,
     /// How this call's era says how it ended.
     pub(super) finish: Finish,
+    /// How much that era writes around a result of a tool.
+    pub(super) room: fn(&Service) -> usize,
     pub(super) done: Mutex<Option<f64>>,
 }
 
@@ -277,7 +279,7 @@ impl Call {
         self.close();
         // Of a list of 102 tools, looking for line breaks was 16,000 of 77,000 instructions; of 1 MiB, 700,000.
         let one_line = outcome.is_one_line();
-        let mut bytes = Vec::with_capacity(outcome.room());
+        let mut bytes = Vec::with_capacity(outcome.room(&self.0.id) + (self.0.room)(service));
         print::open_result(&mut bytes, &self.0.id);
         let error = match (self.0.finish)(self, service, outcome, now, &mut bytes) {
             Ok(()) => {
@@ -309,15 +311,17 @@ impl Call {
 }
 
 impl Outcome {
-    /// How much of the answer has to be made room for.
-    fn room(&self) -> usize {
+    /// How much of the answer has to be made room for. The usual one, of a tool, fills it to the last byte: then it becomes
+    /// `Bytes` without an allocation. (Measured: 150 of 40,000 instructions of a small call over HTTP.)
+    fn room(&self, id: &RequestId) -> usize {
         match self {
             Self::Complete(Body::Own(body)) | Self::Cacheable(Body::Own(body), _)
                 if body.as_str().len() >= print::LARGE =>
             {
                 256
             }
-            Self::Complete(body) | Self::Cacheable(body, _) => body.as_str().len() + 256,
+            Self::Complete(body) => print::room(id) + body.as_str().len(),
+            Self::Cacheable(body, _) => body.as_str().len() + 256,
             _ => 512,
         }
     }

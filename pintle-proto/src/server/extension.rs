@@ -94,6 +94,10 @@ impl Service {
 
     /// Where extensions' requests have their `Mcp-Name` from.
     pub fn name_sources(&self) -> Vec<NameSource<'_>> {
+        // Most servers have none, and each request over HTTP asks.
+        if self.extensions.is_empty() {
+            return Vec::new();
+        }
         let names = self.extensions.iter().flat_map(|extension| &extension.names);
         names.map(|(method, member)| NameSource::new(method, member)).collect()
     }

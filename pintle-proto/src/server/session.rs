@@ -300,7 +300,7 @@ pub(super) fn finish(
                     print::object(out, result.into());
                 }
                 // A long text is passed by: of 1 MiB, with an escape every twenty bytes, this took 800 µs.
-                Body::Own(body) if body.outline().iter().any(|text| revision.lowers(part, text)) => {
+                Body::Own(body) if revision.lowers_any(part, body.outline()) => {
                     print::object(out, worded(&body)?.into());
                 }
                 body => print::object(out, body),

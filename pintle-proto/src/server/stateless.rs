@@ -182,7 +182,7 @@ fn replay(
             "`requestState` is not one of this server's: make the call anew",
         ));
     };
-    let sealed = binding.open(seal, &state, service.bounds().state_bytes, arrival.now)?;
+    let sealed = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
     Inputs::replayed(Some(&sealed), offered)
 }
 
@@ -335,6 +335,12 @@ fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &
         out.pop();
     }
     out.push(b'}');
+}
+
+/// How much is written into the result of a tool that says nothing of this itself.
+pub(super) fn room(service: &Service) -> usize {
+    let signed = service.signature().map_or(0, |signature| r#","_meta":{}"#.len() + signature.len());
+    r#","resultType":"complete""#.len() + signed
 }
 
 /// The `_meta` of a result: the handler's own, and who made it. Leaves a comma behind if there is any.

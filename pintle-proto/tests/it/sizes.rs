@@ -244,3 +244,22 @@ fn shuffle<T>(items: &mut [T]) {
         items.swap(at, (state >> 33) as usize % (at + 1));
     }
 }
+
+#[test]
+fn a_small_answer_is_made_to_measure() {
+    let service = service("");
+    for id in ["0", "7", "-10", "99", "100", "9223372036854775807", r#""a""#] {
+        let mut engine = open(&service, "2025-11-25");
+        for meta in ["", META] {
+            let comma = if meta.is_empty() { "" } else { "," };
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x"{comma}{meta}}}}}"#
+            );
+            let call = call(&mut engine, &service, &text);
+            let result: RawObject = r#"{"content":[]}"#.parse().expect("a result");
+            let bytes =
+                engine.finish(&service, &call, Outcome::Complete(result.into()), 0).expect("an answer");
+            assert_eq!(bytes.capacity(), bytes.len(), "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}

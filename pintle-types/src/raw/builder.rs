@@ -1,36 +1,50 @@
-use std::sync::OnceLock;
+use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Index, Member, RawObject, escape::escape, printed};
+use super::{
+    Index, RawObject,
+    escape::escape,
+    members::{Member, Members},
+    printed,
+};
 
 /// An object being printed, member by member.
 pub(crate) struct Builder {
     text: String,
-    members: Vec<Member>,
+    members: Members,
     /// The inside of the longest text so far.
     prose: (u32, u32),
 }
 
 /// From this many bytes on a text is worth being passed by in a search.
-const LONG: usize = 512;
+const LONG: usize = 32;
 
 impl Builder {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut text = String::with_capacity(bytes);
         text.push('{');
-        Self { text, members: Vec::with_capacity(4), prose: (0, 0) }
+        Self { text, members: Members::new(), prose: (0, 0) }
     }
 
     /// Goes on with an object without its closing brace.
-    pub(super) fn going_on(text: String, members: Vec<Member>) -> Self {
+    pub(super) fn going_on(text: String, members: Members) -> Self {
         Self { text, members, prose: (0, 0) }
     }
 
     pub(super) fn push(&mut self, name: &str, value: &str) {
-        self.push_printed(&printed(name), value);
+        let printed = printed(name);
+        self.members.plain &= matches!(printed, Cow::Borrowed(_));
+        self.push_printed(&printed, value);
     }
 
+    /// Takes over members of another object.
+    pub(super) fn extend<'a>(&mut self, members: impl Iterator<Item = (&'a str, &'a str)>, plain: bool) {
+        self.members.plain &= plain;
+        members.for_each(|(name, value)| self.push_printed(name, value));
+    }
+
+    /// The name is as it stands between the quotes; one with escapes in it is not for this.
     pub(super) fn push_printed(&mut self, name: &str, value: &str) {
         // Separator, two quotes, colon; the brace that closes the object.
         self.text.reserve(name.len() + value.len() + 5);
@@ -58,13 +72,13 @@ impl Builder {
         value.map_or(Ok(()), |value| self.json(name, value))
     }
 
-    /// Begins a member. Its value is what is written until its [`end`](Self::end).
-    pub(crate) fn begin(&mut self, name: &str) {
-        self.begin_printed(&printed(name));
+    /// Begins a member of the protocol's. Its value is what is written until its [`end`](Self::end).
+    pub(crate) fn begin(&mut self, name: &'static str) {
+        self.begin_printed(name);
     }
 
     fn begin_printed(&mut self, name: &str) {
-        self.text.push_str(if self.members.is_empty() { "\"" } else { ",\"" });
+        self.text.push_str(if self.members.as_slice().is_empty() { "\"" } else { ",\"" });
         let start = self.here();
         self.text.push_str(name);
         let name = (start, self.here());
@@ -74,7 +88,7 @@ impl Builder {
 
     pub(crate) fn end(&mut self) {
         let end = self.here();
-        if let Some(member) = self.members.last_mut() {
+        if let Some(member) = self.members.as_mut_slice().last_mut() {
             member.value.1 = end;
         }
     }
@@ -104,28 +118,14 @@ impl Builder {
         self.text.len() > u32::MAX as usize
     }
 
-    /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.
     pub(super) fn repeated(&self) -> Option<&str> {
-        let name = |member: &Member| {
-            self.text.get(member.name.0 as usize..member.name.1 as usize).unwrap_or_default()
-        };
-        if self.members.len() <= 12 {
-            return self.members.iter().enumerate().find_map(|(at, member)| {
-                let earlier = self.members.get(..at).unwrap_or_default();
-                earlier.iter().any(|other| name(other) == name(member)).then(|| name(member))
-            });
-        }
-        let mut names: Vec<&str> = self.members.iter().map(name).collect();
-        names.sort_unstable();
-        names
-            .windows(2)
-            .find_map(|pair| (pair.first() == pair.last()).then(|| pair.first().copied()).flatten())
+        self.members.repeated(&self.text)
     }
 
     /// The object, of members that somebody else has printed.
     pub(super) fn finish(mut self) -> RawObject {
         self.text.push('}');
-        let index = OnceLock::from(Index::Here(self.members));
+        let index = Index::Here(self.members);
         RawObject { text: self.text, start: 0, index, one_line: false, prose: (0, 0), ahead: None }
     }
 
@@ -135,7 +135,7 @@ impl Builder {
         if self.is_too_large() {
             return RawObject::printed(self.text);
         }
-        let index = OnceLock::from(Index::Here(self.members));
+        let index = Index::Here(self.members);
         RawObject { text: self.text, start: 0, index, one_line: true, prose: self.prose, ahead: None }
     }
 }

@@ -274,7 +274,8 @@ impl Connection {
     }
 
     fn finish(&mut self, state: &State, call: &Call, outcome: Outcome) {
-        let line = self.engine.finish(&state.service, call, outcome, now());
+        let sealed_at = sealed_at(&outcome);
+        let line = self.engine.finish(&state.service, call, outcome, sealed_at);
         self.over(call);
         line.into_iter().for_each(|line| self.send(line.into()));
     }
@@ -340,15 +341,19 @@ impl Connection {
         begun > 0
     }
 
+    /// Takes what has come in. `true` if there may be more to do than to write.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
-        let mut taken = 0;
+        let (mut taken, mut waits) = (0, false);
         while taken < TURN
             && self.closing.is_none()
             && self.backlog < BACKLOG
             && self.notices.waiting.len() < NOTICES
         {
             match self.transport.poll_recv(cx)? {
-                Poll::Pending => break,
+                Poll::Pending => {
+                    waits = true;
+                    break;
+                }
                 Poll::Ready(None) => {
                     self.close(Ended::ByPeer { known: self.transport.why_ended().map(Into::into) })
                 }
@@ -361,7 +366,11 @@ impl Connection {
         {
             keepalive.heard();
         }
-        Ok(taken > 0)
+        // Whatever else happens wakes this task, so a call that came to its end at once needs no second turn. (Measured: 900
+        // of 22,000 instructions of a small one.)
+        let settled =
+            waits && self.tasks.is_empty() && self.queue.is_empty() && self.notices.waiting.is_empty();
+        Ok(taken > 0 && !settled)
     }
 
     fn receive(&mut self, incoming: &Incoming, cx: &mut Context<'_>) {
@@ -373,7 +382,7 @@ impl Connection {
                 length = bytes.len();
                 match parse(bytes, state.service.bounds().batch) {
                     Ok(frame) => {
-                        let mut arrival = Arrival::at(now());
+                        let mut arrival = Arrival::by_clock(now);
                         if let Some(principal) = &self.principal {
                             arrival = arrival.by(principal);
                         }
@@ -450,15 +459,9 @@ impl Connection {
 
     /// Runs a call. Its first steps are taken here and now; only what has to wait becomes a task.
     fn begin(&mut self, state: &Arc<State>, call: Call, task: &mut Context<'_>) {
-        let line = self.line.of(&call);
-        let cx = Cx::new(
-            call.clone(),
-            self.server.clone(),
-            state.clone(),
-            self.around.clone(),
-            Port::Line(line.clone()),
-        );
-        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(cx.clone())));
+        let port = Port::Line(self.line.of(&call));
+        let cx = Cx::new(call.clone(), self.server.clone(), state.clone(), self.around.clone(), port);
+        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(&cx)));
         let handling = match started {
             Ok(Start::Run(handling)) => handling,
             Ok(Start::Done(outcome)) => return self.finish(state, &call, outcome),
@@ -476,7 +479,7 @@ impl Connection {
             last.into_iter().for_each(|line| self.send(line));
             return self.finish(state, &call, outcome);
         }
-        let running = call.clone();
+        let (line, running) = (self.line.of(&call), call.clone());
         let task = self.tasks.spawn(async move {
             let outcome = (&mut run).await;
             for notice in run.last_words() {
@@ -492,6 +495,10 @@ impl Connection {
 
     /// What a call said comes before its end. Only what is there by now: others may go on talking.
     fn hear_out(&mut self, call: Option<Ticket>) {
+        // To look costs less than to take nothing.
+        if self.said.is_empty() {
+            return;
+        }
         self.beginning = call;
         for _ in 0..ROOM {
             let Ok((ticket, said)) = self.said.try_recv() else { break };
@@ -536,6 +543,14 @@ impl Future for Connection {
             }
         }
         polled
+    }
+}
+
+/// When a call ends, for those of which a state is sealed: nobody else wants to know.
+pub(crate) fn sealed_at(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::InputRequired => now(),
+        _ => 0,
     }
 }
 

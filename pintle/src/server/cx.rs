@@ -112,6 +112,11 @@ impl Cx {
         self.0.tool.get()
     }
 
+    #[cfg(feature = "http-server")]
+    pub(crate) fn call(&self) -> &Call {
+        &self.0.call
+    }
+
     /// Its place among its connection's calls.
     #[cfg(feature = "http-server")]
     pub(crate) fn ticket(&self) -> Option<Ticket> {

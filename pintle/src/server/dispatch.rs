@@ -18,10 +18,10 @@ pub(crate) enum Start {
 }
 
 /// Finds who answers, through the layers if there are any.
-pub(crate) fn start(cx: Cx) -> Start {
-    match cx.state().layered.clone() {
-        Some(layered) => Start::Run(layered.go(cx)),
-        None => route(&cx),
+pub(crate) fn start(cx: &Cx) -> Start {
+    match &cx.state().layered {
+        Some(layered) => Start::Run(layered.go(cx.clone())),
+        None => route(cx),
     }
 }
 

@@ -40,6 +40,13 @@ struct Heard {
     waker: Option<Waker>,
 }
 
+impl Heard {
+    fn is_nothing(&self) -> bool {
+        let Self { tools, prompts, resources, updated, all_updated, notices, .. } = self;
+        !(*tools || *prompts || *resources || *all_updated) && updated.is_empty() && notices.is_empty()
+    }
+}
+
 /// Changed resources that are remembered one by one.
 const APART: usize = 4096;
 
@@ -156,6 +163,14 @@ impl Ear {
     /// Takes what came; if nothing did, the task will be woken.
     pub(crate) fn take(&self, cx: &mut Context<'_>) -> Vec<News> {
         let mut heard = lock(&self.0);
+        match &mut heard.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        // Nothing, nearly each time.
+        if heard.is_nothing() {
+            return Vec::new();
+        }
         let mut news = Vec::new();
         for (flag, change) in [
             (std::mem::take(&mut heard.tools), Change::Tools),
@@ -174,10 +189,6 @@ impl Ear {
         );
         if !heard.notices.is_empty() {
             news.push(News::Notices);
-        }
-        match &mut heard.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
         }
         news
     }

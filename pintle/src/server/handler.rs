@@ -1,5 +1,10 @@
-use std::future::Future;
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
+use pin_project_lite::pin_project;
 use pintle_proto::server::Outcome;
 use pintle_types::{
     RawObject, RpcError,
@@ -194,6 +199,40 @@ impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T,
     }
 }
 
+pin_project! {
+    /// A handler's future, or why there is none.
+    ///
+    /// As `async move { Ok(running?.await) }` it would hold the handler's future twice, and be moved with both. (Measured:
+    /// 250 of 40,000 instructions of a small call over HTTP, with what a tool does around it.)
+    #[project = Ran]
+    enum Running<F> {
+        Going { #[pin] future: F },
+        Refused { outcome: Option<Box<Outcome>> },
+    }
+}
+
+impl<F> From<Result<F, Outcome>> for Running<F> {
+    fn from(future: Result<F, Outcome>) -> Self {
+        match future {
+            Ok(future) => Self::Going { future },
+            Err(outcome) => Self::Refused { outcome: Some(Box::new(outcome)) },
+        }
+    }
+}
+
+impl<F: Future> Future for Running<F> {
+    type Output = Result<F::Output, Outcome>;
+
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            Ran::Going { future } => future.poll(task).map(Ok),
+            Ran::Refused { outcome } => {
+                outcome.take().map_or(Poll::Pending, |outcome| Poll::Ready(Err(*outcome)))
+            }
+        }
+    }
+}
+
 macro_rules! impl_handler {
     ($($arg:ident)*) => {
         #[diagnostic::do_not_recommend]
@@ -217,8 +256,7 @@ macro_rules! impl_handler {
                 reason = "one shape for any number of arguments"
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
-                let running = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
-                async move { Ok(running?.await) }
+                Running::from((|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })())
             }
         }
     };

@@ -17,6 +17,7 @@
 mod around;
 mod authenticated;
 mod caller;
+mod calling;
 mod catalogue;
 mod changes;
 mod check;

@@ -69,7 +69,7 @@ impl Port {
     #[cfg(feature = "logging")]
     pub(crate) fn has_room(&self) -> bool {
         match self {
-            Self::Line(line) => line.said.capacity() > 0,
+            Self::Line(line) => line.way.said.capacity() > 0,
             #[cfg(feature = "http-server")]
             Self::Own(outbox) => outbox.has_room(),
         }
@@ -96,7 +96,7 @@ impl Port {
 
     fn give_up(&self) {
         match self {
-            Self::Line(line) => line.gave_up.store(true, Ordering::Release),
+            Self::Line(line) => line.way.gave_up.store(true, Ordering::Release),
             #[cfg(feature = "http-server")]
             Self::Own(_) => {}
         }
@@ -108,17 +108,22 @@ impl Port {
 /// The way of all calls of a connection to its task.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    said: mpsc::Sender<(Option<Ticket>, Said)>,
+    way: Arc<Way>,
     /// Whose line it is. What is said for a call that is over is not passed on.
     ticket: Option<Ticket>,
+}
+
+#[derive(Debug)]
+struct Way {
+    said: mpsc::Sender<(Option<Ticket>, Said)>,
     /// Whether somebody stopped waiting for an answer.
-    gave_up: Arc<AtomicBool>,
+    gave_up: AtomicBool,
 }
 
 impl Line {
     pub(crate) fn new() -> (Self, mpsc::Receiver<(Option<Ticket>, Said)>) {
         let (said, heard) = mpsc::channel(ROOM);
-        (Self { said, ticket: None, gave_up: Arc::default() }, heard)
+        (Self { way: Arc::new(Way { said, gave_up: AtomicBool::new(false) }), ticket: None }, heard)
     }
 
     /// The line of one call.
@@ -127,15 +132,15 @@ impl Line {
     }
 
     pub(crate) async fn say(&self, said: Said) {
-        let _ = self.said.send((self.ticket, said)).await;
+        let _ = self.way.said.send((self.ticket, said)).await;
     }
 
     fn try_say(&self, said: Said) -> bool {
-        self.said.try_send((self.ticket, said)).is_ok()
+        self.way.said.try_send((self.ticket, said)).is_ok()
     }
 
     fn try_notice(&self, make: impl FnOnce() -> Option<Vec<u8>>) -> bool {
-        let Ok(room) = self.said.try_reserve() else { return false };
+        let Ok(room) = self.way.said.try_reserve() else { return false };
         if let Some(line) = make() {
             room.send((self.ticket, Said::Notice(line.into())));
         }
@@ -144,7 +149,7 @@ impl Line {
 
     /// Whether somebody stopped waiting for an answer since this was asked last.
     pub(crate) fn gave_up(&self) -> bool {
-        self.gave_up.load(Ordering::Relaxed) && self.gave_up.swap(false, Ordering::AcqRel)
+        self.way.gave_up.load(Ordering::Relaxed) && self.way.gave_up.swap(false, Ordering::AcqRel)
     }
 }
 

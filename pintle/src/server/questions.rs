@@ -41,6 +41,9 @@ impl Questions {
 
     /// Takes out those of a call that is over: whoever waits hears of it.
     pub(crate) fn of(&mut self, ticket: Ticket) -> Vec<RequestId> {
+        if self.of_call.is_empty() {
+            return Vec::new();
+        }
         let ids = self.of_call.remove(&ticket).unwrap_or_default();
         for id in &ids {
             self.replies.remove(id);

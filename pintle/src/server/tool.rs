@@ -5,8 +5,8 @@ use std::{
 
 use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
-    JsonObject, Meta, RpcError,
-    schema::{CallToolResult, ContentBlock, Icon, TextContent, Tool, ToolAnnotations},
+    JsonObject, Meta,
+    schema::{Icon, Tool, ToolAnnotations},
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,12 +15,12 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart, ToolError,
+    Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart,
+    calling::Calling,
     check::{Check, Subject},
     completion::{Completers, IntoValues},
     extract::{Kind, Need},
     required::Required,
-    size::{self, Unprinted},
     type_schema::{Ready, TypeSchema},
 };
 use crate::{ToolTraits, tool_traits};
@@ -83,12 +83,7 @@ where
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
-        Box::pin(async move {
-            match running.await {
-                Ok(result) => complete(&cx, result.into_tool_result()),
-                Err(outcome) => outcome,
-            }
-        })
+        Box::pin(Calling::new(running, cx))
     });
     let name = name.into();
     let mut description = Description::new(Kind::Tool, &name);
@@ -111,38 +106,6 @@ static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
     let properties = ("properties".to_owned(), Value::Object(JsonObject::new()));
     Arc::new([("type".to_owned(), "object".into()), properties].into_iter().collect())
 });
-
-fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
-    let result = match result {
-        Ok(result) => result,
-        Err(outcome) => return outcome,
-    };
-    if let Some(called) = cx.tool()
-        && let Err(fault) = called.route.ready.check.after(&result)
-    {
-        let said = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(tool = called.route.tool.name, "{said}");
-        return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
-    }
-    print(cx, &result)
-}
-
-fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
-    let printed = match size::checked(cx, result.to_raw()) {
-        Err(Unprinted::Failed(said)) => Err(said),
-        Err(too_large) => {
-            let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
-            let mut told = CallToolResult::new(vec![text]);
-            told.is_error = Some(true);
-            told.to_raw().map_err(|error| error.to_string())
-        }
-        Ok(printed) => Ok(printed),
-    };
-    match printed {
-        Ok(result) => Outcome::Complete(result.into()),
-        Err(said) => Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {said}"))),
-    }
-}
 
 impl ToolRoute {
     fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {

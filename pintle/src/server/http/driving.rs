@@ -7,12 +7,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle_proto::server::{Call, Outcome};
+use pintle_proto::server::{Call, Finished, Outcome};
 use pintle_types::RpcError;
 
 use crate::server::{
     Cx, Server,
     around::Around,
+    connection::sealed_at,
     dispatch::{self, Start},
     outbox::Outbox,
     port::{Port, Said},
@@ -22,7 +23,6 @@ use crate::server::{
 
 /// A call on its way, driven by whoever waits for its answer.
 pub(super) struct Driving {
-    pub(super) call: Call,
     cx: Cx,
     /// `None` when it came to its end.
     run: Option<Run>,
@@ -47,18 +47,28 @@ impl Driving {
     /// Begins a call. Nothing of its handler has run yet.
     pub(super) fn begin(server: &Server, state: &Arc<State>, around: &Arc<Around>, call: Call) -> Self {
         let port = Port::Own(Outbox::default());
-        let cx = Cx::new(call.clone(), server.clone(), state.clone(), around.clone(), port);
-        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(cx.clone())));
+        let cx = Cx::new(call, server.clone(), state.clone(), around.clone(), port);
+        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(&cx)));
         let (run, end) = match started {
             Ok(Start::Run(handling)) => (Some(Run::new(handling, cx.clone(), state.settings.timeout)), None),
             Ok(Start::Done(outcome)) => (None, Some(outcome)),
             Err(_) => {
-                tracing::error!(method = call.method(), "a handler panicked before it began");
+                tracing::error!(method = cx.method(), "a handler panicked before it began");
                 let error = RpcError::internal("the handler failed: see the server's log");
                 (None, Some(Outcome::Failed(error)))
             }
         };
-        Self { call, cx, run, end, last: Vec::new(), talking: false }
+        Self { cx, run, end, last: Vec::new(), talking: false }
+    }
+
+    pub(super) fn call(&self) -> &Call {
+        self.cx.call()
+    }
+
+    /// Prints its answer, if it is one that stands alone.
+    pub(super) fn finish(&self, state: &State, outcome: Outcome) -> Finished {
+        let sealed_at = sealed_at(&outcome);
+        self.call().finish(&state.service, outcome, sealed_at)
     }
 
     /// The way to cancel it from elsewhere.
@@ -119,9 +129,9 @@ impl Drop for Driving {
         // First the handler: it may have last words of its own, that nobody will hear.
         let run = self.run.take();
         if catch_unwind(AssertUnwindSafe(|| drop(run))).is_err() {
-            tracing::error!(method = self.call.method(), "a handler panicked while it was dropped");
+            tracing::error!(method = self.cx.method(), "a handler panicked while it was dropped");
         }
-        self.call.close();
+        self.call().close();
         if let Some(outbox) = self.cx.outbox() {
             outbox.close();
         }

@@ -70,7 +70,7 @@ impl Exchange {
     /// Begins a call.
     pub(super) fn add(&mut self, around: &Arc<Around>, call: Call) {
         let driving = Driving::begin(&self.session.server, &self.state, around, call);
-        if self.session.begin(&driving.call, driving.cx()) {
+        if self.session.begin(driving.call(), driving.cx()) {
             // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
             self.calls.reserve_exact(1);
             self.calls.push(Turn { driving, granted: false, queued: false });
@@ -156,7 +156,7 @@ impl Exchange {
             let mut at = 0;
             while let Some(Turn { driving, granted, queued }) = self.calls.get_mut(at) {
                 if !*granted && !driving.is_cancelled() {
-                    *granted = self.session.turn(&driving.call, self.state.settings.running, *queued, task);
+                    *granted = self.session.turn(driving.call(), self.state.settings.running, *queued, task);
                     *queued = !*granted;
                 }
                 let polled = if *granted { driving.poll(task) } else { driving.poll_waiting(task) };
@@ -189,7 +189,7 @@ impl Exchange {
                 if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
-                } else if let Some(line) = self.session.ask(&driving.call, &request, reply) {
+                } else if let Some(line) = self.session.ask(driving.call(), &request, reply) {
                     self.pass_on(line);
                 }
             }
@@ -201,12 +201,12 @@ impl Exchange {
             Step::Said(_) => {}
             Step::Done(outcome) => {
                 let driving = self.take(at);
-                let (lines, answer) = self.session.finish(&self.state.service, &driving.call, outcome);
+                let (lines, answer) = self.session.finish(&self.state.service, driving.call(), outcome);
                 return self.send(lines, answer);
             }
             Step::Cancelled => {
                 let driving = self.take(at);
-                let (lines, answer) = self.session.cancelled(&driving.call);
+                let (lines, answer) = self.session.cancelled(driving.call());
                 return self.send(lines, answer);
             }
         }
@@ -223,7 +223,7 @@ impl Exchange {
         if granted {
             self.session.pass_turn();
         } else if queued {
-            self.session.leave_queue(&driving.call);
+            self.session.leave_queue(driving.call());
         }
         driving
     }
@@ -253,7 +253,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         while !self.calls.is_empty() {
             let driving = self.take(0);
-            self.session.forget(&driving.call);
+            self.session.forget(driving.call());
         }
     }
 }

@@ -39,8 +39,9 @@ pub(super) struct Quiet {
 #[derive(Debug)]
 struct State {
     requests: usize,
-    /// When the last answer ended, or the first byte after it came.
-    since: Instant,
+    /// When the last answer ended, or the first byte after it came. `None` if that was just now: most first bytes bring a
+    /// whole request, of which nobody asks when it began. (Measured: 130 of 40,000 instructions of a small call.)
+    since: Option<Instant>,
     pause: Duration,
     /// A request was answered before all of it had come.
     unread: bool,
@@ -51,14 +52,17 @@ const LEAST: Duration = Duration::from_secs(1);
 
 impl Quiet {
     pub(super) fn new(pauses: Pauses) -> Arc<Self> {
-        let state = State { requests: 0, since: Instant::now(), pause: pauses.head, unread: false };
+        let state = State { requests: 0, since: Some(Instant::now()), pause: pauses.head, unread: false };
         Arc::new(Self { pauses, state: Mutex::new(state) })
     }
 
-    /// Until when a request has to be there; `None` while there is one.
+    /// Until when a request has to be there; `None` while there is one. Asked whenever something has happened.
     pub(super) fn until(&self) -> Option<Instant> {
-        let state = self.lock();
-        (state.requests == 0).then(|| state.since + state.pause)
+        let mut state = self.lock();
+        if state.requests > 0 {
+            return None;
+        }
+        Some(*state.since.get_or_insert_with(Instant::now) + state.pause)
     }
 
     /// When to look again.
@@ -82,7 +86,7 @@ impl Quiet {
         let mut state = self.lock();
         // From its first byte on, not from the latest one: a head that drips is not waited for.
         if state.requests == 0 && state.pause == self.pauses.idle && self.pauses.head < self.pauses.idle {
-            state.since = Instant::now();
+            state.since = None;
             state.pause = self.pauses.head;
         }
     }
@@ -101,7 +105,7 @@ impl Drop for Busy {
         let mut state = self.0.lock();
         state.requests -= 1;
         if state.requests == 0 {
-            state.since = Instant::now();
+            state.since = None;
             state.pause = self.0.pauses.idle;
         }
     }

@@ -149,7 +149,7 @@ impl Session {
 
     /// Decides what to do about a message.
     pub(super) fn receive(&self, service: &Service, frame: Frame) -> Inbound {
-        let mut arrival = Arrival::at(now());
+        let mut arrival = Arrival::by_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }

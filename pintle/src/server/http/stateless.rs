@@ -33,7 +33,7 @@ pub(super) fn begin(asked: &Asked, request: Request, revision: Option<Revision>,
     if let Err(response) = rights::check_request(&asked.state, &asked.around.extensions, &request, revision) {
         return Begun::Answered(*response);
     }
-    let mut arrival = Arrival::at(now());
+    let mut arrival = Arrival::by_clock(now);
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);
     }
@@ -98,7 +98,7 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
             events(Stream { driving, state: asked.state.clone(), said }, settings.keep_alive)
         }
         First::End(Some(outcome)) => {
-            let end = driving.call.finish(&asked.state.service, outcome, now());
+            let end = driving.finish(&asked.state, outcome);
             finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, asked)
         }
         First::End(None) => super::response::accepted(),
@@ -136,7 +136,7 @@ impl Source for Stream {
                 Step::Said(Said::Notice(line)) => event(out, &line),
                 Step::Said(_) => {}
                 Step::Done(outcome) => {
-                    let end = self.driving.call.finish(&self.state.service, outcome, now());
+                    let end = self.driving.finish(&self.state, outcome);
                     event(out, &end.bytes);
                     return Poll::Ready(());
                 }
