@@ -133,10 +133,11 @@ impl<'a> Field<'a> {
 
     /// The same, as text: visible ASCII, spaces and tabs.
     pub(super) fn text(self, name: &str) -> Result<Option<&'a str>, Refusal> {
-        let Some(bytes) = self.bytes(name)? else { return Ok(None) };
-        // All bytes are looked at, so that the compiler makes one wide pass of it.
-        let plain = bytes.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\t'));
-        std::str::from_utf8(bytes).ok().filter(|_| plain).map(Some).ok_or_else(|| ill_formed(name))
+        let Self::Once(value) = self else { return self.bytes(name).map(|_| None) };
+        match value.to_str() {
+            Ok(text) => Ok(Some(trim_text(text))),
+            Err(_) => Err(ill_formed(name)),
+        }
     }
 }
 
@@ -146,6 +147,14 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
         bytes = rest;
     }
     bytes
+}
+
+fn trim_text(text: &str) -> &str {
+    let padded = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    match padded(text.as_bytes().first()) || padded(text.as_bytes().last()) {
+        true => text.trim_matches([' ', '\t']),
+        false => text,
+    }
 }
 
 fn ill_formed(name: &str) -> Refusal {

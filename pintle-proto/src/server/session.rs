@@ -299,6 +299,10 @@ pub(super) fn finish(
                     };
                     print::object(out, result.into());
                 }
+                // (Measured: to look at this one took 700 of 40,000 instructions of a small call over HTTP.)
+                Body::Own(body) if call.method() == "tools/call" && body.outline() == A_TEXT => {
+                    print::object(out, body.into());
+                }
                 // A long text is passed by: of 1 MiB, with an escape every twenty bytes, this took 800 µs.
                 Body::Own(body) if revision.lowers_any(part, body.outline()) => {
                     print::object(out, worded(&body)?.into());
@@ -322,6 +326,9 @@ pub(super) fn finish(
     }
 }
 
+/// What is around the text of the result that nearly every tool gives. All revisions have the same words for it.
+const A_TEXT: [&str; 2] = [r#"{"content":[{"type":"text","text":""#, r#""}]}"#];
+
 /// Words a notification for a session: nothing is added.
 fn say(_: Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8> {
     Message::Notification(Notification::new(method.to_owned(), params.cloned())).to_vec()
@@ -337,4 +344,16 @@ fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Resu
     let text = params.map_or("{}", RawObject::as_str);
     serde_json::from_str(text)
         .map_err(|error| RpcError::invalid_params(format!("`{method}`: {}", Plain(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_has_the_same_words_for_a_text() {
+        for revision in Revision::all() {
+            assert!(!revision.lowers_any(Part::Result("tools/call"), A_TEXT), "{revision}");
+        }
+    }
 }

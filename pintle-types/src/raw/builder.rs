@@ -17,9 +17,6 @@ pub(crate) struct Builder {
     prose: (u32, u32),
 }
 
-/// From this many bytes on a text is worth being passed by in a search.
-const LONG: usize = 32;
-
 impl Builder {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut text = String::with_capacity(bytes);
@@ -103,7 +100,7 @@ impl Builder {
         self.text.push('"');
         let start = self.here();
         escape(&mut self.text, text);
-        if text.len() >= LONG && self.prose.1 - self.prose.0 < self.here().saturating_sub(start) {
+        if self.prose.1 - self.prose.0 <= self.here().saturating_sub(start) {
             self.prose = (start, self.here());
         }
         self.text.push('"');

@@ -63,6 +63,13 @@ impl Members {
         }
     }
 
+    /// The member of that name, as it is printed.
+    pub(super) fn find(&self, text: &str, name: &str) -> Option<&Member> {
+        // Names of other lengths, nearly all others, are not looked at.
+        let fits = |member: &Member| (member.name.1 - member.name.0) as usize == name.len();
+        self.as_slice().iter().find(|member| fits(member) && slice(text, member.name) == name)
+    }
+
     /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.
     pub(super) fn repeated<'a>(&self, text: &'a str) -> Option<&'a str> {
         let members = self.as_slice();
@@ -70,7 +77,9 @@ impl Members {
         if members.len() <= 12 {
             return members.iter().enumerate().find_map(|(at, member)| {
                 let earlier = members.get(..at).unwrap_or_default();
-                earlier.iter().any(|other| name(other) == name(member)).then(|| name(member))
+                let length = |member: &Member| member.name.1 - member.name.0;
+                let same = |other: &Member| length(other) == length(member) && name(other) == name(member);
+                earlier.iter().any(same).then(|| name(member))
             });
         }
         let mut names: Vec<&str> = members.iter().map(name).collect();

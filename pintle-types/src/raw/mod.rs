@@ -42,7 +42,7 @@ pub struct RawObject {
     index: Index,
     /// Whether it was printed here, which means without line breaks.
     one_line: bool,
-    /// The inside of the longest text in it, if that is long: no member's name is in there.
+    /// The inside of the longest text that was printed into it: no member's name is in there.
     prose: (u32, u32),
     /// What was decoded while it was read.
     ahead: Option<Box<Ahead>>,
@@ -162,8 +162,7 @@ impl RawObject {
     pub fn get(&self, name: &str) -> Option<&str> {
         let (text, members) = self.parts();
         let printed = if members.plain { Cow::Borrowed(name) } else { printed(name) };
-        let member = members.as_slice().iter().find(|member| slice(text, member.name) == printed)?;
-        Some(slice(text, member.value))
+        members.find(text, &printed).map(|member| slice(text, member.value))
     }
 
     /// The members in the order they came: name (as printed, without quotes) and value.

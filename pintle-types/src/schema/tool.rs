@@ -331,8 +331,10 @@ mod tests {
         assert!(before.contains("structuredContent") && before.ends_with(r#"{"type":"text","text":""#));
         assert_eq!(behind, r#""}]}"#);
         assert_eq!(before.len() + behind.len() + longest.len() + 300, printed.as_str().len());
-        let short = CallToolResult::new(vec![ContentBlock::text("short")]).to_raw().unwrap();
-        assert_eq!(short.outline(), [short.as_str(), ""]);
+        for text in ["", "short", "\""] {
+            let printed = CallToolResult::new(vec![ContentBlock::text(text)]).to_raw().unwrap();
+            assert_eq!(printed.outline(), [r#"{"content":[{"type":"text","text":""#, r#""}]}"#]);
+        }
     }
 
     #[test]

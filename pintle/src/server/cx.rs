@@ -56,7 +56,8 @@ struct Inner {
     /// Tells tasks that still wait for an answer that there will be none.
     over: Notify,
     is_over: AtomicBool,
-    telling: Mutex<Telling>,
+    /// Only if it has told something.
+    telling: Mutex<Option<Box<Telling>>>,
     tool: OnceLock<Called>,
 }
 

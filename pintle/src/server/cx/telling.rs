@@ -47,6 +47,7 @@ impl Cx {
         {
             // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
             let mut telling = self.telling();
+            let telling = telling.get_or_insert_default();
             let told = telling.progress.take()
                 && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
             if told {
@@ -61,16 +62,14 @@ impl Cx {
 
     /// What must be said before the call's end: it was held back so far.
     pub(crate) fn last_words(&self) -> Vec<Bytes> {
-        let (held, lost) = {
-            let mut telling = self.telling();
-            (telling.held.take(), std::mem::take(&mut telling.lost))
-        };
+        let Some(telling) = self.telling().take() else { return Vec::new() };
+        let Telling { held, lost, .. } = *telling;
         let progress =
             held.and_then(|held| self.0.call.progress(held.done, held.total, held.message.as_deref()));
         progress.into_iter().chain(self.lost_line(lost)).map(Bytes::from).collect()
     }
 
-    fn telling(&self) -> MutexGuard<'_, Telling> {
+    fn telling(&self) -> MutexGuard<'_, Option<Box<Telling>>> {
         self.0.telling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,6 +135,7 @@ impl Cx {
     /// were is said with the next.
     pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
         let mut telling = self.telling();
+        let telling = telling.get_or_insert_default();
         if !self.0.port.has_room() || !telling.log.take() {
             telling.lost += 1;
             return;
