@@ -132,6 +132,7 @@ pub struct Finished {
 }
 
 impl Call {
+    #[inline]
     pub(super) fn new(inner: Inner) -> Self {
         Self(Arc::new(inner))
     }

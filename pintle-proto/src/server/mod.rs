@@ -77,6 +77,7 @@ pub struct Arrival<'a> {
     time: Time,
     /// On whose behalf, if somebody has checked that.
     pub principal: Option<&'a str>,
+    known: Option<&'a Arc<Peer>>,
 }
 
 /// When a message came, in milliseconds of the Unix epoch.
@@ -95,13 +96,13 @@ impl Default for Time {
 impl<'a> Arrival<'a> {
     /// A message that came at this time, in milliseconds of the Unix epoch, from nobody in particular.
     pub fn at(now: u64) -> Self {
-        Self { time: Time::At(now), principal: None }
+        Self { time: Time::At(now), ..Self::default() }
     }
 
     /// A message that comes now, by this clock. It is asked only if the time matters, which it does for few messages.
     /// (Measured: 200 of 43,000 instructions of a small call over HTTP.)
     pub fn by_clock(clock: fn() -> u64) -> Self {
-        Self { time: Time::By(clock), principal: None }
+        Self { time: Time::By(clock), ..Self::default() }
     }
 
     fn now(&self) -> u64 {
@@ -115,6 +116,13 @@ impl<'a> Arrival<'a> {
     #[must_use]
     pub fn by(self, principal: &'a str) -> Self {
         Self { principal: Some(principal), ..self }
+    }
+
+    /// The same, by the client that [`Service::stamped`] has met, if it has: then [`Service::admit`] does not look for it
+    /// again. (Measured: 300 of 39,000 instructions of a small call over HTTP.)
+    #[must_use]
+    pub fn met(self, known: Option<&'a Arc<Peer>>) -> Self {
+        Self { known, ..self }
     }
 }
 
@@ -150,6 +158,8 @@ pub struct Stamped<'a> {
     pub version: Option<Cow<'a, str>>,
     /// Whether it says what its sender can do.
     pub capabilities: bool,
+    /// Who it is from, if a client that says the same of itself was met lately. It is for [`Arrival::met`].
+    pub known: Option<Arc<Peer>>,
 }
 
 /// A subscription that was just opened.
@@ -432,7 +442,11 @@ impl Service {
     ///
     /// The error to answer with. Its code decides the status.
     pub fn admit(&self, request: Request, arrival: &Arrival<'_>) -> Result<Inbound, (RequestId, RpcError)> {
-        let step = match stateless::caller(self, request.params.as_ref()) {
+        let asker = match arrival.known {
+            Some(known) => Ok(Asker::Alone(stateless::Caller::known(known))),
+            None => stateless::caller(self, request.params.as_ref()),
+        };
+        let step = match asker {
             Ok(Asker::Alone(caller)) => stateless::admit(self, &request, caller, arrival),
             Ok(Asker::Session(_)) => Err(stateless::missing("protocolVersion")),
             Err(error) => Err(error),
@@ -451,13 +465,14 @@ impl Service {
     /// What it says cannot be read.
     pub fn stamped<'a>(&self, request: &'a Request) -> Result<Stamped<'a>, RpcError> {
         let Some(meta) = request.params.as_ref().and_then(|params| params.get("_meta")) else {
-            return Ok(Stamped { version: None, capabilities: false });
+            return Ok(Stamped { version: None, capabilities: false, known: None });
         };
         if let Some(known) = self.acquaintances().find(meta) {
-            return Ok(Stamped { version: Some(known.revision.as_str().into()), capabilities: true });
+            let version = Some(known.revision.as_str().into());
+            return Ok(Stamped { version, capabilities: true, known: Some(known) });
         }
         let stamp = Stamp::of(meta)?;
-        Ok(Stamped { version: stamp.version()?, capabilities: stamp.has_capabilities() })
+        Ok(Stamped { version: stamp.version()?, capabilities: stamp.has_capabilities(), known: None })
     }
 
     /// Ends a subscription that has a stream of its own: its result is the last thing on it.

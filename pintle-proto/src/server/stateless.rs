@@ -72,6 +72,13 @@ pub(super) struct Caller {
     progress: Option<RequestId>,
 }
 
+impl Caller {
+    /// One whose `_meta` was read before.
+    pub(super) fn known(peer: &Arc<Peer>) -> Self {
+        Self { peer: peer.clone(), progress: None }
+    }
+}
+
 /// The order of the checks can be observed, and clients observe it: what is missing, then the revision.
 fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
     let Some(version) = stamp.version()? else { return Err(missing("protocolVersion")) };

@@ -63,11 +63,14 @@ impl Members {
         }
     }
 
-    /// The member of that name, as it is printed.
-    pub(super) fn find(&self, text: &str, name: &str) -> Option<&Member> {
-        // Names of other lengths, nearly all others, are not looked at.
-        let fits = |member: &Member| (member.name.1 - member.name.0) as usize == name.len();
-        self.as_slice().iter().find(|member| fits(member) && slice(text, member.name) == name)
+    /// The value of the member of that name, as it is printed.
+    pub(super) fn value<'a>(&self, text: &'a str, name: &str) -> Option<&'a str> {
+        let found = self.as_slice().iter().find(|member| {
+            // As bytes: whether a character begins and ends there need not be asked.
+            let place = member.name.0 as usize..member.name.1 as usize;
+            place.len() == name.len() && text.as_bytes().get(place) == Some(name.as_bytes())
+        });
+        found.map(|member| slice(text, member.value))
     }
 
     /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.

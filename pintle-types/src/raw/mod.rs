@@ -161,8 +161,7 @@ impl RawObject {
     /// The value of a member, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
         let (text, members) = self.parts();
-        let printed = if members.plain { Cow::Borrowed(name) } else { printed(name) };
-        members.find(text, &printed).map(|member| slice(text, member.value))
+        if members.plain { members.value(text, name) } else { members.value(text, &printed(name)) }
     }
 
     /// The members in the order they came: name (as printed, without quotes) and value.

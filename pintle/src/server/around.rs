@@ -1,15 +1,56 @@
+#[cfg(feature = "http-server")]
+use std::sync::OnceLock;
+
 use http::{Extensions, HeaderMap, Method, Uri};
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
+#[cfg(feature = "http-server")]
+use super::http::PeerAddress;
 use super::{Cx, FromCall};
 
 /// What came with a request besides its message.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Around {
-    pub(crate) extensions: Extensions,
+    left: Extensions,
     /// What it looked like over HTTP.
     pub(crate) head: Option<HttpHead>,
+    #[cfg(feature = "http-server")]
+    address: Option<PeerAddress>,
+    /// What was left, and the address.
+    #[cfg(feature = "http-server")]
+    told: OnceLock<Extensions>,
+}
+
+impl Around {
+    pub(crate) fn new(left: Extensions) -> Self {
+        Self { left, ..Self::default() }
+    }
+
+    /// Of a request over HTTP. The address is added to the extensions when somebody asks for them: few do. (Measured: 700 of
+    /// 36,000 instructions of a small call went into three allocations for it.)
+    #[cfg(feature = "http-server")]
+    pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
+        Self { left, head: Some(head), address, told: OnceLock::new() }
+    }
+
+    /// All that layers below have left for the handler.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        #[cfg(feature = "http-server")]
+        if let Some(address) = self.address {
+            return self.told.get_or_init(|| {
+                let mut all = self.left.clone();
+                all.insert(address);
+                all
+            });
+        }
+        &self.left
+    }
+
+    /// The same but for the address: for those who look for something else.
+    pub(crate) fn left(&self) -> &Extensions {
+        &self.left
+    }
 }
 
 /// The head of the HTTP request that brought a call: for handlers that read a header.

@@ -136,7 +136,12 @@ impl Cx {
 
     /// What layers below have left for the handler.
     pub fn extensions(&self) -> &Extensions {
-        &self.0.around.extensions
+        self.0.around.extensions()
+    }
+
+    /// The same but for where the call came from, which does not say who made it.
+    pub(crate) fn left(&self) -> &Extensions {
+        self.0.around.left()
     }
 
     /// The server, to change its catalogue or tell of changes.

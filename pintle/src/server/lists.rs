@@ -85,7 +85,7 @@ pub(crate) fn templates(cx: &Cx) -> Outcome {
 
 /// Whether the caller sees this entry. What it does not see does not exist for it.
 pub(crate) fn sees(cx: &Cx, required: &Required, entry: Entry<'_>) -> bool {
-    required.shows(cx.extensions()) && cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+    required.shows(cx.left()) && cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
 }
 
 fn list<T>(

@@ -34,6 +34,8 @@ pub(super) struct Terms<S> {
     pub(super) service: S,
     pub(super) pauses: Pauses,
     pub(super) address: SocketAddr,
+    /// Whether the service is ours, and tells those who ask where a request came from.
+    pub(super) tells: bool,
     /// Told when the server comes to its end.
     pub(super) stop: oneshot::Receiver<()>,
 }
@@ -54,7 +56,7 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    let Terms { service, pauses, address, stop } = terms;
+    let Terms { service, pauses, address, tells, stop } = terms;
     let quiet = Quiet::new(pauses);
     let timer = Box::pin(sleep_until(quiet.look_again()));
     let mut watch = Watch { stop: Some(stop), timer, quiet, told: None };
@@ -80,8 +82,11 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let busy = requests.begin();
         let mut service = service.clone();
-        let mut request = request.map(|body| RequestBody::new(body, requests.clone()));
-        request.extensions_mut().insert(PeerAddress(address));
+        let untold = Some(PeerAddress(address)).filter(|_| tells);
+        let mut request = request.map(|body| RequestBody::new(body, requests.clone(), untold));
+        if !tells {
+            request.extensions_mut().insert(PeerAddress(address));
+        }
         async move {
             poll_fn(|cx| service.poll_ready(cx)).await?;
             let response = service.call(request).await?;
@@ -268,6 +273,7 @@ mod tests {
             service: service.clone(),
             pauses: Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) },
             address: ([127, 0, 0, 1], 1).into(),
+            tells: false,
             stop: stopped,
         };
         let task = tokio::spawn(serve(async { Ok(server) }, terms));
@@ -418,7 +424,7 @@ mod tests {
         let (_stop, stop) = oneshot::channel();
         let address = ([127, 0, 0, 1], 1).into();
         let opening = std::future::pending::<io::Result<DuplexStream>>();
-        serve(opening, Terms { service: Sleepy::default(), pauses, address, stop }).await;
+        serve(opening, Terms { service: Sleepy::default(), pauses, address, tells: false, stop }).await;
         assert_eq!(began.elapsed().as_secs(), 30);
     }
 

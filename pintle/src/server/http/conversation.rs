@@ -39,7 +39,7 @@ pub(super) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
         Err(refusal) => return refused(&refusal, answer.id.as_ref()),
     };
     shared.keep_tidy();
-    session.opened(&asked.around.extensions);
+    session.opened(asked.around.extensions());
     let mut response = reply(answer);
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
@@ -81,7 +81,7 @@ impl Asked {
 /// Begins what came in a session.
 pub(super) fn begin(asked: &Asked, session: &Arc<Session>, frame: Frame, accepts: Accepts) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.around.extensions, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, asked.around.left(), &frame, session) {
         return Begun::Answered(*response);
     }
     let inbound = session.receive(&state.service, frame);
@@ -97,7 +97,7 @@ pub(super) async fn begin_written(
     accepts: Accepts,
 ) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.around.extensions, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, asked.around.left(), &frame, session) {
         return Begun::Answered(*response);
     }
     let before = session.stored();

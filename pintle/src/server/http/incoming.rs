@@ -18,12 +18,18 @@ pub struct RequestBody {
     body: hyper::body::Incoming,
     /// Whom to tell if it is not read to its end; nobody if it was.
     unread: Option<Arc<Quiet>>,
+    untold: Option<PeerAddress>,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>) -> Self {
+    pub(super) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>, untold: Option<PeerAddress>) -> Self {
         let unread = Some(quiet).filter(|_| !body.is_end_stream());
-        Self { body, unread }
+        Self { body, unread, untold }
+    }
+
+    /// Where its request came from, if the extensions do not say so.
+    pub(super) fn untold(&self) -> Option<PeerAddress> {
+        self.untold
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Rp
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
     let (server, around) = (server.clone(), around.clone());
-    let end = Authenticated::end(&around.extensions);
+    let end = Authenticated::end(around.left());
     let stream =
         Stream { call, listener, ear, server, around, place, said, untold: false, noticed: false, end };
     Ok(events(stream, keep_alive))
@@ -84,7 +84,7 @@ impl Source for Stream {
                 &mut self.listener,
                 self.call.peer(),
                 principal,
-                &self.around.extensions,
+                self.around.extensions(),
             );
             // A slow reader is told when it has read; until then what it has missed is merged.
             while self.untold && out.len() < PIECE {

@@ -1,8 +1,10 @@
 //! A POST whose body has come: what it is, and where it goes.
 
+use std::sync::Arc;
+
 use http::Response;
 use pintle_proto::{
-    Revision,
+    Peer, Revision,
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
     server::Call,
 };
@@ -18,7 +20,7 @@ use super::{
     service::Asked,
     session::Session,
     session_id::SessionId,
-    stateless,
+    stateless::{self, From},
 };
 
 /// Answers what came.
@@ -46,7 +48,7 @@ pub(super) enum Begun {
 }
 
 async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accepts) -> Begun {
-    if let Err(response) = rights::check_body(&asked.around.extensions, content.bytes()) {
+    if let Err(response) = rights::check_body(asked.around.left(), content.bytes()) {
         return Begun::Answered(*response);
     }
     let frame = match content.parse(asked.state.service.bounds().batch) {
@@ -58,9 +60,9 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
     let session = match way {
-        Way::Stateless(revision) => {
+        Way::Stateless(from) => {
             return match frame {
-                Frame::One(Message::Request(request)) => stateless::begin(asked, request, revision, accepts),
+                Frame::One(Message::Request(request)) => stateless::begin(asked, request, &from, accepts),
                 _ => Begun::Answered(accepted()),
             };
         }
@@ -86,10 +88,8 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
 }
 
 /// Where a message goes, and nothing borrowed from its head.
-#[derive(Clone, Copy)]
 enum Way {
-    /// With its revision, if it is spoken here; if not, admitting says so.
-    Stateless(Option<Revision>),
+    Stateless(From),
     Ignored,
     Initialize,
     Session(SessionId),
@@ -113,19 +113,20 @@ fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
             let member = params.and_then(|_| name_member(&request.method, &names));
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
             let shape = RequestHead::new(&request.method, version, stamped.capabilities, name.as_deref());
-            return Way::of(asked, &route(head, &Shape::Request(shape), &endpoint)?);
+            let post = route(head, &Shape::Request(shape), &endpoint)?;
+            return Way::of(asked, &post, stamped.known.clone());
         }
     };
-    Way::of(asked, &post)
+    Way::of(asked, &post, None)
 }
 
 impl Way {
-    fn of(asked: &Asked, post: &Post<'_>) -> Result<Self, Refusal> {
+    fn of(asked: &Asked, post: &Post<'_>, known: Option<Arc<Peer>>) -> Result<Self, Refusal> {
         let spoken = |version: &str| {
             asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
         };
         Ok(match post {
-            Post::Stateless { version } => Self::Stateless(spoken(version)),
+            Post::Stateless { version } => Self::Stateless(From { revision: spoken(version), known }),
             Post::Ignored => Self::Ignored,
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),

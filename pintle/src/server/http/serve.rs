@@ -21,7 +21,7 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    Stopping,
+    Http, Stopping,
     connection::{self, Terms},
     incoming::RequestBody,
     quiet::Pauses,
@@ -70,6 +70,7 @@ pub struct HttpServer<S, A = Plain> {
     connections: usize,
     pauses: Pauses,
     stopping: Stopping,
+    tells: bool,
 }
 
 /// What becomes of a new connection by default: nothing, it is served as it is.
@@ -84,7 +85,15 @@ impl<S> HttpServer<S> {
             connections: 16_384,
             pauses: Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) },
             stopping: Stopping::new(),
+            tells: false,
         }
+    }
+}
+
+impl HttpServer<Http> {
+    /// A server with ours alone: nobody else looks for the address of a request, and it tells who asks.
+    pub(super) fn ours(http: Http) -> Self {
+        Self { tells: true, ..Self::new(http) }
     }
 }
 
@@ -114,8 +123,8 @@ impl<S, A> HttpServer<S, A> {
         F: Fn(TcpStream) -> Fut,
         Fut: Future<Output = io::Result<IO>>,
     {
-        let Self { service, connections, pauses, stopping, .. } = self;
-        HttpServer { service, accept, connections, pauses, stopping }
+        let Self { service, connections, pauses, stopping, tells, .. } = self;
+        HttpServer { service, accept, connections, pauses, stopping, tells }
     }
 
     /// How many connections are served at once; others wait to be accepted. 16,384.
@@ -162,11 +171,11 @@ impl<S, A> HttpServer<S, A> {
     {
         let address = listener.local_addr()?;
         let (ask, asked) = oneshot::channel();
-        let Self { service, accept, connections, pauses, stopping } = self;
+        let Self { service, accept, connections, pauses, stopping, tells } = self;
         let start = move |socket: TcpStream, address, stop| {
             // Answers are written whole: there is nothing to wait for that would fill the packet.
             let _ = socket.set_nodelay(true);
-            let terms = Terms { service: service.clone(), pauses, address, stop };
+            let terms = Terms { service: service.clone(), pauses, address, tells, stop };
             connection::serve(accept(socket), terms)
         };
         let hall = Hall { tasks: JoinSet::new(), stops: HashMap::new(), most: connections };

@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     convert::Infallible,
     fmt,
     future::Future,
@@ -17,7 +18,7 @@ use pintle_proto::{
 use pintle_types::RpcError;
 
 use super::{
-    Body, Unread,
+    Body, PeerAddress, RequestBody, Unread,
     body::read_content,
     content::Content,
     listen::Listens,
@@ -160,12 +161,18 @@ impl Http {
     /// Read the body with [`read_body`](super::read_body), or bound it in another way. Dropping the future is what a
     /// closed connection is.
     pub async fn answer(&self, head: Parts, body: Bytes) -> Response<Body> {
-        let Ok(response) = self.asked(head).respond(Source::<Body>::Here(Content::Bytes(body))).await;
+        let Ok(response) = self.asked(head, None).respond(Source::<Body>::Here(Content::Bytes(body))).await;
         response
     }
 
     /// Finds out who asks whom. The head goes where it stays: what is moved from here on is small.
-    fn asked(&self, mut parts: Parts) -> Asked {
+    fn asked(&self, mut parts: Parts, mut address: Option<PeerAddress>) -> Asked {
+        // What the application has to decide by the head it decides by all of it.
+        if self.settings().looks
+            && let Some(address) = address.take()
+        {
+            parts.extensions.insert(address);
+        }
         let server = (self.settings().choose)(&parts);
         let principal = match &self.settings().principal {
             Some(of) => of(&parts).map(Into::into),
@@ -179,7 +186,7 @@ impl Http {
             rights::mark(&mut parts.extensions);
         }
         let Parts { method, uri, headers, extensions, .. } = parts;
-        let around = Around { extensions, head: Some(HttpHead::new(method, uri, headers)) };
+        let around = Around::over_http(extensions, HttpHead::new(method, uri, headers), address);
         Asked { http: self.clone(), state, server, principal, around: Arc::new(around) }
     }
 }
@@ -262,7 +269,7 @@ impl Asked {
     /// Answers a request that is not a POST to the one endpoint.
     async fn other(&self, head: &Head<'_>) -> Entered {
         let settings = self.http.settings();
-        let extensions = &self.around.extensions;
+        let extensions = self.around.extensions();
         let two = settings.two_endpoints.as_ref().and_then(|two| two.part(self.path()));
         let entered = match two {
             Some(part) => two_endpoints::open(self, head, extensions, part).await,
@@ -276,7 +283,7 @@ impl Asked {
 
     /// Answers a request without a body.
     async fn go(&self, head: &Head<'_>, opening: Opening<'_>) -> Result<Response<Body>, Refusal> {
-        let (shared, extensions) = (&self.http.0, &self.around.extensions);
+        let (shared, extensions) = (&self.http.0, self.around.extensions());
         let find = async |id| {
             let id = SessionId::parse(id).ok_or_else(Refusal::unknown_session)?;
             self.session(head, id).await
@@ -427,7 +434,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (parts, body) = request.into_parts();
-        let asked = self.asked(parts);
+        let taken: Option<&RequestBody> = (&body as &dyn Any).downcast_ref();
+        let address = taken.and_then(RequestBody::untold);
+        let asked = self.asked(parts, address);
         Box::pin(asked.respond(Source::Coming(body)))
     }
 }
@@ -446,7 +455,7 @@ mod tests {
     fn the_future_of_a_request_is_small() {
         let http = Server::new("s", "0").http().unwrap();
         let (parts, ()) = Request::post("/mcp").body(()).unwrap().into_parts();
-        let future = http.asked(parts).respond(Source::Coming(Body::empty()));
+        let future = http.asked(parts, None).respond(Source::Coming(Body::empty()));
         // What is larger than a kilobyte is not at hand for the allocator.
         assert!(size_of_val(&future) <= 1000, "{}", size_of_val(&future));
     }

@@ -15,6 +15,8 @@ use crate::server::Server;
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) choose: Arc<Choose>,
+    /// Whether the application looks at the heads of requests.
+    pub(super) looks: bool,
     /// The only path that is served, if it matters.
     pub(super) path: Option<Box<str>>,
     /// Whether no other process has the keys that seal states.
@@ -47,6 +49,7 @@ impl Settings {
         let server = server.clone();
         Self {
             choose: Arc::new(move |_| server.clone()),
+            looks: false,
             path: None,
             seals_alone: state.settings.seals_alone,
             guard: Guard::loopback(),
@@ -99,14 +102,20 @@ impl Http {
     /// ```
     #[must_use]
     pub fn principal(self, of: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.set(|settings| settings.principal = Some(Arc::new(of)))
+        self.set(|settings| {
+            settings.principal = Some(Arc::new(of));
+            settings.looks = true;
+        })
     }
 
     /// Chooses the server by the head of the request: one for each tenant, or for each path. A session stays with the
     /// server that it was opened with.
     #[must_use]
     pub fn choose(self, server: impl Fn(&Parts) -> Server + Send + Sync + 'static) -> Self {
-        self.set(|settings| settings.choose = Arc::new(server))
+        self.set(|settings| {
+            settings.choose = Arc::new(server);
+            settings.looks = true;
+        })
     }
 
     /// Answers with JSON only, never with a stream of events: for clients, proxies and platforms that have none.

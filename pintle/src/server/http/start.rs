@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
-use tower_layer::{Identity, Layer};
+use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Http, HttpServer, HttpServing, RequestBody, Stopping};
@@ -56,7 +56,7 @@ impl Http {
     ///
     /// The listener has no address.
     pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
-        self.serve_with(&Identity::new(), listener)
+        self.serving(HttpServer::ours(self.clone()), listener)
     }
 
     /// The same with a layer around this service: authentication, say.
@@ -74,10 +74,22 @@ impl Http {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        warn_of_lonely_keys(&self, listener.local_addr()?);
+        self.serving(HttpServer::new(layer.layer(self.clone())), listener)
+    }
+
+    fn serving<S, B>(&self, server: HttpServer<S>, listener: TcpListener) -> io::Result<HttpServing>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        warn_of_lonely_keys(self, listener.local_addr()?);
         let stopping = Stopping::new();
         self.stops_with(&stopping);
-        HttpServer::new(layer.layer(self)).stopping(stopping).serve(listener)
+        server.stopping(stopping).serve(listener)
     }
 
     /// Ends the streams that only wait for changes when somebody asks for the end: subscriptions with their result, the

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
-    Revision,
+    Peer, Revision,
     http::{Accepts, Refusal, stateless_status},
     server::{Arrival, Call, Inbound, Outcome},
     sse::Frame,
@@ -28,12 +28,21 @@ use super::{
 };
 use crate::server::{connection::now, port::Said, state::State};
 
+/// Of whom a request is, as far as that decided where it goes.
+pub(super) struct From {
+    /// Its revision, if it is spoken here; if not, admitting says so.
+    pub(super) revision: Option<Revision>,
+    /// Who sent it, if somebody who says the same was met lately.
+    pub(super) known: Option<Arc<Peer>>,
+}
+
 /// Admits a call; anything else is answered at once.
-pub(super) fn begin(asked: &Asked, request: Request, revision: Option<Revision>, accepts: Accepts) -> Begun {
-    if let Err(response) = rights::check_request(&asked.state, &asked.around.extensions, &request, revision) {
+pub(super) fn begin(asked: &Asked, request: Request, from: &From, accepts: Accepts) -> Begun {
+    let From { revision, known } = from;
+    if let Err(response) = rights::check_request(&asked.state, asked.around.left(), &request, *revision) {
         return Begun::Answered(*response);
     }
-    let mut arrival = Arrival::by_clock(now);
+    let mut arrival = Arrival::by_clock(now).met(known.as_ref());
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);
     }

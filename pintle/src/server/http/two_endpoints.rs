@@ -100,7 +100,7 @@ pub(super) async fn receive(
     around: &Arc<Around>,
     content: Content,
 ) -> Response<Body> {
-    if let Err(response) = rights::check_body(&around.extensions, content.bytes()) {
+    if let Err(response) = rights::check_body(around.left(), content.bytes()) {
         return *response;
     }
     let state = session.server.state();
@@ -114,7 +114,7 @@ pub(super) async fn receive(
             return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
         }
     };
-    if let Err(response) = rights::check_frame(&state, &around.extensions, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, around.left(), &frame, session) {
         return *response;
     }
     let inbound = session.receive(&state.service, frame);
