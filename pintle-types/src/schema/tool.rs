@@ -285,6 +285,24 @@ impl CallToolResult {
         }
         Ok(object.finish_printed())
     }
+
+    /// Prints the result that is this text and nothing else, without making one first.
+    ///
+    /// ```
+    /// use pintle_types::schema::CallToolResult;
+    ///
+    /// assert_eq!(CallToolResult::raw_text("3").as_str(), r#"{"content":[{"type":"text","text":"3"}]}"#);
+    /// ```
+    pub fn raw_text(text: &str) -> RawObject {
+        // As much as above.
+        let mut object = Builder::with_capacity(text.len() + text.len() / 8 + 384);
+        object.begin("content");
+        object.write(r#"[{"type":"text","text":"#);
+        object.write_text(text);
+        object.write("}]");
+        object.end();
+        object.finish_printed()
+    }
 }
 
 #[cfg(test)]
@@ -334,6 +352,8 @@ mod tests {
         for text in ["", "short", "\""] {
             let printed = CallToolResult::new(vec![ContentBlock::text(text)]).to_raw().unwrap();
             assert_eq!(printed.outline(), [r#"{"content":[{"type":"text","text":""#, r#""}]}"#]);
+            let at_once = CallToolResult::raw_text(text);
+            assert_eq!((at_once.as_str(), at_once.outline()), (printed.as_str(), printed.outline()));
         }
     }
 

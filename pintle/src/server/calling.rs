@@ -7,7 +7,7 @@ use std::{
 use pin_project_lite::pin_project;
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    RpcError,
+    RawObject, RpcError,
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 
@@ -41,10 +41,22 @@ where
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Outcome> {
         let calling = self.project();
         calling.running.poll(task).map(|result| match result {
-            Ok(result) => complete(calling.cx, result.into_tool_result()),
+            Ok(result) => match result.into_text() {
+                Ok(text) => say(calling.cx, text),
+                Err(result) => complete(calling.cx, result.into_tool_result()),
+            },
             Err(outcome) => outcome,
         })
     }
+}
+
+/// Ends a call with a text, of which a result is made only if it has to be looked at. (Measured: 400 of 35,700 instructions
+/// of a small call over HTTP.)
+fn say(cx: &Cx, text: String) -> Outcome {
+    if cx.tool().is_some_and(|called| called.route.tool.output_schema.is_some()) {
+        return complete(cx, text.into_tool_result());
+    }
+    print(cx, Ok(CallToolResult::raw_text(&text)))
 }
 
 fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
@@ -57,13 +69,15 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
     {
         let said = format!("the tool's result does not fit its output schema: {fault}");
         tracing::error!(tool = called.route.tool.name, "{said}");
-        return ToolError::new(said).outcome().map_or_else(|outcome| outcome, |told| print(cx, &told));
+        return ToolError::new(said)
+            .outcome()
+            .map_or_else(|outcome| outcome, |told| print(cx, told.to_raw()));
     }
-    print(cx, &result)
+    print(cx, result.to_raw())
 }
 
-fn print(cx: &Cx, result: &CallToolResult) -> Outcome {
-    let printed = match size::checked(cx, result.to_raw()) {
+fn print(cx: &Cx, result: serde_json::Result<RawObject>) -> Outcome {
+    let printed = match size::checked(cx, result) {
         Err(Unprinted::Failed(said)) => Err(said),
         Err(too_large) => {
             let text = ContentBlock::Text(TextContent::new(too_large.to_string()));

@@ -101,6 +101,15 @@ pub trait IntoToolResult {
 
     /// Makes the result, or another end of the call.
     fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
+
+    /// The text that is all of the result, if that is so: then it is printed without making one first.
+    #[doc(hidden)]
+    fn into_text(self) -> Result<String, Self>
+    where
+        Self: Sized,
+    {
+        Err(self)
+    }
 }
 
 impl IntoToolResult for CallToolResult {
@@ -113,11 +122,19 @@ impl IntoToolResult for String {
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         ContentBlock::Text(TextContent::new(self)).into_tool_result()
     }
+
+    fn into_text(self) -> Result<String, Self> {
+        Ok(self)
+    }
 }
 
 impl IntoToolResult for &str {
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         self.to_owned().into_tool_result()
+    }
+
+    fn into_text(self) -> Result<String, Self> {
+        Ok(self.to_owned())
     }
 }
 
@@ -162,6 +179,10 @@ macro_rules! impl_text {
             fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
                 self.to_string().into_tool_result()
             }
+
+            fn into_text(self) -> Result<String, Self> {
+                Ok(self.to_string())
+            }
         }
     )*};
 }
@@ -195,6 +216,13 @@ impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T,
         match self {
             Ok(value) => value.into_tool_result(),
             Err(error) => error.into().outcome(),
+        }
+    }
+
+    fn into_text(self) -> Result<String, Self> {
+        match self {
+            Ok(value) => value.into_text().map_err(Ok),
+            Err(error) => Err(Err(error)),
         }
     }
 }
