@@ -104,10 +104,11 @@ impl Inputs {
         let request =
             question.request().map_err(|error| AskError::Unprintable { said: error.to_string() })?;
         let mark = Mark::new(question.kind(), request.params.as_deref().map_or("", RawValue::get));
+        let mut inner = self.lock();
+        // Looked at under the lock: whoever ends the round and then takes it sees all that was asked.
         if self.is_over() {
             return Err(AskError::CallOver);
         }
-        let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
         if !question.fits(&peer.capabilities) {
             return Err(AskError::CannotAnswer { required: Box::new(question.required()) });

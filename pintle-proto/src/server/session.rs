@@ -56,7 +56,6 @@ pub(super) fn admit(
 }
 
 /// What to do about an admitted request.
-#[expect(clippy::large_enum_variant, reason = "it lives for one statement; a box would cost every call")]
 pub(super) enum Step {
     /// Answer at once.
     Reply(RawObject),

@@ -31,13 +31,13 @@ impl Builder {
 
     pub(super) fn push(&mut self, name: &str, value: &str) {
         let printed = printed(name);
-        self.members.plain &= matches!(printed, Cow::Borrowed(_));
+        self.members.note(matches!(printed, Cow::Borrowed(_)));
         self.push_printed(&printed, value);
     }
 
     /// Takes over members of another object.
     pub(super) fn extend<'a>(&mut self, members: impl Iterator<Item = (&'a str, &'a str)>, plain: bool) {
-        self.members.plain &= plain;
+        self.members.note(plain);
         members.for_each(|(name, value)| self.push_printed(name, value));
     }
 
@@ -75,7 +75,7 @@ impl Builder {
     }
 
     fn begin_printed(&mut self, name: &str) {
-        self.text.push_str(if self.members.as_slice().is_empty() { "\"" } else { ",\"" });
+        self.text.push_str(if self.members.len() == 0 { "\"" } else { ",\"" });
         let start = self.here();
         self.text.push_str(name);
         let name = (start, self.here());
@@ -84,10 +84,7 @@ impl Builder {
     }
 
     pub(crate) fn end(&mut self) {
-        let end = self.here();
-        if let Some(member) = self.members.as_mut_slice().last_mut() {
-            member.value.1 = end;
-        }
+        self.members.end(self.here());
     }
 
     /// Writes a piece of the value, JSON on one line.
@@ -100,7 +97,7 @@ impl Builder {
         self.text.push('"');
         let start = self.here();
         escape(&mut self.text, text);
-        if self.prose.1 - self.prose.0 <= self.here().saturating_sub(start) {
+        if self.prose.1.saturating_sub(self.prose.0) <= self.here().saturating_sub(start) {
             self.prose = (start, self.here());
         }
         self.text.push('"');

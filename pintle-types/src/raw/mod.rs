@@ -96,21 +96,15 @@ impl RawObject {
     }
 
     /// The object of these members, as it stands in the text that it was read from.
-    fn cut(text: &str, mut members: Members) -> Option<Self> {
-        let (first, last) = match members.as_slice() {
-            [] => return Some(Self::empty()),
-            [one] => (one.name.0, one.value.1),
-            [first, .., last] => (first.name.0, last.value.1),
-        };
+    fn cut(text: &str, members: &Members) -> Option<Self> {
+        let mut places = members.iter();
+        let Some(first) = places.next() else { return Some(Self::empty()) };
+        let last = places.last().unwrap_or(first);
         // Between the first quote and the opening brace, as between the last value and the closing one, is white space.
-        let start = text.get(..first.checked_sub(1)? as usize)?.trim_ascii_end().len().checked_sub(1)?;
-        let end = text.len() - text.get(last as usize..)?.trim_ascii_start().len() + 1;
-        for Member { name, value } in members.as_mut_slice() {
-            for place in [&mut name.0, &mut name.1, &mut value.0, &mut value.1] {
-                *place -= start as u32;
-            }
-        }
-        let (text, index) = (text.get(start..end)?.to_owned(), Index::Here(members));
+        let before = text.get(..(first.name.0 as usize).checked_sub(1)?)?;
+        let start = before.trim_ascii_end().len().checked_sub(1)?;
+        let end = text.len() - text.get(last.value.1 as usize..)?.trim_ascii_start().len() + 1;
+        let (text, index) = (text.get(start..end)?.to_owned(), Index::Here(members.shifted(start as u32)));
         Some(Self { text, start: 0, index, one_line: false, prose: (0, 0), ahead: None })
     }
 
@@ -161,13 +155,13 @@ impl RawObject {
     /// The value of a member, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
         let (text, members) = self.parts();
-        if members.plain { members.value(text, name) } else { members.value(text, &printed(name)) }
+        if members.is_plain() { members.value(text, name) } else { members.value(text, &printed(name)) }
     }
 
     /// The members in the order they came: name (as printed, without quotes) and value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let (text, members) = self.parts();
-        members.as_slice().iter().map(|member| (slice(text, member.name), slice(text, member.value)))
+        members.iter().map(|member| (slice(text, member.name), slice(text, member.value)))
     }
 
     /// Reads the whole object as a `T`.
@@ -198,7 +192,7 @@ impl RawObject {
         let mut builder = Builder::with_capacity(self.text.len());
         let names: Vec<_> = names.iter().map(|name| printed(name)).collect();
         let others = self.iter().filter(|(name, _)| !names.iter().any(|other| other == name));
-        builder.extend(others, self.parts().1.plain);
+        builder.extend(others, self.parts().1.is_plain());
         builder.finish()
     }
 
@@ -209,7 +203,7 @@ impl RawObject {
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
         let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 4);
         let replaced = printed(name);
-        builder.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.plain);
+        builder.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.is_plain());
         builder.push(name, value.get());
         builder.finish()
     }
@@ -383,7 +377,7 @@ impl<'de> de::Visitor<'de> for Within<'de> {
         if members.repeated(self.text).is_some() {
             return Err(unusual());
         }
-        RawObject::cut(self.text, members).ok_or_else(unusual)
+        RawObject::cut(self.text, &members).ok_or_else(unusual)
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
     service::Asked,
     session::Session,
     session_id::SessionId,
-    stateless::{self, From},
+    stateless::{self, Whose},
 };
 
 /// Answers what came.
@@ -60,9 +60,9 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
     let session = match way {
-        Way::Stateless(from) => {
+        Way::Stateless(whose) => {
             return match frame {
-                Frame::One(Message::Request(request)) => stateless::begin(asked, request, &from, accepts),
+                Frame::One(Message::Request(request)) => stateless::begin(asked, request, &whose, accepts),
                 _ => Begun::Answered(accepted()),
             };
         }
@@ -89,7 +89,7 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
 
 /// Where a message goes, and nothing borrowed from its head.
 enum Way {
-    Stateless(From),
+    Stateless(Whose),
     Ignored,
     Initialize,
     Session(SessionId),
@@ -126,7 +126,7 @@ impl Way {
             asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
         };
         Ok(match post {
-            Post::Stateless { version } => Self::Stateless(From { revision: spoken(version), known }),
+            Post::Stateless { version } => Self::Stateless(Whose { revision: spoken(version), known }),
             Post::Ignored => Self::Ignored,
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),

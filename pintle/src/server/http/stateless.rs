@@ -28,8 +28,8 @@ use super::{
 };
 use crate::server::{connection::now, port::Said, state::State};
 
-/// Of whom a request is, as far as that decided where it goes.
-pub(super) struct From {
+/// Whose request it is, as far as that decided where it goes.
+pub(super) struct Whose {
     /// Its revision, if it is spoken here; if not, admitting says so.
     pub(super) revision: Option<Revision>,
     /// Who sent it, if somebody who says the same was met lately.
@@ -37,8 +37,8 @@ pub(super) struct From {
 }
 
 /// Admits a call; anything else is answered at once.
-pub(super) fn begin(asked: &Asked, request: Request, from: &From, accepts: Accepts) -> Begun {
-    let From { revision, known } = from;
+pub(super) fn begin(asked: &Asked, request: Request, whose: &Whose, accepts: Accepts) -> Begun {
+    let Whose { revision, known } = whose;
     if let Err(response) = rights::check_request(&asked.state, asked.around.left(), &request, *revision) {
         return Begun::Answered(*response);
     }
