@@ -53,9 +53,14 @@ impl Address {
         Self(Arc::new(Place { path: path.into(), host, shown: shown.into(), uri }))
     }
 
+    /// Whether it is the very same.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether one connection leads to both.
     pub(super) fn is_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.is(other)
             || (self.uri.scheme() == other.uri.scheme() && self.uri.authority() == other.uri.authority())
     }
 }

@@ -93,6 +93,14 @@ impl Answer {
         }
     }
 
+    /// Whether it is known that nothing more will come.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Ours(body, _) => body.is_end_stream(),
+            Self::Theirs(body) => body.is_end_stream(),
+        }
+    }
+
     /// All of it, if that is not too much.
     pub(super) async fn collect(mut self, most: usize) -> Result<Bytes, Uncollected> {
         // What is announced is not allocated: it need not come.
@@ -112,12 +120,15 @@ impl Answer {
             }
             if all.is_empty() && only.is_empty() {
                 only = piece;
-                continue;
+            } else {
+                if all.is_empty() {
+                    all.extend_from_slice(&std::mem::take(&mut only));
+                }
+                all.extend_from_slice(&piece);
             }
-            if all.is_empty() {
-                all.extend_from_slice(&std::mem::take(&mut only));
+            if self.is_over() {
+                break;
             }
-            all.extend_from_slice(&piece);
         }
         Ok(if all.is_empty() { only } else { all.freeze() })
     }

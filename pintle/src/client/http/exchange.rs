@@ -2,6 +2,7 @@
 
 use std::{
     future::{Future as _, poll_fn},
+    ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
@@ -11,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use pintle_proto::http::{MCP_SESSION_ID, Probed, Streams};
-use pintle_types::RequestId;
+use pintle_types::{Message, RequestId};
 use tokio::time::timeout;
 
 use super::{
@@ -40,8 +41,38 @@ pub(super) enum Purpose {
 pub(super) struct Post {
     pub(super) ask: Ask,
     pub(super) purpose: Purpose,
-    /// The requests in it: more than one in an array.
-    pub(super) requests: Vec<RequestId>,
+    pub(super) requests: Ids,
+}
+
+/// The requests in one message: more than one in an array. One needs no list.
+#[derive(Debug)]
+pub(super) enum Ids {
+    One(RequestId),
+    Several(Vec<RequestId>),
+}
+
+impl Ids {
+    pub(super) fn of(messages: &[Message]) -> Self {
+        if let [Message::Request(request)] = messages {
+            return Self::One(request.id.clone());
+        }
+        let ids = messages.iter().filter_map(|message| match message {
+            Message::Request(request) => Some(request.id.clone()),
+            _ => None,
+        });
+        Self::Several(ids.collect())
+    }
+}
+
+impl Deref for Ids {
+    type Target = [RequestId];
+
+    fn deref(&self) -> &[RequestId] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Several(ids) => ids,
+        }
+    }
 }
 
 /// Sends what wants no answer.
@@ -81,7 +112,7 @@ pub(super) async fn ask(line: Arc<Line>, post: Post) -> Asked {
 /// Requests that nothing more will come for where they were sent to.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) requests: Vec<RequestId>,
+    pub(super) requests: Ids,
     pub(super) came: Result<Came, Failed>,
 }
 
@@ -158,7 +189,7 @@ async fn refused(line: &Line, ask: &Ask, head: http::response::Parts, body: Answ
     let mut failed = line.wire.refusal(ask, &head, body).await;
     // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
     // session" (Transports, Session Management).
-    if head.status == StatusCode::NOT_FOUND && ask.common.contains_key(&MCP_SESSION_ID) {
+    if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
         failed.delivery = Delivery::LostSession;
         line.tell(Event::Lost).await;
     }
@@ -199,6 +230,10 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let Some(kind) = headers.get(CONTENT_TYPE) else { return Self::Other(None) };
+        // As nearly all say it; the rest is looked at more closely.
+        if kind.as_bytes() == b"application/json" {
+            return Self::Json;
+        }
         let text = kind.to_str().unwrap_or_default();
         let name = text.split(';').next().unwrap_or_default().trim();
         match name {

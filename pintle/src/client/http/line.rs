@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 use pintle_proto::{
     Revision,
     http::{
-        MCP_SESSION_ID, NameSource, Streams,
+        MCP_SESSION_ID, Streams,
         dress::{self, Posts},
         is_session_id,
     },
@@ -23,19 +23,13 @@ use tokio::sync::mpsc;
 
 use super::{
     address::Address,
+    wardrobe::Wardrobe,
     wire::{Ask, Wire},
 };
 use crate::transport::Failed;
 
 /// How much may wait for the driver. Beyond that nothing more is read of the streams, and the servers notice.
 pub(super) const EVENTS: usize = 64;
-
-/// Methods of extensions that name something.
-const NAMES: [NameSource<'static>; 3] = [
-    NameSource::new("tasks/get", "taskId"),
-    NameSource::new("tasks/update", "taskId"),
-    NameSource::new("tasks/cancel", "taskId"),
-];
 
 /// One connection, as far as HTTP has such a thing.
 #[derive(Debug)]
@@ -52,7 +46,7 @@ struct State {
     session: Option<Box<str>>,
     revision: Option<Revision>,
     /// What POSTs wear, as long as both stay as they are.
-    posts: Option<(Posts, Arc<HeaderMap>)>,
+    posts: Option<Wardrobe>,
     /// Where messages go, if that is not where they come from.
     endpoint: Option<Address>,
 }
@@ -121,7 +115,9 @@ impl Line {
     }
 
     pub(super) fn move_to(&self, endpoint: Address) {
-        self.state().endpoint = Some(endpoint);
+        let mut state = self.state();
+        state.endpoint = Some(endpoint);
+        state.posts = None;
     }
 
     pub(super) fn has_session(&self) -> bool {
@@ -140,19 +136,18 @@ impl Line {
     pub(super) fn post(&self, messages: &[Message], body: Bytes) -> Result<Ask, dress::BadHeader> {
         let mut state = self.state();
         let State { session, revision, posts, endpoint } = &mut *state;
+        let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
         // Made once for all calls.
-        let (posts, common) = match posts {
+        let posts = match posts {
             Some(posts) => posts,
             none => {
                 let made = Posts::new(*revision, session.as_deref())?;
-                let common = self.wire.with_usual(made.common());
-                none.insert((made, common))
+                let common = self.wire.with_usual(made.common(), &address, true);
+                none.insert(Wardrobe::new(made, common))
             }
         };
-        let headers = posts.own(messages, &NAMES)?;
-        let common = common.clone();
-        let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
-        Ok(Ask { method: Method::POST, address, headers, common, body, what: method_of(messages) })
+        let (headers, what) = (posts.dress(messages)?, method_of(messages));
+        Ok(Ask { method: Method::POST, address, headers, mirrored: HeaderMap::new(), body, what })
     }
 
     /// A GET that listens, or goes on listening after the last event that came.
@@ -176,8 +171,9 @@ impl Line {
 
     fn without_body(&self, method: Method, headers: &HeaderMap) -> Ask {
         let what = if method == Method::GET { "GET" } else { "DELETE" };
-        let (address, common) = (self.wire.address.clone(), self.wire.with_usual(headers));
-        Ask { method, address, headers: Vec::new(), common, body: Bytes::new(), what: what.into() }
+        let address = self.wire.address.clone();
+        let headers = Arc::new(self.wire.with_usual(headers, &address, false));
+        Ask { method, address, headers, mirrored: HeaderMap::new(), body: Bytes::new(), what: what.into() }
     }
 
     /// While it lives, a request has no head of an answer.

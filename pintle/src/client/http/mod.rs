@@ -23,6 +23,7 @@ mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod wardrobe;
 mod wire;
 
 use std::{fmt, sync::Arc};

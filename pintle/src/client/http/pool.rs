@@ -9,8 +9,11 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    task::{Context, Poll, ready},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker, ready},
     time::Duration,
 };
 
@@ -28,7 +31,10 @@ use hyper::{
     },
 };
 use hyper_util::rt::TokioIo;
-use tokio::{task::yield_now, time::Instant};
+use tokio::{
+    task::{unconstrained, yield_now},
+    time::Instant,
+};
 use tower_service::Service as _;
 
 use super::{
@@ -117,8 +123,9 @@ impl Pool {
         let mut builder = http1::Builder::new();
         // A smaller one would not hold a read.
         let (sender, connection) = builder.max_buf_size(self.head.max(8 << 10)).handshake(socket).await?;
-        let idle_since = Instant::now();
-        Ok(Box::new(Link { sender, connection: Some(connection), proxied, authorization, idle_since }))
+        let (bell, idle_since) = (Arc::<Bell>::default(), Instant::now());
+        let (connection, waker) = (Some(connection), bell.clone().into());
+        Ok(Box::new(Link { sender, connection, bell, waker, proxied, authorization, idle_since }))
     }
 }
 
@@ -139,6 +146,9 @@ struct Link {
     sender: SendRequest<Body>,
     /// Until it is over.
     connection: Option<Connection<TokioIo<Socket>, Body>>,
+    /// What the connection wakes, twice.
+    bell: Arc<Bell>,
+    waker: Waker,
     /// The other end is a proxy that reads the requests.
     proxied: bool,
     authorization: Option<HeaderValue>,
@@ -163,13 +173,13 @@ impl Link {
         &mut self,
         request: Request<Body>,
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> {
-        let Self { sender, connection, .. } = self;
-        let answered = sender.try_send_request(request);
+        let answered = self.bell.muted(|| self.sender.try_send_request(request));
         async move {
-            let mut answered = pin!(answered);
+            // Else it could have to wait for its task's budget, and would have to be woken for that.
+            let mut answered = pin!(unconstrained(answered));
             poll_fn(|cx| {
-                poll_connection(connection, cx);
-                answered.as_mut().poll(cx)
+                self.poll_connection(cx);
+                answered.as_mut().poll(&mut nobody())
             })
             .await
         }
@@ -178,7 +188,7 @@ impl Link {
     /// Whether the other end has not closed it, as far as the runtime knows.
     async fn is_open(&mut self) -> bool {
         poll_fn(|cx| {
-            poll_connection(&mut self.connection, cx);
+            self.poll_connection(cx);
             Poll::Ready(self.connection.is_some())
         })
         .await
@@ -187,21 +197,73 @@ impl Link {
     /// Whether it will take another request.
     fn is_free(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.sender.is_ready() {
-            poll_connection(&mut self.connection, cx);
+            self.poll_connection(cx);
         }
         self.sender.is_ready() && self.connection.is_some()
     }
+
+    /// Reads and writes. What is over is dropped, so that nobody waits for it.
+    fn poll_connection(&mut self, cx: &mut Context<'_>) {
+        self.bell.is_for(cx.waker());
+        if let Some(running) = &mut self.connection
+            && let Poll::Ready(ended) = Pin::new(running).poll(&mut Context::from_waker(&self.waker))
+        {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended");
+            }
+            self.connection = None;
+        }
+    }
 }
 
-/// Reads and writes. What is over is dropped, so that nobody waits for it.
-fn poll_connection(connection: &mut Option<Connection<TokioIo<Socket>, Body>>, cx: &mut Context<'_>) {
-    if let Some(running) = connection
-        && let Poll::Ready(ended) = Pin::new(running).poll(cx)
-    {
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended");
+/// For what happens only while the connection is polled: whoever does that looks afterwards, and need not be woken.
+fn nobody() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+/// Wakes who has polled a connection last.
+///
+/// A connection that is handed a request wakes its task. Here it is polled anyway, just then, and would be once more.
+/// (Measured: 1,100 to 1,400 instructions less for each call.)
+#[derive(Default)]
+struct Bell {
+    muted: AtomicBool,
+    poller: Mutex<Option<Waker>>,
+}
+
+impl Bell {
+    fn is_for(&self, poller: &Waker) {
+        let mut known = self.lock();
+        match &mut *known {
+            Some(known) => known.clone_from(poller),
+            none => *none = Some(poller.clone()),
         }
-        *connection = None;
+    }
+
+    /// What happens meanwhile wakes nobody: the connection has to be polled after this.
+    fn muted<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.muted.store(true, Ordering::Release);
+        let done = work();
+        self.muted.store(false, Ordering::Release);
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.poller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.muted.load(Ordering::Acquire) {
+            return;
+        }
+        let poller = self.lock().clone();
+        poller.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -220,16 +282,20 @@ impl Kept {
         body: &mut Incoming,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut body = Pin::new(body);
-        let mut polled = body.as_mut().poll_frame(cx);
+        let mut next = |link: Option<&mut Box<Link>>| match link {
+            // It is polled once the next piece is wanted.
+            Some(link) => link.bell.muted(|| Pin::new(&mut *body).poll_frame(&mut nobody())),
+            None => Pin::new(&mut *body).poll_frame(&mut nobody()),
+        };
+        let mut polled = next(self.link.as_mut());
         if polled.is_pending()
             && let Some(link) = &mut self.link
         {
-            poll_connection(&mut link.connection, cx);
-            polled = body.poll_frame(cx);
+            link.poll_connection(cx);
+            polled = next(Some(link));
         }
         let piece = ready!(polled);
-        if piece.is_none()
+        if (piece.is_none() || body.is_end_stream())
             && let Some(mut link) = self.link.take()
             && link.is_free(cx)
         {
@@ -306,6 +372,29 @@ mod tests {
 
     use super::*;
     use crate::client::http::{Proxy, connector};
+
+    #[test]
+    fn whoever_polled_last_is_woken_unless_it_polls_anyway() {
+        #[derive(Default)]
+        struct Woken(AtomicBool);
+
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+
+        let pollers: [Arc<Woken>; 2] = Default::default();
+        let bell = Arc::<Bell>::default();
+        let waker = Waker::from(bell.clone());
+        let woken = || pollers.each_ref().map(|poller| poller.0.swap(false, Ordering::Relaxed));
+        waker.wake_by_ref();
+        pollers.each_ref().map(|poller| bell.is_for(&poller.clone().into()));
+        bell.muted(|| waker.wake_by_ref());
+        assert_eq!(woken(), [false, false]);
+        waker.wake_by_ref();
+        assert_eq!(woken(), [false, true]);
+    }
 
     #[tokio::test]
     async fn a_connection_that_nobody_uses_is_closed_after_a_while() {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use pintle_proto::client::OwnIds;
 use pintle_types::{Frame, Message, RequestId};
 use tokio::{
     sync::mpsc,
@@ -18,7 +19,7 @@ use tokio::{
 
 use super::{
     Http,
-    exchange::{self, Asked, Came, Post, Purpose},
+    exchange::{self, Asked, Came, Ids, Post, Purpose},
     line::{Event, Line},
     oldest,
     running::{Running, Ticket},
@@ -49,7 +50,7 @@ pub(super) struct Live {
     listening: JoinSet<()>,
     /// Messages that want no answer.
     telling: JoinSet<()>,
-    open: HashMap<RequestId, Open>,
+    open: HashMap<RequestId, Open, OwnIds>,
     gate: Gate,
     /// It was opened just now: what is started then is not polled yet.
     opened: bool,
@@ -65,8 +66,6 @@ pub(super) struct Live {
     endpoint: Option<Result<(), Box<Failed>>>,
     looking: bool,
     ended: Option<String>,
-    /// Requests that have ended, while they are looked at.
-    over: Vec<Asked>,
 }
 
 /// What a session begins with, in order. Requests would be served out of turn on connections of their own.
@@ -101,7 +100,7 @@ impl Live {
             asking: asking(),
             listening: JoinSet::new(),
             telling: JoinSet::new(),
-            open: HashMap::new(),
+            open: HashMap::default(),
             gate: Gate::Open,
             opened: false,
             crowded: false,
@@ -111,23 +110,25 @@ impl Live {
             endpoint: None,
             looking: false,
             ended: None,
-            over: Vec::new(),
         }
     }
 
-    /// Looks at what has happened.
-    fn look(&mut self, cx: &mut Context<'_>) {
+    /// Looks at what has happened: at all of it, or until there is something in the inbox.
+    fn look(&mut self, cx: &mut Context<'_>, all: bool) {
+        if !self.opened && self.asking.rests(cx) {
+            return;
+        }
         // What ends may open the gate for more.
         for _ in 0..2 {
             if self.asking.heard_aside() {
                 self.look_aside();
             }
-            let mut over = std::mem::take(&mut self.over);
-            self.asking.poll(cx, |asked| over.push(asked));
-            for asked in over.drain(..) {
+            while let Some(asked) = self.asking.poll_next(cx) {
                 self.end(asked);
+                if !all && !self.inbox.is_empty() {
+                    return;
+                }
             }
-            self.over = over;
             if !std::mem::take(&mut self.opened) && !self.asking.hears_aside() {
                 return;
             }
@@ -181,7 +182,7 @@ impl Live {
                 self.happened(event);
             }
         }
-        for id in &requests {
+        for id in &*requests {
             self.open.remove(id);
         }
         let failed = match came {
@@ -227,15 +228,8 @@ impl Live {
         self.push(Incoming::Failed(Box::new(failed.clone().of(id))), None);
     }
 
-    fn send(&mut self, message: Bytes, about: &About<'_>) {
-        let requests: Vec<RequestId> = about
-            .messages
-            .iter()
-            .filter_map(|message| match message {
-                Message::Request(request) => Some(request.id.clone()),
-                _ => None,
-            })
-            .collect();
+    fn send(&mut self, message: Bytes, about: About<'_>) {
+        let requests = Ids::of(about.messages);
         let purpose = match about.messages {
             [Message::Request(request)] if request.method == "initialize" => Purpose::Initialize,
             [Message::Notification(notification)] if notification.method == "notifications/initialized" => {
@@ -251,7 +245,7 @@ impl Live {
         }
         match self.line.post(about.messages, message) {
             Ok(mut ask) => {
-                ask.headers.extend(about.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+                ask.mirrored = about.headers;
                 let post = Post { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),
@@ -300,7 +294,7 @@ impl Live {
         self.listening.abort_all();
         loop {
             self.inbox.clear();
-            self.look(cx);
+            self.look(cx, true);
             while ready!(self.telling.poll_join_next(cx)).is_some() {}
             if !self.say_goodbye() {
                 return Poll::Ready(());
@@ -364,7 +358,7 @@ impl Transport for Http {
             if live.crowded {
                 live.asking.aside().wake();
             }
-            live.look(cx);
+            live.look(cx, false);
             live.unseen = false;
         }
         if let Some((incoming, last_for)) = live.inbox.pop_front() {
@@ -388,16 +382,16 @@ impl Transport for Http {
             Ok(Frame::Batch(several)) => several.into_iter().filter_map(Result::ok).collect(),
             Err(malformed) => return tracing::debug!(?malformed, "what is no message is not sent"),
         };
-        self.live().send(message, &About::new(&messages, None));
+        self.live().send(message, About::new(&messages, None));
     }
 
     fn send_about(&mut self, message: Bytes, about: About<'_>) {
-        self.live().send(message, &about);
+        self.live().send(message, about);
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(live) = &mut self.live else { return Poll::Ready(Ok(())) };
-        live.look(cx);
+        live.look(cx, true);
         if std::mem::take(&mut live.unseen) {
             cx.waker().wake_by_ref();
         }
@@ -456,7 +450,7 @@ impl Transport for Http {
         if !std::mem::replace(&mut live.looking, true) {
             live.listen(oldest::run(live.line.clone()));
         }
-        live.look(cx);
+        live.look(cx, true);
         match live.endpoint.take() {
             Some(found) => Poll::Ready(found),
             None => Poll::Pending,

@@ -4,8 +4,8 @@ use std::{borrow::Cow, error::Error as StdError, fmt, io, sync::Arc, time::Durat
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONTENT_LENGTH, HOST, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
     response::Parts,
 };
 use pintle_proto::http::{Probed, redirect};
@@ -47,9 +47,9 @@ pub(super) struct Wire {
 pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) address: Address,
-    /// Its headers, and those that it shares with others.
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(super) common: Arc<HeaderMap>,
+    /// Its headers, and those that repeat arguments.
+    pub(super) headers: Arc<HeaderMap>,
+    pub(super) mirrored: HeaderMap,
     pub(super) body: Bytes,
     /// What it is for, in errors: the method of the message.
     pub(super) what: Cow<'static, str>,
@@ -65,7 +65,7 @@ impl Wire {
         let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
         // What is rare is boxed, so that the future of every call is not larger for it.
         loop {
-            let (request, sent) = self.request(ask, &address.uri).await?;
+            let (request, sent) = self.request(ask, &address).await?;
             let answer = match self.sender.fetch(&address, request).await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -78,9 +78,8 @@ impl Wire {
                     return Err(unreached(&address, &ask.what, &*error, never));
                 }
             };
-            let (head, body) = answer.into_parts();
             let most = self.limits.head;
-            if head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+            if answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
                 > most
             {
                 return Err(Failed::new(format!(
@@ -88,6 +87,10 @@ impl Wire {
                     ask.what
                 )));
             }
+            if answer.status().is_success() {
+                return Ok(answer);
+            }
+            let (head, body) = answer.into_parts();
             if head.status.is_redirection()
                 && let Some(location) = head.headers.get(LOCATION)
             {
@@ -110,9 +113,9 @@ impl Wire {
                 address = Address::of(to);
                 continue;
             }
-            if Probed::of(head.status, &head.headers) == Probed::Challenged
+            if let (Some(auth), Some(sent)) = (&self.auth, &sent)
                 && challenges < self.limits.challenges
-                && let Some(auth) = &self.auth
+                && Probed::of(head.status, &head.headers) == Probed::Challenged
             {
                 challenges += 1;
                 let challenge = Challenge {
@@ -120,7 +123,7 @@ impl Wire {
                     url: &address.uri,
                     status: head.status.as_u16(),
                     headers: &head.headers,
-                    sent: &sent,
+                    sent,
                     tries: challenges,
                 };
                 let _holdup = self.holdups.hold();
@@ -145,34 +148,51 @@ impl Wire {
         }
     }
 
-    /// These headers, and those that every request has.
-    pub(super) fn with_usual(&self, headers: &HeaderMap) -> Arc<HeaderMap> {
+    /// These headers, and those that every request has. What our own connections would add is there too, so that nothing
+    /// has to grow for it. (Measured: 600 instructions less for each call.)
+    pub(super) fn with_usual(&self, headers: &HeaderMap, to: &Address, has_body: bool) -> HeaderMap {
         let mut all = self.headers.clone();
         for (name, value) in headers {
             all.insert(name, value.clone());
         }
         all.entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
-        // For those that a request has of its own: a copy has as large an index, and need not make another.
-        all.reserve(8);
-        Arc::new(all)
+        if let Sender::Ours(_) = self.sender {
+            all.entry(HOST).or_insert_with(|| to.host.clone());
+            if has_body {
+                // Each has its own.
+                all.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+        }
+        all
     }
 
     /// The request, and what it is authorized with.
-    async fn request(&self, ask: &Ask, uri: &Uri) -> Result<(Request<super::Body>, HeaderMap), Failed> {
-        let mut headers = HeaderMap::clone(&ask.common);
-        for (name, value) in &ask.headers {
+    async fn request(
+        &self,
+        ask: &Ask,
+        to: &Address,
+    ) -> Result<(Request<super::Body>, Option<HeaderMap>), Failed> {
+        let mut headers = HeaderMap::clone(&ask.headers);
+        if let Some(length) = headers.get_mut(CONTENT_LENGTH) {
+            *length = ask.body.len().into();
+        }
+        if !to.is(&ask.address) && !self.headers.contains_key(HOST) {
+            headers.remove(HOST);
+        }
+        for (name, value) in &ask.mirrored {
             headers.insert(name, value.clone());
         }
-        let mut authorized = HeaderMap::new();
+        let mut authorized = None;
         if let Some(auth) = &self.auth {
             let _holdup = self.holdups.hold();
-            let request = Outgoing { method: &ask.method, url: uri, body: &ask.body };
+            let request = Outgoing { method: &ask.method, url: &to.uri, body: &ask.body };
             let given = auth.authorize(request).await;
-            authorized = given.map_err(|error| unauthorized(&ask.address, &error, None))?;
-            for (name, value) in &authorized {
+            let given = given.map_err(|error| unauthorized(&ask.address, &error, None))?;
+            for (name, value) in &given {
                 headers.insert(name, value.clone());
             }
+            authorized = Some(given);
         }
         let mut request = Request::new(super::Body::from(ask.body.clone()));
         *request.method_mut() = ask.method.clone();
