@@ -98,7 +98,7 @@ proptest! {
                     let mut extras = Extras::default();
                     extras.progress = progress;
                     let params = r#"{"notifications":{"toolsListChanged":true}}"#.parse().unwrap();
-                    if let Ok(request) = engine.request(METHODS[method], params, &extras) {
+                    if let Ok(request) = engine.request(METHODS[method], &params, &extras) {
                         prop_assert!(sent.insert(request.id.clone()), "an id is used twice");
                         waiting.insert(request.id);
                     }

@@ -1,5 +1,6 @@
 //! The nouns of the Model Context Protocol: what a message means, never how an era carries it.
 
+mod answer;
 mod error;
 mod frame;
 mod id;
@@ -16,5 +17,5 @@ pub use id::RequestId;
 pub use json::JsonObject;
 pub use message::{Kind as MalformedKind, Malformed, Message, Notification, Request, Response};
 pub use meta::{Meta, MetaError, MetaKeyError, TraceContext, TraceParent, TraceParentError, keys};
-pub use raw::RawObject;
+pub use raw::{Printing, RawObject};
 pub use serde_json::value::RawValue;

@@ -4,7 +4,8 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
 use crate::{
     RawObject, RequestId, RpcError,
-    raw::{Name, Roomy, Within, long_request},
+    answer::usual_answer,
+    raw::{Name, Roomy, Within, has_breaks, long_request},
 };
 
 /// One JSON-RPC 2.0 message.
@@ -128,6 +129,9 @@ impl Message {
     }
 
     fn parse_short(text: &str) -> Result<Self, Box<Malformed>> {
+        if let Some(answer) = usual_answer(text) {
+            return Ok(Self::Response(answer));
+        }
         let mut envelope = Envelope::of(text);
         if envelope.read().is_ok() {
             return envelope.into_message();
@@ -176,9 +180,19 @@ impl Message {
 
     /// The message as JSON on one line, without the line's end.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256);
+        let mut out = Vec::with_capacity(self.room());
         self.write(&mut out);
         out
+    }
+
+    /// About how many bytes it takes when it is printed; more than most need, because growing would copy it.
+    fn room(&self) -> usize {
+        let (method, payload) = match self {
+            Self::Request(Request { method, params, .. })
+            | Self::Notification(Notification { method, params }) => (method.len(), params.as_ref()),
+            Self::Response(Response { result, .. }) => (0, result.as_ref().ok()),
+        };
+        method + payload.map_or(128, |payload| payload.as_str().len()) + 96
     }
 }
 
@@ -204,7 +218,7 @@ fn object(out: &mut Vec<u8>, name: &[u8], value: Option<&RawObject>) {
 /// Appends JSON that may have come from a peer with line breaks between its tokens: on a line-delimited stream they
 /// would end the message. Inside a string JSON allows none, so a space in their place changes nothing.
 fn one_line(out: &mut Vec<u8>, json: &[u8]) {
-    if json.contains(&b'\n') || json.contains(&b'\r') {
+    if has_breaks(json) {
         out.extend(json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
     } else {
         out.extend_from_slice(json);

@@ -48,7 +48,7 @@ use crate::{
 /// engine.settle(&opened);
 ///
 /// // Then requests and answers.
-/// let request = engine.request("tools/list", "{}".parse()?, &Extras::default())?;
+/// let request = engine.request("tools/list", &"{}".parse()?, &Extras::default())?;
 /// assert_eq!(request.id, 2.into());
 /// let line = br#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}"#;
 /// let Inbound::Answer { outcome, .. } = engine.receive(Message::parse(line)) else { panic!() };
@@ -140,7 +140,7 @@ impl Engine {
     pub fn request(
         &mut self,
         method: impl Into<Cow<'static, str>>,
-        params: RawObject,
+        params: &RawObject,
         extras: &Extras<'_>,
     ) -> Result<Request, SendError> {
         self.request_dressed(method.into(), params, extras)
@@ -149,7 +149,7 @@ impl Engine {
     fn request_dressed(
         &mut self,
         method: Cow<'static, str>,
-        params: RawObject,
+        params: &RawObject,
         extras: &Extras<'_>,
     ) -> Result<Request, SendError> {
         self.available(Said::Request, &method)?;
@@ -410,7 +410,7 @@ mod tests {
     fn an_answer_is_taken_once_and_only_if_it_was_asked_for() {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
-            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
             let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
             assert!(matches!(hear(&mut client, answer), Inbound::Answer { id, .. } if id == 1.into()));
             for (line, ignored) in [
@@ -433,7 +433,7 @@ mod tests {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
             let request =
-                client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+                client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
             let told = client.cancel(&request.id, Some("no more")).unwrap();
             assert_eq!(
                 said(told),
@@ -451,8 +451,8 @@ mod tests {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
             let asked = Extras { progress: true, ..Extras::default() };
-            client.request("tools/call", object(r#"{"name":"t"}"#), &asked).unwrap();
-            client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+            client.request("tools/call", &object(r#"{"name":"t"}"#), &asked).unwrap();
+            client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
             let mut progress = |token: &str, progress: &str| {
                 let line = format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{progress}}}}}"#
@@ -474,8 +474,8 @@ mod tests {
     fn a_malformed_answer_spoils_its_own_request_only() {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
-            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
-            client.request("prompts/list", object("{}"), &Extras::default()).unwrap();
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
+            client.request("prompts/list", &object("{}"), &Extras::default()).unwrap();
             let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#;
             let inbound = hear(&mut client, both);
             assert!(
@@ -501,9 +501,9 @@ mod tests {
         let mut client = engine("2026-07-28", "{}");
         client.limits.in_flight = 2;
         for _ in 0..2 {
-            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         }
-        let error = client.request("tools/list", object("{}"), &Extras::default()).unwrap_err();
+        let error = client.request("tools/list", &object("{}"), &Extras::default()).unwrap_err();
         assert_eq!(error.to_string(), "2 requests are in flight already: wait for their answers");
     }
 
@@ -511,7 +511,7 @@ mod tests {
     fn ten_thousand_requests_answered_backwards() {
         let mut client = engine("2026-07-28", "{}");
         for _ in 0..10_000 {
-            client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         }
         for id in (1..=10_000).rev() {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[]}}}}"#);
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn a_lost_session_is_to_be_opened_again() {
         let mut client = engine("2025-11-25", r#"{"roots":{}}"#);
-        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         hear(&mut client, r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
         assert_eq!(client.lose().requests, [1.into()]);
         assert_eq!(client.revision(), None);
@@ -536,7 +536,7 @@ mod tests {
         let profile = Profile::new(object(r#"{"name":"t","version":"1"}"#), object(r#"{"roots":{}}"#));
         let mut client = Engine::new(profile, Limits::default());
         assert_eq!(
-            client.request("tools/list", object("{}"), &Extras::default()).unwrap_err(),
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap_err(),
             SendError::NotOpen
         );
         let request = client.opening_request("initialize", object("{}"));

@@ -2,13 +2,15 @@ use std::{borrow::Cow, collections::HashMap};
 
 use pintle_types::RequestId;
 
+use super::own_ids::OwnIds;
+
 /// Our requests that are not answered yet.
 ///
 /// Ids count up from one and are never used again, so an id below the counter that is not in the table is of a request
 /// that is over: nothing has to be remembered of it.
 #[derive(Debug)]
 pub(super) struct Flights {
-    flights: HashMap<i64, Flight>,
+    flights: HashMap<i64, Flight, OwnIds>,
     next: i64,
     /// How many of them asked for log messages.
     logging: usize,
@@ -39,7 +41,7 @@ pub(super) enum Standing {
 
 impl Flights {
     pub(super) fn new() -> Self {
-        Self { flights: HashMap::new(), next: 1, logging: 0 }
+        Self { flights: HashMap::default(), next: 1, logging: 0 }
     }
 
     /// The id that the next request will have.

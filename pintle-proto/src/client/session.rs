@@ -88,11 +88,11 @@ impl Session {
         &self,
         id: i64,
         method: &str,
-        params: RawObject,
+        params: &RawObject,
         own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> Result<Option<RawObject>, SendError> {
-        let params = lower(self.revision, Part::Params(method), params)?;
+        let params = lower(self.revision, Part::Params(method), params.clone())?;
         let mut meta = String::new();
         extras.write(id, own, &mut meta);
         if meta.is_empty() {
@@ -287,9 +287,9 @@ mod tests {
     #[test]
     fn requests_are_plain_and_numbered() {
         let mut client = engine(R4, "{}");
-        let request = client.request("ping", object("{}"), &Extras::default()).unwrap();
+        let request = client.request("ping", &object("{}"), &Extras::default()).unwrap();
         assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-        let request = client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+        let request = client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
         assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#);
     }
 
@@ -303,7 +303,7 @@ mod tests {
             ..Extras::default()
         };
         let params = object(r#"{"name":"t","_meta":{"acme/x":1,"progressToken":"mine"}}"#);
-        let request = client.request("tools/call", params, &extras).unwrap();
+        let request = client.request("tools/call", &params, &extras).unwrap();
         assert_eq!(
             request.params.unwrap().get("_meta"),
             Some(r#"{"progressToken":1,"traceparent":"00-a-b-01","acme/x":1}"#)
@@ -316,7 +316,7 @@ mod tests {
         let own = r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/protocolVersion":"x","a":1}}"#;
         for (progress, meta) in [(false, r#"{"a":1}"#), (true, r#"{"progressToken":2,"a":1}"#)] {
             let extras = Extras { progress, ..Extras::default() };
-            let request = client.request("tools/list", object(own), &extras).unwrap();
+            let request = client.request("tools/list", &object(own), &extras).unwrap();
             assert_eq!(request.params.unwrap().get("_meta"), Some(meta));
         }
     }
@@ -350,16 +350,16 @@ mod tests {
     #[test]
     fn what_the_revision_lacks_is_not_sent() {
         let mut client = engine(R3, "{}");
-        let error = client.request("subscriptions/listen", object("{}"), &Extras::default()).unwrap_err();
+        let error = client.request("subscriptions/listen", &object("{}"), &Extras::default()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the server speaks revision `2025-06-18`, which has no `subscriptions/listen`"
         );
         assert!(matches!(
-            client.request("tasks/get", object("{}"), &Extras::default()),
+            client.request("tasks/get", &object("{}"), &Extras::default()),
             Err(SendError::Unavailable { .. })
         ));
-        assert!(client.request("acme/custom", object("{}"), &Extras::default()).is_ok());
+        assert!(client.request("acme/custom", &object("{}"), &Extras::default()).is_ok());
         assert!(client.notify("notifications/roots/list_changed", None).is_ok());
     }
 
@@ -369,7 +369,7 @@ mod tests {
         let params = object(
             r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"context":{"arguments":{}}}"#,
         );
-        let request = client.request("completion/complete", params, &Extras::default()).unwrap();
+        let request = client.request("completion/complete", &params, &Extras::default()).unwrap();
         assert_eq!(request.params.unwrap().get("context"), None);
     }
 
@@ -483,7 +483,7 @@ mod tests {
                 .into()
         };
         let mut client = engine(R2, "{}");
-        client.request("ping", object("{}"), &Extras::default()).unwrap();
+        client.request("ping", &object("{}"), &Extras::default()).unwrap();
         let heard = client.receive_batch(batch());
         assert!(
             matches!(
@@ -501,14 +501,14 @@ mod tests {
     #[test]
     fn old_codes_and_urls_are_understood() {
         let mut client = engine(R4, ALL);
-        client.request("resources/read", object(r#"{"uri":"a:b"}"#), &Extras::default()).unwrap();
+        client.request("resources/read", &object(r#"{"uri":"a:b"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no","data":{"uri":"a:b"}}}"#;
         let Inbound::Answer { outcome: Outcome::Error(error), .. } = hear(&mut client, line) else {
             panic!()
         };
         assert_eq!(error.code.0, -32602);
 
-        client.request("tools/call", object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
+        client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a","message":"m"}]}}}"#;
         let Inbound::Answer { outcome: Outcome::UrlRequired { urls, .. }, .. } = hear(&mut client, line)
         else {
@@ -520,7 +520,7 @@ mod tests {
     #[test]
     fn a_result_type_means_nothing_here() {
         let mut client = engine(R4, "{}");
-        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"later","tools":[]}}"#;
         assert!(matches!(hear(&mut client, line), Inbound::Answer { outcome: Outcome::Complete(_), .. }));
     }

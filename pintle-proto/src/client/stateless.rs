@@ -99,12 +99,12 @@ impl Stateless {
     pub(super) fn dress(
         &self,
         id: i64,
-        params: RawObject,
+        params: &RawObject,
         own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> RawObject {
         if extras.is_empty() && own.is_none_or(RawObject::is_empty) {
-            return params.and("_meta", &self.introduction.whole);
+            return params.with("_meta", &self.introduction.whole);
         }
         let mut meta = self.introduction.members.clone();
         extras.write(id, own, &mut meta);
@@ -120,8 +120,8 @@ impl Stateless {
             push(&mut meta, name, value);
         }
         match serde_json::from_str(&format!("{{{meta}}}")) {
-            Ok(meta) => params.and("_meta", meta),
-            Err(_) => params.and("_meta", &self.introduction.whole),
+            Ok(meta) => params.with("_meta", meta),
+            Err(_) => params.with("_meta", &self.introduction.whole),
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn every_request_says_who_asks() {
         let mut client = engine(R5, r#"{"roots":{"listChanged":true},"tasks":{}}"#);
-        let request = client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        let request = client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         assert_eq!(
             said(request),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}"#
@@ -250,7 +250,7 @@ mod tests {
             r#"{"name":"t","arguments":{"big":1e400},"_meta":{"acme/x":[1],"io.modelcontextprotocol/protocolVersion":"x","traceparent":"theirs","progressToken":7}}"#,
         );
         let extras = Extras { log_level: Some("debug"), tracestate: Some("a=\"b\""), ..Extras::default() };
-        let request = client.request("tools/call", params, &extras).unwrap();
+        let request = client.request("tools/call", &params, &extras).unwrap();
         let params = request.params.unwrap();
         assert_eq!(params.get("arguments"), Some(r#"{"big":1e400}"#));
         assert_eq!(
@@ -265,7 +265,7 @@ mod tests {
     fn what_the_era_lacks_is_not_sent() {
         let mut client = engine(R5, "{}");
         for method in ["ping", "logging/setLevel", "resources/subscribe", "initialize", "tasks/result"] {
-            let error = client.request(method, object("{}"), &Extras::default()).unwrap_err();
+            let error = client.request(method, &object("{}"), &Extras::default()).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!("the server speaks revision `2026-07-28`, which has no `{method}`")
@@ -293,7 +293,7 @@ mod tests {
         let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
         assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
         let extras = Extras { log_level: Some("info"), ..Extras::default() };
-        client.request("tools/list", object("{}"), &extras).unwrap();
+        client.request("tools/list", &object("{}"), &extras).unwrap();
         assert!(matches!(hear(&mut client, log), Inbound::Log(_)));
         hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
@@ -301,7 +301,7 @@ mod tests {
 
     fn listen(client: &mut Engine, wishes: &str) {
         let params = object(&format!(r#"{{"notifications":{wishes}}}"#));
-        client.request("subscriptions/listen", params, &Extras::default()).unwrap();
+        client.request("subscriptions/listen", &params, &Extras::default()).unwrap();
     }
 
     fn on(id: &str, method: &str, rest: &str) -> String {
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn a_server_may_cancel_nothing_but_subscriptions() {
         let mut client = engine(R5, "{}");
-        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         assert!(matches!(hear(&mut client, cancelled), Inbound::Ignored(Ignored::StrayCancel)));
         let answer = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
@@ -389,7 +389,7 @@ mod tests {
     fn a_broken_connection_says_what_to_listen_to_again() {
         let mut client = engine(R5, "{}");
         listen(&mut client, r#"{"toolsListChanged":true}"#);
-        client.request("tools/list", object("{}"), &Extras::default()).unwrap();
+        client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         listen(&mut client, r#"{"promptsListChanged":true}"#);
         assert_eq!(
             client.abandon(&3.into()).unwrap().as_str(),
@@ -406,7 +406,7 @@ mod tests {
                 r#"{"notifications":{"resourcesListChanged":true}}"#
             ]
         );
-        assert_eq!(client.request("tools/list", object("{}"), &Extras::default()).unwrap().id, 5.into());
+        assert_eq!(client.request("tools/list", &object("{}"), &Extras::default()).unwrap().id, 5.into());
     }
 
     #[test]

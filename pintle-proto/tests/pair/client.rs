@@ -155,7 +155,7 @@ impl Client {
         extras: &Extras<'_>,
     ) -> Result<usize, SendError> {
         let params = object(&params);
-        let request = self.engine.request(method, params.clone(), extras)?;
+        let request = self.engine.request(method, &params, extras)?;
         let number = self.calls.len();
         self.in_flight.insert(request.id.clone(), number);
         let rounds = Rounds::new(params, 8);
@@ -240,7 +240,7 @@ impl Client {
             }
             Timer::Retry(call, params) => {
                 let method = self.calls[call].method;
-                let request = self.engine.request(method, params, &Extras::default()).unwrap();
+                let request = self.engine.request(method, &params, &Extras::default()).unwrap();
                 self.calls[call].id = request.id.clone();
                 self.in_flight.insert(request.id.clone(), call);
                 self.send(Message::Request(request));

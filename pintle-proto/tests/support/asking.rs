@@ -165,7 +165,7 @@ impl Client {
         if self.cache.fresh(method, &params, "ann", 10).is_some() {
             self.cache.forget_all(method);
         }
-        match self.engine.request(method, params.clone(), &extras) {
+        match self.engine.request(method, &params, &extras) {
             Ok(request) => {
                 self.rounds.push((request.id.clone(), Rounds::new(params, self.limits.rounds)));
                 self.send(request);
@@ -232,7 +232,7 @@ impl Client {
         assert_eq!(given.map_or(0, |given| given.iter().count()), asked.requests.len());
         let extras = Extras::default();
         if course.below(4) > 0
-            && let Ok(request) = self.engine.request("tools/call", round.params, &extras)
+            && let Ok(request) = self.engine.request("tools/call", &round.params, &extras)
         {
             self.rounds.push((request.id.clone(), rounds));
             self.send(request);

@@ -1,9 +1,9 @@
 mod key;
 mod trace;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
@@ -29,9 +29,10 @@ pub use trace::{TraceContext, TraceParent, TraceParentError};
 /// assert_eq!(meta.progress_token()?, Some("load-1".into()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Meta(JsonObject);
+///
+/// A clone shares the metadata until one of the two is changed: a server says the same of itself with every result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta(Arc<JsonObject>);
 
 impl Meta {
     /// No metadata.
@@ -46,12 +47,12 @@ impl Meta {
 
     /// Puts `value` under `key`. Keys are not checked here: see [`check_key`](Self::check_key).
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
-        self.0.insert(key.into(), value.into())
+        self.as_object_mut().insert(key.into(), value.into())
     }
 
     /// Takes away what is under `key`.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.0.remove(key)
+        self.as_object_mut().remove(key)
     }
 
     /// Whether there is nothing.
@@ -66,12 +67,12 @@ impl Meta {
 
     /// All of it, to be changed.
     pub fn as_object_mut(&mut self) -> &mut JsonObject {
-        &mut self.0
+        Arc::make_mut(&mut self.0)
     }
 
     /// All of it, to be kept.
     pub fn into_object(self) -> JsonObject {
-        self.0
+        Arc::unwrap_or_clone(self.0)
     }
 
     /// What progress of this request is to be tied to, if it is wanted.
@@ -191,20 +192,32 @@ impl Meta {
 
     fn write<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         let value = serde_json::to_value(value).expect("our own types serialize");
-        self.0.insert(key.to_owned(), value);
+        self.as_object_mut().insert(key.to_owned(), value);
     }
 
     fn write_or_remove<T: Serialize>(&mut self, key: &str, value: Option<&T>) {
         match value {
             Some(value) => self.write(key, value),
-            None => drop(self.0.remove(key)),
+            None => drop(self.as_object_mut().remove(key)),
         }
     }
 }
 
 impl From<JsonObject> for Meta {
     fn from(object: JsonObject) -> Self {
-        Self(object)
+        Self(Arc::new(object))
+    }
+}
+
+impl Serialize for Meta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        JsonObject::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -282,6 +295,14 @@ mod tests {
         assert_eq!(meta.trace_context(), Ok(trace));
         meta.set_trace_context(&TraceContext::default());
         assert_eq!(meta.get(keys::TRACEPARENT), None);
+    }
+
+    #[test]
+    fn what_is_changed_in_a_clone_is_changed_there() {
+        let first = meta(json!({"a/b": 1}));
+        let mut second = first.clone();
+        second.insert("a/b", 2);
+        assert_eq!((first.get("a/b"), second.get("a/b")), (Some(&json!(1)), Some(&json!(2))));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, ser::Error as _};
 
 use super::{
     Index, RawObject,
     escape::escape,
+    has_breaks,
     members::{Member, Members},
     printed,
 };
@@ -22,11 +23,6 @@ impl Builder {
         let mut text = String::with_capacity(bytes);
         text.push('{');
         Self { text, members: Members::new(), prose: (0, 0) }
-    }
-
-    /// Goes on with an object without its closing brace.
-    pub(super) fn going_on(text: String, members: Members) -> Self {
-        Self { text, members, prose: (0, 0) }
     }
 
     pub(super) fn push(&mut self, name: &str, value: &str) {
@@ -101,6 +97,19 @@ impl Builder {
             self.prose = (start, self.here());
         }
         self.text.push('"');
+    }
+
+    /// Prints the value straight to its place, on one line. After an error there is nothing to go on with.
+    pub(super) fn print<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), serde_json::Error> {
+        let start = self.text.len();
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        serde_json::to_writer(&mut bytes, value)?;
+        if let Some(printed) = bytes.get_mut(start..).filter(|printed| has_breaks(printed)) {
+            let breaks = printed.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r'));
+            breaks.for_each(|byte| *byte = b' ');
+        }
+        self.text = String::from_utf8(bytes).map_err(serde_json::Error::custom)?;
+        Ok(())
     }
 
     /// Past 4 GiB these wrap; such an object is refused, or not indexed, before anyone looks.

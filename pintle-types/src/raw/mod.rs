@@ -2,6 +2,7 @@ mod ahead;
 mod builder;
 mod escape;
 mod members;
+mod printing;
 
 use std::{borrow::Cow, fmt, sync::OnceLock};
 
@@ -16,6 +17,7 @@ use ahead::Ahead;
 pub(crate) use ahead::long_request;
 pub(crate) use builder::Builder;
 use members::{Member, Members, place, slice};
+pub use printing::Printing;
 
 /// A JSON object whose members are still text.
 ///
@@ -70,11 +72,6 @@ impl RawObject {
         Self { index: Index::Here(Members::new()), ..Self::printed("{}".into()) }
     }
 
-    /// The object without members, and room for members of so many bytes.
-    pub fn with_capacity(bytes: usize) -> Self {
-        Builder::with_capacity(bytes.saturating_add(2)).finish()
-    }
-
     /// Prints `value`, which must be a struct or a map.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(value)?;
@@ -82,8 +79,7 @@ impl RawObject {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
         // Only what somebody else has printed, and is passed on as it came, has line breaks between its tokens.
-        // All bytes are looked at, so that the compiler makes one wide pass of it.
-        if text.bytes().fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r')) {
+        if has_breaks(text.as_bytes()) {
             return Ok(Self::printed(text.replace(['\n', '\r'], " ")));
         }
         Ok(Self::printed(text))
@@ -201,35 +197,12 @@ impl RawObject {
     /// `value` must be JSON; it is not looked at again.
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
-        let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 4);
+        let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 8);
         let replaced = printed(name);
         builder.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.is_plain());
         builder.push(name, value.get());
-        builder.finish()
-    }
-
-    /// The same as [`with`](Self::with), which nothing is copied for if there is no such member.
-    #[must_use]
-    pub fn and(mut self, name: &str, value: &RawValue) -> Self {
-        let added = printed(name);
-        if self.start > 0 || self.iter().any(|(other, _)| other == added) {
-            return self.with(name, value);
-        }
-        let members = match self.index {
-            Index::Here(members) => members,
-            Index::Later(mut found) => match found.take() {
-                Some(Found::Here(members)) => *members,
-                elsewhere => {
-                    self.index = Index::Later(elsewhere.map(OnceLock::from).unwrap_or_default());
-                    return self.with(name, value);
-                }
-            },
-        };
-        // Its closing brace comes back at the end.
-        self.text.pop();
-        let mut builder = Builder::going_on(self.text, members);
-        builder.push(name, value.get());
-        builder.finish()
+        let one_line = self.one_line && !has_breaks(value.get().as_bytes());
+        Self { one_line, ..builder.finish() }
     }
 
     /// The members, and the text that they are places in.
@@ -408,6 +381,12 @@ impl<'de> de::Visitor<'de> for Name {
     }
 }
 
+/// Whether JSON has line breaks: between tokens, because a string has none.
+pub(crate) fn has_breaks(json: &[u8]) -> bool {
+    // All bytes are looked at, and bytes are what is found, so that the compiler makes one wide pass of it.
+    json.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n') | u8::from(*byte == b'\r')) != 0
+}
+
 /// A member's name as it stands between the quotes.
 fn printed(name: &str) -> Cow<'_, str> {
     // All bytes are looked at, without a branch: names are short, and nearly all of them are plain.
@@ -483,21 +462,11 @@ mod tests {
     }
 
     #[test]
-    fn a_member_more_is_the_same_however_it_is_added() {
+    fn line_breaks_are_known_of() {
+        let broken = RawValue::from_string("[1,\n2]".to_owned()).unwrap();
         let one = serde_json::value::to_raw_value(&1).unwrap();
-        for text in ["{}", r#"{"a":2}"#, r#"{"b":{"c":"}"},"a":2}"#, r#"{"x":0,"b":[]}"#, r#"{ "x": 0 }"#] {
-            let read: RawObject = text.parse().unwrap();
-            // One that is not indexed, and has white space between its members.
-            let printed = RawObject::printed(text.into());
-            for object in [read, printed] {
-                let with = object.with("a", &one);
-                let and = object.and("a", &one);
-                assert_eq!(and, with, "{text}");
-                assert_eq!(and.get("a"), Some("1"), "{text}");
-                assert!(and.iter().eq(with.iter()), "{text}");
-            }
-        }
-        assert_eq!(RawObject::with_capacity(20).and("a", &one).and("b", &one).as_str(), r#"{"a":1,"b":1}"#);
-        assert_eq!(RawObject::with_capacity(15), RawObject::empty());
+        assert!(RawObject::empty().with("a", &one).is_one_line());
+        assert!(!RawObject::empty().with("a", &broken).is_one_line());
+        assert!(!read("{}").with("a", &one).is_one_line());
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    call::{named, print},
+    call::{misnamed, named},
     connection::Connection,
     driver::Command,
     exchange::{Options, failed},
@@ -40,9 +40,7 @@ impl<'a> Batch<'a> {
 
     /// Adds a call of a tool.
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
-        let printed =
-            print(&arguments).map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")));
-        let params = printed.and_then(|arguments| named(name, arguments.as_deref(), None));
+        let params = named(name, &arguments).map_err(|said| misnamed(name, &said));
         self.add("tools/call".into(), params)
     }
 
@@ -78,7 +76,7 @@ impl<'a> Batch<'a> {
             };
             waiting.push(admitted.map(|params| {
                 let (post, pending) = mailbox(shared);
-                asks.push(options.ask(shared, method, params, post));
+                asks.push(options.ask(shared, method, params.into(), post));
                 pending
             }));
         }

@@ -1,8 +1,8 @@
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
-    ErrorCode, Meta, RawObject, RawValue,
+    ErrorCode, Meta, Printing, RawObject,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -45,7 +45,8 @@ use crate::{Error, Result, transport::Delivery};
 pub struct Call<'a> {
     connection: &'a Connection,
     name: String,
-    arguments: Result<Option<Box<RawValue>>, String>,
+    /// With the arguments; `None` while there are none.
+    params: Option<Result<RawObject, String>>,
     meta: Option<Meta>,
     options: Options,
 }
@@ -53,12 +54,12 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     pub(super) fn new(connection: &'a Connection, name: String) -> Self {
         let options = Options::of(connection);
-        Self { connection, name, arguments: Ok(None), meta: None, options }
+        Self { connection, name, params: None, meta: None, options }
     }
 
     /// The arguments: anything that prints as a JSON object. `null` is none at all.
     pub fn args(mut self, arguments: impl Serialize) -> Self {
-        self.arguments = print(&arguments);
+        self.params = Some(named(&self.name, &arguments));
         self
     }
 
@@ -101,12 +102,15 @@ impl<'a> Call<'a> {
     /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
     /// result: look at [`is_error`](CallToolResult::is_error).
     pub async fn send(self) -> Result<CallToolResult> {
-        let Self { connection, name, arguments, meta, mut options } = self;
-        let arguments =
-            arguments.map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")))?;
-        let params = named(&name, arguments.as_deref(), meta.as_ref())?;
+        let Self { connection, name, params, meta, mut options } = self;
+        let params = params.unwrap_or_else(|| named(&name, &()));
+        let mut params = params.map_err(|said| misnamed(&name, &said))?;
+        if let Some(meta) = meta {
+            params = params.with("_meta", &*to_raw_value(&meta).map_err(|error| unprintable(&error))?);
+        }
         let result = connection.request("tools/call".into(), params, &mut options).await?;
-        let result: CallToolResult = decode("tools/call", &result)?;
+        let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
+        let result = read.map_err(|error| undecodable("tools/call", &error))?;
         let tool = connection.shared().tool(&name);
         if let Some(schema) = tool.as_ref().and_then(|tool| tool.output_schema.as_ref()) {
             output::check(&*connection.shared().settings.output, &name, schema, &result)?;
@@ -154,9 +158,10 @@ impl Connection {
             None => None,
         };
         let limits = &self.shared().settings.limits;
+        let params = Arc::new(params);
         let mut rounds = None;
         // What is sent instead of the params.
-        let mut next: Option<RawObject> = None;
+        let mut next: Option<Arc<RawObject>> = None;
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
@@ -170,11 +175,12 @@ impl Connection {
                 Outcome::Extension { result, .. } => return Ok(result),
                 Outcome::InputRequired(asked) => {
                     let answers = rounds::answer(self.shared(), &asked).await?;
-                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
+                    let rounds =
+                        rounds.get_or_insert_with(|| Rounds::new(RawObject::clone(&params), limits.rounds));
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
                     tokio::time::sleep(Duration::from_millis(round.wait_ms)).await;
-                    next = Some(round.params);
+                    next = Some(round.params.into());
                 }
                 Outcome::UrlRequired { urls, error } => {
                     if pages_shown || !rounds::show_pages(self.shared(), &urls, options.timeout).await? {
@@ -208,7 +214,7 @@ impl Connection {
     async fn exchange(
         &self,
         method: Cow<'static, str>,
-        params: &RawObject,
+        params: &Arc<RawObject>,
         options: &mut Options,
     ) -> Result<Outcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
@@ -243,32 +249,26 @@ impl Connection {
     }
 }
 
-/// Prints what a user gave as an object, or nothing for `null`.
-pub(super) fn print(arguments: &impl Serialize) -> Result<Option<Box<RawValue>>, String> {
-    let printed = to_raw_value(arguments).map_err(|error| error.to_string())?;
-    match printed.get() {
-        "null" => Ok(None),
-        text if text.starts_with('{') => Ok(Some(printed)),
-        _ => Err("no JSON object: give a struct, a map or `json!({..})`".into()),
-    }
-}
-
 pub(super) fn params(params: &impl Serialize) -> Result<RawObject> {
     RawObject::from_serialize(params).map_err(|error| unprintable(&error))
 }
 
-/// Params that name something. Put together member by member, so that none has to be looked for later.
-pub(super) fn named(name: &str, arguments: Option<&RawValue>, meta: Option<&Meta>) -> Result<RawObject> {
-    let room = name.len() + arguments.map_or(0, |arguments| arguments.get().len()) + 64;
-    let name = to_raw_value(name).map_err(|error| unprintable(&error))?;
-    let mut params = RawObject::with_capacity(room).and("name", &name);
-    if let Some(arguments) = arguments {
-        params = params.and("arguments", arguments);
+/// Params that name something, and have these arguments unless they are `null`. Printed member by member, so that none
+/// has to be looked for later.
+pub(super) fn named(name: &str, arguments: &impl Serialize) -> Result<RawObject, String> {
+    let printing = RawObject::printing(name.len() + 256).text("name", name);
+    let printed = printing.member("arguments", arguments).and_then(Printing::finish);
+    let params = printed.map_err(|error| error.to_string())?;
+    match params.get("arguments") {
+        Some("null") => Ok(params.without(&["arguments"])),
+        Some(arguments) if arguments.starts_with('{') => Ok(params),
+        _ => Err("no JSON object: give a struct, a map or `json!({..})`".into()),
     }
-    if let Some(meta) = meta {
-        params = params.and("_meta", &to_raw_value(meta).map_err(|error| unprintable(&error))?);
-    }
-    Ok(params)
+}
+
+/// The arguments of a tool or a prompt cannot be sent.
+pub(super) fn misnamed(name: &str, said: &str) -> Error {
+    Error::Misuse(format!("the arguments of `{name}`: {said}"))
 }
 
 fn unprintable(error: &serde_json::Error) -> Error {
@@ -276,5 +276,9 @@ fn unprintable(error: &serde_json::Error) -> Error {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(method: &str, result: &RawObject) -> Result<T> {
-    result.decode().map_err(|error| Error::Decode(format!("the result of `{method}`: {error}")))
+    result.decode().map_err(|error| undecodable(method, &error))
+}
+
+fn undecodable(method: &str, error: &serde_json::Error) -> Error {
+    Error::Decode(format!("the result of `{method}`: {error}"))
 }

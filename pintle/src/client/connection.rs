@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     batch::Batch,
-    call::{Call, decode, named, params, print},
+    call::{Call, decode, misnamed, named, params},
     changes::Changes,
     driver::{Command, Watch},
     exchange::{Missing, Options, failed},
@@ -209,9 +209,8 @@ impl Connection {
     ///
     /// There is no such prompt, or it needs other arguments, or the server did not answer.
     pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
-        let arguments =
-            print(&arguments).map_err(|said| Error::Misuse(format!("the arguments of `{name}`: {said}")))?;
-        self.typed("prompts/get", named(name, arguments.as_deref(), None)?).await
+        let params = named(name, &arguments).map_err(|said| misnamed(name, &said))?;
+        self.typed("prompts/get", params).await
     }
 
     /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.
@@ -409,7 +408,7 @@ impl Connection {
         let (post, pending) = mailbox(&self.shared);
         let mut options = Options::of(self);
         options.progress = false;
-        let ask = options.ask(&self.shared, method.into(), params, post);
+        let ask = options.ask(&self.shared, method.into(), params.into(), post);
         self.command(Command::Ask(ask)).await?;
         options.wait(pending, Instant::now()).await
     }

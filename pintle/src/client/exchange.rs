@@ -73,7 +73,7 @@ impl Options {
         &self,
         shared: &Shared,
         method: Cow<'static, str>,
-        params: RawObject,
+        params: Arc<RawObject>,
         post: Post,
     ) -> Ask {
         let log_level = self.log_level.or_else(|| shared.log_level());

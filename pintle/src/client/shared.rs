@@ -12,7 +12,7 @@ use pintle_proto::{
     http::{BadAnnotation, BadArgument, HeaderParams, Streams},
 };
 use pintle_types::{
-    RawObject, RawValue,
+    Meta, RawObject, RawValue,
     schema::{Implementation, LoggingLevel, ServerCapabilities, Tool},
 };
 use tokio::{sync::watch, time::Instant};
@@ -45,6 +45,8 @@ pub(super) struct Shared {
     /// Tools by name, as they were listed last.
     tools: Mutex<HashMap<String, Known>>,
     cache: Option<Mutex<Cache>>,
+    /// The `_meta` of the last result of a tool, as it was printed and as it was read.
+    last_meta: Mutex<Option<(Box<str>, Meta)>>,
     started: Instant,
     /// Whether the transport says things in headers too.
     pub(super) has_headers: bool,
@@ -100,6 +102,7 @@ impl Shared {
             log_level: Mutex::new(settings.log_level),
             tools: Mutex::default(),
             cache,
+            last_meta: Mutex::default(),
             started: Instant::now(),
             has_headers: transport.has_headers(),
             holdups: transport.holdups(),
@@ -182,6 +185,23 @@ impl Shared {
             known.mirror(arguments.as_deref(), &mut headers)?;
         }
         Ok(headers)
+    }
+
+    /// Reads the `_meta` of a result, which most servers repeat to the letter: what is equal to the last is not read
+    /// again. (Measured: a server's name, read into a tree and dropped each time, takes 4,000 instructions.)
+    pub(super) fn meta(&self, text: &str) -> Option<Meta> {
+        const MOST: usize = 4096;
+        let mut last = lock(&self.last_meta);
+        if let Some((known, meta)) = &*last
+            && **known == *text
+        {
+            return Some(meta.clone());
+        }
+        let meta: Meta = serde_json::from_str(text).ok()?;
+        if text.len() <= MOST {
+            *last = Some((text.into(), meta.clone()));
+        }
+        Some(meta)
     }
 
     /// What is known of the tools is wrong.

@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -25,7 +25,7 @@ pub(in crate::client) enum Command {
 #[derive(Debug)]
 pub(in crate::client) struct Ask {
     pub(in crate::client) method: Cow<'static, str>,
-    pub(in crate::client) params: RawObject,
+    pub(in crate::client) params: Arc<RawObject>,
     pub(in crate::client) progress: bool,
     pub(in crate::client) log_level: Option<LoggingLevel>,
     pub(in crate::client) post: Post,
@@ -76,7 +76,7 @@ impl Driver {
         let mut extras = Extras::default();
         extras.progress = progress;
         extras.log_level = log_level.map(LoggingLevel::as_str);
-        match self.engine.request(method, params, &extras) {
+        match self.engine.request(method, &params, &extras) {
             Ok(request) => {
                 if !post.sent_as(&request.id) {
                     self.engine.abandon(&request.id);

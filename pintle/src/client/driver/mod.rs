@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pintle_proto::{
     Revision,
-    client::{Engine, Extras, Profile, SendError},
+    client::{Engine, Extras, OwnIds, Profile, SendError},
 };
 use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError};
 use tokio::{
@@ -66,7 +66,7 @@ pub(super) struct Driver {
     engine: Engine,
     commands: mpsc::Receiver<Command>,
     /// Who waits for the answer to which request.
-    waiting: HashMap<RequestId, Waiting>,
+    waiting: HashMap<RequestId, Waiting, OwnIds>,
     /// Handlers that think about questions of the server.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, AbortHandle>,
@@ -124,7 +124,7 @@ impl Driver {
             transport,
             engine,
             commands,
-            waiting: HashMap::new(),
+            waiting: HashMap::default(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
             watching,
@@ -320,7 +320,7 @@ impl Driver {
             return Err(Ended::Dead);
         }
         self.misses += 1;
-        let alive = self.engine.request("ping", RawObject::empty(), &Extras::default());
+        let alive = self.engine.request("ping", &RawObject::empty(), &Extras::default());
         match alive {
             Ok(request) => self.send_request(request, Waiting::Life),
             // Where there is no such question the transport has to notice.
@@ -377,7 +377,7 @@ impl Driver {
 
     /// Sends a request that nobody waits for, if the server's revision has it.
     fn send_quietly(&mut self, method: &'static str, params: RawObject) -> Result<(), SendError> {
-        let request = self.engine.request(method, params, &Extras::default())?;
+        let request = self.engine.request(method, &params, &Extras::default())?;
         self.send_request(request, Waiting::Nobody);
         Ok(())
     }

@@ -119,7 +119,7 @@ impl Driver {
     fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: Post) {
         let Some(uri) = uri else { return done(post) };
         let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
-        match self.engine.request(method, params, &Extras::default()) {
+        match self.engine.request(method, &params, &Extras::default()) {
             Ok(request) => self.send_request(request, Waiting::Subscriber(post, uri)),
             Err(error) => {
                 self.forget(&uri);
@@ -159,7 +159,7 @@ impl Driver {
         }
         let params = SubscriptionsListenParams::new(filter);
         let params = RawObject::from_serialize(&params).unwrap_or_default();
-        let request = self.engine.request("subscriptions/listen", params, &Extras::default())?;
+        let request = self.engine.request("subscriptions/listen", &params, &Extras::default())?;
         self.watching.retry = None;
         if let Some(overtaken) = self.watching.opening.replace(request.id.clone()) {
             self.stop(&overtaken);

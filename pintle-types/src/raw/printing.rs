@@ -1,0 +1,101 @@
+use serde::{Serialize, ser::Error as _};
+
+use super::{Builder, RawObject};
+
+/// An object that is printed member by member, each value straight to its place. From [`RawObject::printing`].
+#[must_use = "it has to be finished"]
+pub struct Printing(Builder);
+
+impl RawObject {
+    /// Prints an object member by member, into room for so many bytes to begin with.
+    ///
+    /// ```
+    /// use pintle_types::RawObject;
+    ///
+    /// let params = RawObject::printing(64).text("name", "add").member("n", &[1, 2])?.finish()?;
+    /// assert_eq!(params.as_str(), r#"{"name":"add","n":[1,2]}"#);
+    /// assert_eq!(params.get("n"), Some("[1,2]"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn printing(bytes: usize) -> Printing {
+        Printing(Builder::with_capacity(bytes))
+    }
+}
+
+impl Printing {
+    /// Prints one more member, a text.
+    pub fn text(mut self, name: &'static str, text: &str) -> Self {
+        self.0.begin(name);
+        self.0.write_text(text);
+        self.0.end();
+        self
+    }
+
+    /// Prints one more member.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be printed.
+    pub fn member<T: Serialize + ?Sized>(
+        mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Self, serde_json::Error> {
+        self.0.begin(name);
+        self.0.print(value)?;
+        self.0.end();
+        Ok(self)
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    ///
+    /// A name stands in it twice.
+    pub fn finish(self) -> Result<RawObject, serde_json::Error> {
+        match self.0.repeated() {
+            Some(name) => Err(serde_json::Error::custom(format_args!("the member `{name}` occurs twice"))),
+            None => Ok(self.0.finish_printed()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Printing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Printing").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_as_if_it_was_read() {
+        let printing = RawObject::printing(1).member("a", "\"\n").unwrap().member("b", &Some(1.5)).unwrap();
+        let printed = printing.text("c", "\"\n").finish().unwrap();
+        assert_eq!(printed.as_str(), r#"{"a":"\"\n","b":1.5,"c":"\"\n"}"#);
+        let read: RawObject = printed.as_str().parse().unwrap();
+        assert!(printed.is_indexed() && printed.iter().eq(read.iter()), "{printed:?}");
+        assert_eq!(RawObject::printing(0).finish().unwrap(), RawObject::empty());
+    }
+
+    #[test]
+    fn no_line_break_is_passed_on() {
+        let broken = RawValue::from_string("[1,\r\n2]".to_owned()).unwrap();
+        let printed = RawObject::printing(9).member("a", &broken).unwrap().finish().unwrap();
+        assert_eq!((printed.as_str(), printed.is_one_line()), (r#"{"a":[1,  2]}"#, true));
+    }
+
+    #[test]
+    fn what_cannot_be_printed_is_refused() {
+        let keyed_by_pairs = HashMap::from([((1, 2), 3)]);
+        assert!(RawObject::printing(9).member("a", &keyed_by_pairs).is_err());
+        let twice = RawObject::printing(9).member("a", &1).unwrap().member("a", &2).unwrap();
+        assert_eq!(twice.finish().unwrap_err().to_string(), "the member `a` occurs twice");
+    }
+}
