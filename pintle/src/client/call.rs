@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
         let params = params.unwrap_or_else(|| named(&name, &()));
         let mut params = params.map_err(|said| misnamed(&name, &said))?;
         if let Some(meta) = meta {
-            params = params.with("_meta", &*to_raw_value(&meta).map_err(|error| unprintable(&error))?);
+            params = params.with("_meta", &to_raw_value(&meta).map_err(|error| unprintable(&error))?);
         }
         let result = connection.request("tools/call".into(), params, &mut options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));

@@ -376,8 +376,8 @@ impl Driver {
     }
 
     /// Sends a request that nobody waits for, if the server's revision has it.
-    fn send_quietly(&mut self, method: &'static str, params: RawObject) -> Result<(), SendError> {
-        let request = self.engine.request(method, &params, &Extras::default())?;
+    fn send_quietly(&mut self, method: &'static str, params: &RawObject) -> Result<(), SendError> {
+        let request = self.engine.request(method, params, &Extras::default())?;
         self.send_request(request, Waiting::Nobody);
         Ok(())
     }

@@ -158,7 +158,7 @@ impl Driver {
         if let (true, Some(level)) = (logs, self.shared.log_level()) {
             // Where levels go with each request there is no such method, and none is needed.
             if let Ok(params) = RawObject::from_serialize(&SetLevelParams::new(level)) {
-                let _ = self.send_quietly("logging/setLevel", params);
+                let _ = self.send_quietly("logging/setLevel", &params);
             }
         }
         self.watch_again();

@@ -139,7 +139,7 @@ impl Driver {
             for uri in self.watching.uris.clone() {
                 let params = RawObject::from_serialize(&SubscribeParams::new(uri)).unwrap_or_default();
                 // It was possible before.
-                let _ = self.send_quietly("resources/subscribe", params);
+                let _ = self.send_quietly("resources/subscribe", &params);
             }
         }
     }

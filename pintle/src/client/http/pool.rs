@@ -389,7 +389,7 @@ mod tests {
         let waker = Waker::from(bell.clone());
         let woken = || pollers.each_ref().map(|poller| poller.0.swap(false, Ordering::Relaxed));
         waker.wake_by_ref();
-        pollers.each_ref().map(|poller| bell.is_for(&poller.clone().into()));
+        pollers.iter().for_each(|poller| bell.is_for(&poller.clone().into()));
         bell.muted(|| waker.wake_by_ref());
         assert_eq!(woken(), [false, false]);
         waker.wake_by_ref();
