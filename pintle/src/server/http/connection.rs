@@ -57,7 +57,8 @@ where
     B::Error: Into<BoxError>,
 {
     let Terms { service, pauses, address, tells, stop } = terms;
-    let quiet = Quiet::new(pauses);
+    let untold = Some(PeerAddress(address)).filter(|_| tells);
+    let quiet = Quiet::new(pauses, untold);
     let timer = Box::pin(sleep_until(quiet.look_again()));
     let mut watch = Watch { stop: Some(stop), timer, quiet, told: None };
     let opened = watch.over(
@@ -75,15 +76,14 @@ where
     };
     if http2 {
         // Frames between requests, such as pings, are no beginning of a head.
-        watch.quiet = Quiet::new(Pauses { head: pauses.idle, ..pauses });
+        watch.quiet = Quiet::new(Pauses { head: pauses.idle, ..pauses }, untold);
     }
     let io = TokioIo::new(Watched::new(io, before, watch.quiet.clone()));
     let requests = watch.quiet.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let busy = requests.begin();
         let mut service = service.clone();
-        let untold = Some(PeerAddress(address)).filter(|_| tells);
-        let mut request = request.map(|body| RequestBody::new(body, requests.clone(), untold));
+        let mut request = request.map(|body| RequestBody::new(body, requests.clone()));
         if !tells {
             request.extensions_mut().insert(PeerAddress(address));
         }

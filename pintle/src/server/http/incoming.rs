@@ -16,27 +16,27 @@ use super::quiet::Quiet;
 #[derive(Debug)]
 pub struct RequestBody {
     body: hyper::body::Incoming,
-    /// Whom to tell if it is not read to its end; nobody if it was.
-    unread: Option<Arc<Quiet>>,
-    untold: Option<PeerAddress>,
+    /// Who is to be told if it is not read to its end.
+    quiet: Arc<Quiet>,
+    unread: bool,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>, untold: Option<PeerAddress>) -> Self {
-        let unread = Some(quiet).filter(|_| !body.is_end_stream());
-        Self { body, unread, untold }
+    pub(super) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>) -> Self {
+        let unread = !body.is_end_stream();
+        Self { body, quiet, unread }
     }
 
     /// Where its request came from, if the extensions do not say so.
     pub(super) fn untold(&self) -> Option<PeerAddress> {
-        self.untold
+        self.quiet.untold
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(quiet) = self.unread.take().filter(|_| !self.body.is_end_stream()) {
-            quiet.left_unread();
+        if self.unread && !self.body.is_end_stream() {
+            self.quiet.left_unread();
         }
     }
 }
@@ -51,7 +51,7 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() {
-            self.unread = None;
+            self.unread = false;
         }
         Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError { error })))
     }

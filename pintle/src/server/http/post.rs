@@ -55,18 +55,21 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Ok(frame) => frame,
         Err(malformed) => return Begun::Answered(unreadable(&malformed)),
     };
-    let way = match way(asked, head, &frame) {
+    let (way, known) = match way(asked, head, &frame) {
         Ok(way) => way,
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
+    if let Way::Stateless(revision) = way {
+        let whose = Whose { revision, known };
+        return match frame {
+            Frame::One(Message::Request(request)) => stateless::begin(asked, request, &whose, accepts),
+            _ => Begun::Answered(accepted()),
+        };
+    }
+    // Not held while something is waited for.
+    drop(known);
     let session = match way {
-        Way::Stateless(whose) => {
-            return match frame {
-                Frame::One(Message::Request(request)) => stateless::begin(asked, request, &whose, accepts),
-                _ => Begun::Answered(accepted()),
-            };
-        }
-        Way::Ignored => return Begun::Answered(accepted()),
+        Way::Stateless(_) | Way::Ignored => return Begun::Answered(accepted()),
         Way::Initialize => return Begun::Answered(Box::pin(conversation::open(asked, frame)).await),
         Way::Sessionless(revision) => match asked.alone(revision) {
             Some(session) => session,
@@ -88,15 +91,18 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
 }
 
 /// Where a message goes, and nothing borrowed from its head.
+#[derive(Clone, Copy)]
 enum Way {
-    Stateless(Whose),
+    /// With its revision, if it is spoken here; if not, admitting says so.
+    Stateless(Option<Revision>),
     Ignored,
     Initialize,
     Session(SessionId),
     Sessionless(Revision),
 }
 
-fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
+/// Where a message goes, and who sent it, if that is known already.
+fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<(Way, Option<Arc<Peer>>), Refusal> {
     let names = asked.state.service.name_sources();
     let mut endpoint = asked.endpoint();
     endpoint.names = &names;
@@ -114,19 +120,19 @@ fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<Way, Refusal> {
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
             let shape = RequestHead::new(&request.method, version, stamped.capabilities, name.as_deref());
             let post = route(head, &Shape::Request(shape), &endpoint)?;
-            return Way::of(asked, &post, stamped.known.clone());
+            return Ok((Way::of(asked, &post)?, stamped.known.clone()));
         }
     };
-    Way::of(asked, &post, None)
+    Ok((Way::of(asked, &post)?, None))
 }
 
 impl Way {
-    fn of(asked: &Asked, post: &Post<'_>, known: Option<Arc<Peer>>) -> Result<Self, Refusal> {
+    fn of(asked: &Asked, post: &Post<'_>) -> Result<Self, Refusal> {
         let spoken = |version: &str| {
             asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
         };
         Ok(match post {
-            Post::Stateless { version } => Self::Stateless(Whose { revision: spoken(version), known }),
+            Post::Stateless { version } => Self::Stateless(spoken(version)),
             Post::Ignored => Self::Ignored,
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),

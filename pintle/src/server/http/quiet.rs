@@ -17,6 +17,8 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
+use super::PeerAddress;
+
 /// How long a connection may be quiet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauses {
@@ -33,6 +35,8 @@ pub(super) struct Pauses {
 #[derive(Debug)]
 pub(super) struct Quiet {
     pauses: Pauses,
+    /// Where it comes from, if the extensions of its requests do not say so.
+    pub(super) untold: Option<PeerAddress>,
     state: Mutex<State>,
 }
 
@@ -51,9 +55,9 @@ struct State {
 const LEAST: Duration = Duration::from_secs(1);
 
 impl Quiet {
-    pub(super) fn new(pauses: Pauses) -> Arc<Self> {
+    pub(super) fn new(pauses: Pauses, untold: Option<PeerAddress>) -> Arc<Self> {
         let state = State { requests: 0, since: Some(Instant::now()), pause: pauses.head, unread: false };
-        Arc::new(Self { pauses, state: Mutex::new(state) })
+        Arc::new(Self { pauses, untold, state: Mutex::new(state) })
     }
 
     /// Until when a request has to be there; `None` while there is one. Asked whenever something has happened.
@@ -245,7 +249,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_allows_no_pause_has_nobody_look_all_the_time() {
-        let quiet = Quiet::new(Pauses { head: Duration::from_secs(30), idle: Duration::ZERO });
+        let quiet = Quiet::new(Pauses { head: Duration::from_secs(30), idle: Duration::ZERO }, None);
         let request = quiet.begin();
         assert_eq!(quiet.until(), None);
         assert!(quiet.look_again() >= Instant::now() + LEAST);
