@@ -20,13 +20,13 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Puts something there; `false` if the name is taken.
-    pub(crate) fn add(&mut self, name: impl Into<String>, item: T) -> bool {
-        let Entry::Vacant(place) = self.by_name.entry(name.into()) else { return false };
+    /// Puts something there, or gives it back if the name is taken.
+    pub(crate) fn add(&mut self, name: impl Into<String>, item: T) -> Result<(), T> {
+        let Entry::Vacant(place) = self.by_name.entry(name.into()) else { return Err(item) };
         let item = place.insert(Arc::new(item)).clone();
         self.last += 1;
         self.items.push((self.last, item));
-        true
+        Ok(())
     }
 
     /// Takes something away; `false` if there is none of that name.
@@ -75,9 +75,9 @@ mod tests {
     fn order_is_kept_and_places_outlive_their_things() {
         let mut shelf = Shelf::default();
         for name in ["b", "a", "c"] {
-            assert!(shelf.add(name, name));
+            assert_eq!(shelf.add(name, name), Ok(()));
         }
-        assert!(!shelf.add("a", "other"));
+        assert_eq!(shelf.add("a", "other"), Err("other"));
         let places: Vec<_> = shelf.after(0).map(|(place, item)| (place, **item)).collect();
         assert_eq!(places, [(1, "b"), (2, "a"), (3, "c")]);
         assert!(shelf.remove("a"));
