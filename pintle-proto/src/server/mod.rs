@@ -443,7 +443,7 @@ impl Service {
     /// The error to answer with. Its code decides the status.
     pub fn admit(&self, request: Request, arrival: &Arrival<'_>) -> Result<Inbound, (RequestId, RpcError)> {
         let asker = match arrival.known {
-            Some(known) => Ok(Asker::Alone(stateless::Caller::known(known))),
+            Some(known) => Ok(Asker::Alone(stateless::Caller::known(known.clone()))),
             None => stateless::caller(self, request.params.as_ref()),
         };
         let step = match asker {

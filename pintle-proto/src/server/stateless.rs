@@ -45,7 +45,7 @@ pub(super) struct Start {
 pub(super) fn caller(service: &Service, params: Option<&RawObject>) -> Result<Asker, RpcError> {
     let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Asker::Session(None)) };
     if let Some(peer) = service.acquaintances().find(meta) {
-        return Ok(Asker::Alone(Caller { peer, progress: None }));
+        return Ok(Asker::Alone(Caller::known(peer)));
     }
     let stamp = Stamp::of(meta)?;
     if !stamp.is_stateless() {
@@ -73,9 +73,9 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// One whose `_meta` was read before.
-    pub(super) fn known(peer: &Arc<Peer>) -> Self {
-        Self { peer: peer.clone(), progress: None }
+    /// One whose `_meta` was read before: then it asked for no progress.
+    pub(super) fn known(peer: Arc<Peer>) -> Self {
+        Self { peer, progress: None }
     }
 }
 

@@ -70,6 +70,13 @@ impl Builder {
         self.begin_printed(name);
     }
 
+    /// Begins a member of any name.
+    pub(super) fn begin_named(&mut self, name: &str) {
+        let printed = printed(name);
+        self.members.note(matches!(printed, Cow::Borrowed(_)));
+        self.begin_printed(&printed);
+    }
+
     fn begin_printed(&mut self, name: &str) {
         self.text.push_str(if self.members.len() == 0 { "\"" } else { ",\"" });
         let start = self.here();

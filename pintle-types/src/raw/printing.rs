@@ -24,8 +24,8 @@ impl RawObject {
 
 impl Printing {
     /// Prints one more member, a text.
-    pub fn text(mut self, name: &'static str, text: &str) -> Self {
-        self.0.begin(name);
+    pub fn text(mut self, name: &str, text: &str) -> Self {
+        self.0.begin_named(name);
         self.0.write_text(text);
         self.0.end();
         self
@@ -36,12 +36,8 @@ impl Printing {
     /// # Errors
     ///
     /// The value cannot be printed.
-    pub fn member<T: Serialize + ?Sized>(
-        mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<Self, serde_json::Error> {
-        self.0.begin(name);
+    pub fn member<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self, serde_json::Error> {
+        self.0.begin_named(name);
         self.0.print(value)?;
         self.0.end();
         Ok(self)
@@ -82,6 +78,14 @@ mod tests {
         let read: RawObject = printed.as_str().parse().unwrap();
         assert!(printed.is_indexed() && printed.iter().eq(read.iter()), "{printed:?}");
         assert_eq!(RawObject::printing(0).finish().unwrap(), RawObject::empty());
+    }
+
+    #[test]
+    fn a_name_may_have_any_character() {
+        let printing = RawObject::printing(9).text("a\"\n", "b").member("c\\", &1).unwrap();
+        let printed = printing.finish().unwrap();
+        assert_eq!(printed.as_str(), r#"{"a\"\n":"b","c\\":1}"#);
+        assert_eq!((printed.get("a\"\n"), printed.get("c\\")), (Some("\"b\""), Some("1")));
     }
 
     #[test]

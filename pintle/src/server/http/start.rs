@@ -56,7 +56,8 @@ impl Http {
     ///
     /// The listener has no address.
     pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
-        self.serving(HttpServer::ours(self.clone()), listener)
+        let stopping = self.begun(&listener)?;
+        HttpServer::ours(self).stopping(stopping).serve(listener)
     }
 
     /// The same with a layer around this service: authentication, say.
@@ -74,22 +75,16 @@ impl Http {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.serving(HttpServer::new(layer.layer(self.clone())), listener)
+        let stopping = self.begun(&listener)?;
+        HttpServer::new(layer.layer(self)).stopping(stopping).serve(listener)
     }
 
-    fn serving<S, B>(&self, server: HttpServer<S>, listener: TcpListener) -> io::Result<HttpServing>
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    /// Whom a server of this asks when it is shut down.
+    fn begun(&self, listener: &TcpListener) -> io::Result<Stopping> {
         warn_of_lonely_keys(self, listener.local_addr()?);
         let stopping = Stopping::new();
         self.stops_with(&stopping);
-        server.stopping(stopping).serve(listener)
+        Ok(stopping)
     }
 
     /// Ends the streams that only wait for changes when somebody asks for the end: subscriptions with their result, the
