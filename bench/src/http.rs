@@ -149,9 +149,8 @@ fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::
             let headers = session.as_deref().map(|id| wire::headers(ask, era, Some(id))).unwrap_or_default();
             stream.write_all(wire::head(&host, message.len(), &headers).as_bytes())?;
             stream.write_all(message.as_bytes())?;
-            let length = one(&mut stream, &mut buffer)?;
-            let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
-            let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+            let (head, _) = one(&mut stream, &mut buffer)?;
+            let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
             session = session.or(id.map(str::to_owned));
             assert!(!answered || session.is_some(), "a session is opened");
         }
@@ -160,29 +159,44 @@ fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::
     let mut bytes = 0;
     // What comes back is always as long as the first one.
     stream.write_all(asking.another())?;
-    let length = one(&mut stream, &mut buffer)?;
-    assert!(buffer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&buffer));
+    let (head, length) = one(&mut stream, &mut buffer)?;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     for _ in 0..times {
         stream.write_all(asking.another())?;
         let mut came = 0;
         while came < length {
-            came += stream.read(&mut buffer)?;
+            came += some(&mut stream, &mut buffer)?;
         }
         bytes += came;
     }
     Ok(bytes)
 }
 
-/// Reads one answer; how long it is.
-fn one(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// Reads one answer: its head, and how long it is with it. The body is not looked at: it comes in another number of reads
+/// each time, and what each of them cost would be counted with the server.
+fn one(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<(String, usize)> {
+    const END: &[u8] = b"\r\n\r\n";
     let mut came = 0;
-    loop {
-        came += stream.read(buffer.get_mut(came..).unwrap_or_default())?;
-        let text = String::from_utf8_lossy(buffer.get(..came).unwrap_or_default());
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
-            return Ok(came);
+    let head = loop {
+        came += some(stream, buffer.get_mut(came..).unwrap_or_default())?;
+        let so_far = buffer.get(..came).unwrap_or_default();
+        if let Some(end) = so_far.windows(END.len()).position(|bytes| bytes == END) {
+            break String::from_utf8_lossy(so_far.get(..end).unwrap_or_default()).into_owned();
         }
+    };
+    let body = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let body: usize = body.and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = head.len() + END.len() + body;
+    while came < length {
+        came += some(stream, buffer.get_mut(came..).unwrap_or_default())?;
+    }
+    Ok((head, length))
+}
+
+/// At least one byte, so that a server that hangs up is not waited for.
+fn some(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+    match stream.read(buffer)? {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        came => Ok(came),
     }
 }
