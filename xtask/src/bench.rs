@@ -30,12 +30,12 @@ struct Run {
 
 const ALL: Run = Run {
     peers: peers::ALL,
-    options: &["5", "--seconds", "560", "--data", "target/bench/figures.jsonl", "--plots", "bench/plots"],
+    options: &["15", "--seconds", "560", "--data", "target/bench/figures.jsonl", "--plots", "bench/plots"],
     written: true,
 };
 const QUICK: Run = Run {
     peers: &["rmcp"],
-    options: &["3", "--seconds", "85", "--data", "target/bench/quick.jsonl", "--quick"],
+    options: &["5", "--seconds", "85", "--data", "target/bench/quick.jsonl", "--quick"],
     written: false,
 };
 

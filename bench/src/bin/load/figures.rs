@@ -49,6 +49,9 @@ pub(crate) struct Figures {
 /// How often something is tried that does not work.
 const TRIES: usize = 2;
 
+/// After so many rounds it is known who is far behind.
+pub(crate) const SETTLED: usize = 3;
+
 #[derive(Clone, Debug, Default)]
 struct Cell {
     rounds: BTreeMap<usize, Sample>,
@@ -90,6 +93,13 @@ impl Figures {
     /// Whether it is worth trying.
     pub(crate) fn may_work(&self, row: usize, column: usize) -> bool {
         self.cell(row, column).is_some_and(|cell| cell.faults.len() < TRIES)
+    }
+
+    /// Whether it costs over twice what the second column does, by enough rounds: more would not change what is said of it,
+    /// and take time from what is close.
+    pub(crate) fn is_settled(&self, row: usize, column: usize) -> bool {
+        let enough = column > 1 && self.cell(row, column).is_some_and(|cell| cell.rounds.len() >= SETTLED);
+        enough && self.cost(row, column) > self.cost(row, 1).map(|ours| 2.0 * ours)
     }
 
     /// Why there is no figure.
@@ -227,6 +237,16 @@ pub(crate) mod tests {
         );
         assert_eq!(figures.wall(0, 1).unwrap().p50, 21.04);
         assert_eq!(figures.rounds(), 3);
+    }
+
+    #[test]
+    fn who_is_far_behind_is_not_asked_again() {
+        let mut figures = some();
+        assert!(figures.is_settled(0, 2), "60 against 20, in three rounds");
+        assert!(!figures.is_settled(0, 0) && !figures.is_settled(0, 1), "they are compared to the end");
+        assert!(!figures.is_settled(2, 2), "it is ahead");
+        figures.add(2, 2, 0, Ok(Sample { cost: 5000.0, wall: None }));
+        assert!(!figures.is_settled(2, 2), "one round may be chance");
     }
 
     #[test]
