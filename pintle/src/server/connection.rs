@@ -357,7 +357,7 @@ impl Connection {
                 Poll::Ready(None) => {
                     self.close(Ended::ByPeer { known: self.transport.why_ended().map(Into::into) })
                 }
-                Poll::Ready(Some(incoming)) => self.receive(&incoming, cx),
+                Poll::Ready(Some(incoming)) => self.receive(incoming, cx),
             }
             taken += 1;
         }
@@ -373,7 +373,7 @@ impl Connection {
         Ok(taken > 0 && !settled)
     }
 
-    fn receive(&mut self, incoming: &Incoming, cx: &mut Context<'_>) {
+    fn receive(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
         let state = self.server.state();
         let mut length = 0;
         let inbound = match incoming {

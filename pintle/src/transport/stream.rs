@@ -29,6 +29,9 @@ pub struct Stream {
     input: BytesMut,
     /// How much of `input` is known to hold no line's end, so that a long line is searched once.
     searched: usize,
+    /// Room for a line that does not end with the first read: what the last long one took. Growing step by step copies
+    /// it about twice.
+    expected: usize,
     /// Whether the rest of the line is thrown away: it got too long.
     skipping: bool,
     ended: bool,
@@ -49,6 +52,8 @@ const LARGE: usize = 16 << 10;
 const READ: usize = 64 << 10;
 /// A buffer of more than this is not kept for the next message: one large message would cost its memory for ever.
 const KEPT: usize = 4 * READ;
+/// The most that is reserved for a line because the last one was long.
+const EXPECTED: usize = 2 << 20;
 
 impl Stream {
     /// A transport over a reader and a writer. It takes messages of up to 16 MiB.
@@ -62,6 +67,7 @@ impl Stream {
             writer,
             input: BytesMut::new(),
             searched: 0,
+            expected: 0,
             skipping: false,
             ended: false,
             limit: pintle_proto::Limits::default().message_bytes,
@@ -143,6 +149,8 @@ impl Stream {
             if !line.iter().all(u8::is_ascii_whitespace) {
                 if line.len() > KEPT && self.input.len() <= READ {
                     self.input = BytesMut::from(&*self.input);
+                    // So that there is room for a whole read to the very end.
+                    self.expected = (line.len() + 2 * READ).min(EXPECTED);
                 }
                 return Some(Incoming::Message(line.freeze()));
             }
@@ -159,7 +167,9 @@ impl Transport for Stream {
             if self.ended {
                 return Poll::Ready(Ok(None));
             }
-            self.input.reserve(READ);
+            let begun = self.input.len();
+            let expected = if begun >= READ { self.expected.saturating_sub(begun) } else { 0 };
+            self.input.reserve(READ.max(expected));
             // A new future each time: a dropped one has read nothing.
             if ready!(pin!(self.reader.read_buf(&mut self.input)).poll(cx))? == 0 {
                 self.ended = true;
@@ -314,6 +324,23 @@ mod tests {
             written.unwrap();
             stream.gathered.reserve(1);
             assert!(stream.gathered.capacity() <= KEPT, "{}", stream.gathered.capacity());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_line_has_the_room_that_the_last_one_took() {
+        for (last, next, room) in
+            [(5 * KEPT, 2 * READ, 5 * KEPT), (8 << 20, 2 * READ, EXPECTED), (8 << 20, 1, 0)]
+        {
+            let (ours, mut theirs) = tokio::io::duplex(16 << 20);
+            let (reader, writer) = tokio::io::split(ours);
+            let mut stream = Stream::new(reader, writer);
+            theirs.write_all(format!("{}\n", "x".repeat(last)).as_bytes()).await.unwrap();
+            assert_eq!(received(&mut stream).await, Some(Incoming::Message("x".repeat(last).into())));
+            theirs.write_all("y".repeat(next).as_bytes()).await.unwrap();
+            assert!(poll_fn(|cx| Poll::Ready(stream.poll_recv(cx))).await.is_pending());
+            let capacity = stream.input.capacity();
+            assert!((room..=room + 2 * READ).contains(&capacity), "{capacity} for {next} behind {last}");
         }
     }
 

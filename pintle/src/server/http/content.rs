@@ -1,7 +1,7 @@
 use bytes::{Buf, Bytes};
 use pintle_types::{Frame, Malformed};
 
-use crate::server::reading::{parse, utf8};
+use crate::server::reading::{parse, parse_text, utf8};
 
 /// What is in a body.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ impl Content {
     /// Reads the message, or the batch of at most `most` messages.
     pub(super) fn parse(self, most: usize) -> Result<Frame, Box<Malformed>> {
         match self {
-            Self::Text(text) => Frame::parse_text(text, most),
-            Self::Bytes(bytes) => parse(&bytes, most),
+            Self::Text(text) => parse_text(text, most),
+            Self::Bytes(bytes) => parse(bytes, most),
         }
     }
 
