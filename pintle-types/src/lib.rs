@@ -1,6 +1,5 @@
 //! The nouns of the Model Context Protocol: what a message means, never how an era carries it.
 
-mod answer;
 mod error;
 mod frame;
 mod id;
@@ -10,6 +9,7 @@ mod meta;
 pub mod method;
 mod raw;
 pub mod schema;
+mod usual;
 
 pub use error::{ErrorCode, RpcError};
 pub use frame::Frame;

@@ -4,8 +4,8 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
 use crate::{
     RawObject, RequestId, RpcError,
-    answer::usual_answer,
     raw::{Name, Roomy, Within, has_breaks, long_request},
+    usual::usual,
 };
 
 /// One JSON-RPC 2.0 message.
@@ -129,8 +129,8 @@ impl Message {
     }
 
     fn parse_short(text: &str) -> Result<Self, Box<Malformed>> {
-        if let Some(answer) = usual_answer(text) {
-            return Ok(Self::Response(answer));
+        if let Some(message) = usual(text) {
+            return Ok(message);
         }
         let mut envelope = Envelope::of(text);
         if envelope.read().is_ok() {
