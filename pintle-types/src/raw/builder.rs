@@ -25,6 +25,13 @@ impl Builder {
         Self { text, members: Members::new(), prose: (0, 0) }
     }
 
+    /// After these members, which stand in this text. Its last brace is left out.
+    pub(super) fn going_on(before: &str, members: &Members, bytes: usize) -> Self {
+        let mut text = String::with_capacity(bytes);
+        text.push_str(before);
+        Self { text, members: members.clone(), prose: (0, 0) }
+    }
+
     pub(super) fn push(&mut self, name: &str, value: &str) {
         let printed = printed(name);
         self.members.note(matches!(printed, Cow::Borrowed(_)));

@@ -133,6 +133,15 @@ impl Members {
     /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.
     pub(super) fn repeated<'a>(&self, text: &'a str) -> Option<&'a str> {
         let name = |member: Member| slice(text, member.name);
+        if let Self::Few { places, count, .. } = self {
+            // Nearly always they differ in length already, which a few numbers tell.
+            let places = places.get(..usize::from(*count)).unwrap_or_default();
+            let length = |place: &[u16; 4]| place[1] - place[0];
+            let alike = |at: usize, place| places.iter().take(at).any(|other| length(other) == length(place));
+            if !places.iter().enumerate().any(|(at, place)| alike(at, place)) {
+                return None;
+            }
+        }
         if self.len() <= 12 {
             return self.iter().enumerate().find_map(|(at, member)| {
                 let length = |member: Member| member.name.1 - member.name.0;

@@ -197,9 +197,20 @@ impl RawObject {
     /// `value` must be JSON; it is not looked at again.
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
-        let mut builder = Builder::with_capacity(self.text.len() + name.len() + value.get().len() + 8);
-        let replaced = printed(name);
-        builder.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.is_plain());
+        let room = self.text.len() + name.len() + value.get().len() + 8;
+        let mut builder = match &self.index {
+            // Nearly always there is none of that name, and the others stay where they are. (Measured: 500 instructions
+            // less for a short call that is given its `_meta`.)
+            Index::Here(members) if self.start == 0 && self.get(name).is_none() => {
+                Builder::going_on(self.text.strip_suffix('}').unwrap_or_default(), members, room)
+            }
+            _ => {
+                let mut others = Builder::with_capacity(room);
+                let replaced = printed(name);
+                others.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.is_plain());
+                others
+            }
+        };
         builder.push(name, value.get());
         let one_line = self.one_line && !has_breaks(value.get().as_bytes());
         Self { one_line, ..builder.finish() }
