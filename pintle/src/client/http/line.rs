@@ -147,7 +147,7 @@ impl Line {
             }
         };
         let (headers, what) = (posts.dress(messages)?, method_of(messages));
-        Ok(Ask { method: Method::POST, address, headers, mirrored: HeaderMap::new(), body, what })
+        Ok(Ask { method: Method::POST, address, headers, mirrored: None, body, what })
     }
 
     /// A GET that listens, or goes on listening after the last event that came.
@@ -173,7 +173,7 @@ impl Line {
         let what = if method == Method::GET { "GET" } else { "DELETE" };
         let address = self.wire.address.clone();
         let headers = Arc::new(self.wire.with_usual(headers, &address, false));
-        Ask { method, address, headers, mirrored: HeaderMap::new(), body: Bytes::new(), what: what.into() }
+        Ask { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
     }
 
     /// While it lives, a request has no head of an answer.

@@ -49,8 +49,8 @@ use super::{
 const IDLE: usize = 256;
 /// They are kept for this long, or twice as long.
 const SWEEP: Duration = Duration::from_secs(60);
-/// One that was idle for longer may have been closed by the other end without our having noticed. Calls that follow one
-/// another do not pay for having to look.
+/// One that was last taken longer ago may have been closed by the other end, while it was idle, without our having
+/// noticed. Calls that follow one another do not pay for having to look.
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// Where connections are taken from, and put back.
@@ -71,17 +71,19 @@ impl Pool {
         Self { connector, idle: Arc::default(), head: limits.head }
     }
 
-    /// Sends a request whose address is not in it yet, and returns the head of its answer.
+    /// Sends a request whose address is not in it yet, and returns the head of its answer. It is made anew if a connection
+    /// turns out to be closed.
     pub(super) async fn fetch(
         &self,
         to: &Address,
-        mut request: Request<Body>,
+        make: impl Fn() -> Request<Body>,
     ) -> Result<Response<Answer>, BoxError> {
+        let now = Instant::now();
         let mut noticed = false;
         loop {
             let mut kept = self.idle.take(to);
             if let Some(link) = &mut kept
-                && link.idle_since.elapsed() > MOMENT
+                && now.saturating_duration_since(link.taken) > MOMENT
             {
                 if !std::mem::replace(&mut noticed, true) {
                     // Nobody polls what is idle, and what has happened to it is known once the runtime has looked.
@@ -97,17 +99,15 @@ impl Pool {
                 // Boxed, so that the future of every call is not larger for it.
                 None => Box::pin(self.connect(to)).await?,
             };
-            link.address(&mut request, to);
-            match link.exchange(request).await {
+            link.taken = now;
+            match link.exchange(&make, to).await {
                 Ok(answer) => {
                     let kept = Kept { link: Some(link), to: to.clone(), idle: self.idle.clone() };
                     return Ok(answer.map(|body| Answer::Ours(body, kept)));
                 }
-                Err(mut error) => match error.take_message() {
-                    // It was closed before any of this was written.
-                    Some(unsent) if reused => request = unsent,
-                    _ => return Err(error.into_error().into()),
-                },
+                // Else it was closed before any of this was written.
+                Err(error) if error.message().is_none() || !reused => return Err(error.into_error().into()),
+                Err(_) => {}
             }
         }
     }
@@ -123,9 +123,9 @@ impl Pool {
         let mut builder = http1::Builder::new();
         // A smaller one would not hold a read.
         let (sender, connection) = builder.max_buf_size(self.head.max(8 << 10)).handshake(socket).await?;
-        let (bell, idle_since) = (Arc::<Bell>::default(), Instant::now());
+        let (bell, taken) = (Arc::<Bell>::default(), Instant::now());
         let (connection, waker) = (Some(connection), bell.clone().into());
-        Ok(Box::new(Link { sender, connection, bell, waker, proxied, authorization, idle_since }))
+        Ok(Box::new(Link { sender, connection, bell, waker, proxied, authorization, taken }))
     }
 }
 
@@ -152,7 +152,8 @@ struct Link {
     /// The other end is a proxy that reads the requests.
     proxied: bool,
     authorization: Option<HeaderValue>,
-    idle_since: Instant,
+    /// When it was last taken to be used: what has been idle has been so for no longer.
+    taken: Instant,
 }
 
 impl Link {
@@ -171,8 +172,11 @@ impl Link {
     /// The request is not part of the future.
     fn exchange(
         &mut self,
-        request: Request<Body>,
+        make: impl Fn() -> Request<Body>,
+        to: &Address,
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> {
+        let mut request = make();
+        self.address(&mut request, to);
         let answered = self.bell.muted(|| self.sender.try_send_request(request));
         async move {
             // Else it could have to wait for its task's budget, and would have to be woken for that.
@@ -326,8 +330,7 @@ impl Idle {
         inside.links.remove(place).map(|(_, _, link)| link)
     }
 
-    fn put(self: &Arc<Self>, to: &Address, mut link: Box<Link>) {
-        link.idle_since = Instant::now();
+    fn put(self: &Arc<Self>, to: &Address, link: Box<Link>) {
         let mut inside = self.lock();
         let now = inside.sweeps;
         inside.links.push_back((to.clone(), now, link));
@@ -412,7 +415,7 @@ mod tests {
         let proxies = Arc::new(Proxy::none().matcher());
         let pool = connector::pool(&Limits::default(), proxies, None, None);
         for _ in 0..2 {
-            let answer = pool.fetch(&to, Request::post("/").body(Body::default()).unwrap()).await.unwrap();
+            let answer = pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await.unwrap();
             assert!(pool.idle.lock().links.is_empty());
             assert!(answer.into_body().collect(0).await.is_ok());
             assert_eq!(pool.idle.lock().links.len(), 1);
@@ -451,7 +454,7 @@ mod tests {
         let calls = tokio::spawn(async move {
             for _ in 0..TIMES {
                 let request = Request::post("/").body(Body::default()).unwrap();
-                let answer = pool.fetch(&to, request).await.unwrap();
+                let answer = pool.fetch(&to, || request.clone()).await.unwrap();
                 assert!(answer.into_body().collect(0).await.is_ok());
                 assert_eq!(pool.idle.lock().links.len(), 1);
                 pause();

@@ -83,7 +83,7 @@ impl Requests {
             request.headers_mut().insert(USER_AGENT, name);
         }
         let fetched = timeout(self.limits.head_wait, async {
-            let answer = pool.fetch(shown, request).await;
+            let answer = pool.fetch(shown, || request.clone()).await;
             let (head, body) = answer
                 .map_err(|error| {
                     let cause = cause(&*error);

@@ -8,7 +8,6 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use super::{
-    address::Address,
     body::{Answer, Body, BoxError},
     pool::Pool,
 };
@@ -18,23 +17,6 @@ pub(super) enum Sender {
     Ours(Pool),
     /// Somebody's own client.
     Theirs(Box<dyn Fetch>),
-}
-
-impl Sender {
-    /// Sends a request and returns the head of its answer.
-    pub(super) async fn fetch(
-        &self,
-        to: &Address,
-        mut request: Request<Body>,
-    ) -> Result<Response<Answer>, BoxError> {
-        match self {
-            Self::Ours(pool) => pool.fetch(to, request).await,
-            Self::Theirs(client) => {
-                *request.uri_mut() = to.uri.clone();
-                client.fetch(request).await
-            }
-        }
-    }
 }
 
 /// What sends a request and returns the head of its answer, whatever it is made of.

@@ -114,7 +114,7 @@ mod tests {
     async fn fetch(tls: Tls, proxy: Proxy, port: u16) -> Result<u16, String> {
         let pool = connector::pool(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)), None);
         let to = Address::parse(&format!("https://localhost:{port}/mcp")).unwrap();
-        match pool.fetch(&to, Request::post("/").body(Body::default()).unwrap()).await {
+        match pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await {
             Ok(answer) => Ok(answer.status().as_u16()),
             Err(error) => Err(super::super::wire::cause(&*error)),
         }

@@ -245,7 +245,7 @@ impl Live {
         }
         match self.line.post(about.messages, message) {
             Ok(mut ask) => {
-                ask.mirrored = about.headers;
+                ask.mirrored = Some(about.headers).filter(|headers| !headers.is_empty()).map(Box::new);
                 let post = Post { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),

@@ -49,7 +49,7 @@ pub(super) struct Ask {
     pub(super) address: Address,
     /// Its headers, and those that repeat arguments.
     pub(super) headers: Arc<HeaderMap>,
-    pub(super) mirrored: HeaderMap,
+    pub(super) mirrored: Option<Box<HeaderMap>>,
     pub(super) body: Bytes,
     /// What it is for, in errors: the method of the message.
     pub(super) what: Cow<'static, str>,
@@ -65,8 +65,21 @@ impl Wire {
         let (mut redirects, mut challenges, mut tries) = (0, 0, 0);
         // What is rare is boxed, so that the future of every call is not larger for it.
         loop {
-            let (request, sent) = self.request(ask, &address).await?;
-            let answer = match self.sender.fetch(&address, request).await {
+            let sent = match &self.auth {
+                Some(auth) => Some(self.authorize(&**auth, ask, &address).await?),
+                None => None,
+            };
+            // Made where it is sent: it is large, and would be moved all the way.
+            let make = || self.request(ask, &address, sent.as_ref());
+            let fetched = match &self.sender {
+                Sender::Ours(pool) => pool.fetch(&address, make).await,
+                Sender::Theirs(client) => {
+                    let mut request = make();
+                    *request.uri_mut() = address.uri.clone();
+                    client.fetch(request).await
+                }
+            };
+            let answer = match fetched {
                 Ok(answer) => answer,
                 Err(error) => {
                     let never = never_arrived(&*error);
@@ -167,37 +180,30 @@ impl Wire {
         all
     }
 
-    /// The request, and what it is authorized with.
-    async fn request(
-        &self,
-        ask: &Ask,
-        to: &Address,
-    ) -> Result<(Request<super::Body>, Option<HeaderMap>), Failed> {
-        let mut headers = HeaderMap::clone(&ask.headers);
+    /// What a request is authorized with.
+    async fn authorize(&self, auth: &dyn AnyAuth, ask: &Ask, to: &Address) -> Result<HeaderMap, Failed> {
+        let _holdup = self.holdups.hold();
+        let request = Outgoing { method: &ask.method, url: &to.uri, body: &ask.body };
+        let given = auth.authorize(request).await;
+        given.map_err(|error| unauthorized(&ask.address, &error, None))
+    }
+
+    /// The request, but for its address.
+    fn request(&self, ask: &Ask, to: &Address, authorized: Option<&HeaderMap>) -> Request<super::Body> {
+        let mut request = Request::new(super::Body::from(ask.body.clone()));
+        *request.method_mut() = ask.method.clone();
+        let headers = request.headers_mut();
+        *headers = HeaderMap::clone(&ask.headers);
         if let Some(length) = headers.get_mut(CONTENT_LENGTH) {
             *length = ask.body.len().into();
         }
         if !to.is(&ask.address) && !self.headers.contains_key(HOST) {
             headers.remove(HOST);
         }
-        for (name, value) in &ask.mirrored {
+        for (name, value) in ask.mirrored.as_deref().into_iter().chain(authorized).flatten() {
             headers.insert(name, value.clone());
         }
-        let mut authorized = None;
-        if let Some(auth) = &self.auth {
-            let _holdup = self.holdups.hold();
-            let request = Outgoing { method: &ask.method, url: &to.uri, body: &ask.body };
-            let given = auth.authorize(request).await;
-            let given = given.map_err(|error| unauthorized(&ask.address, &error, None))?;
-            for (name, value) in &given {
-                headers.insert(name, value.clone());
-            }
-            authorized = Some(given);
-        }
-        let mut request = Request::new(super::Body::from(ask.body.clone()));
-        *request.method_mut() = ask.method.clone();
-        *request.headers_mut() = headers;
-        Ok((request, authorized))
+        request
     }
 
     /// What a refusal says.
