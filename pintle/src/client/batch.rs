@@ -76,7 +76,7 @@ impl<'a> Batch<'a> {
             };
             waiting.push(admitted.map(|params| {
                 let (post, pending) = mailbox(shared);
-                asks.push(options.ask(shared, method, params.into(), post));
+                asks.push(options.ask(shared, method, Cow::Owned(params), post));
                 pending
             }));
         }

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use tokio::{
     sync::mpsc::error::TrySendError,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
@@ -158,10 +158,9 @@ impl Connection {
             None => None,
         };
         let limits = &self.shared().settings.limits;
-        let params = Arc::new(params);
         let mut rounds = None;
         // What is sent instead of the params.
-        let mut next: Option<Arc<RawObject>> = None;
+        let mut next: Option<RawObject> = None;
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
@@ -174,16 +173,17 @@ impl Connection {
                 }
                 Outcome::Extension { result, .. } => return Ok(result),
                 Outcome::InputRequired(asked) => {
-                    let answers = rounds::answer(self.shared(), &asked).await?;
-                    let rounds =
-                        rounds.get_or_insert_with(|| Rounds::new(RawObject::clone(&params), limits.rounds));
+                    // What is rare is boxed: else the future of every call, which is moved, had room for it.
+                    let answers = Box::pin(rounds::answer(self.shared(), &asked)).await?;
+                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
-                    tokio::time::sleep(Duration::from_millis(round.wait_ms)).await;
-                    next = Some(round.params.into());
+                    Box::pin(sleep(Duration::from_millis(round.wait_ms))).await;
+                    next = Some(round.params);
                 }
                 Outcome::UrlRequired { urls, error } => {
-                    if pages_shown || !rounds::show_pages(self.shared(), &urls, options.timeout).await? {
+                    let shown = rounds::show_pages(self.shared(), &urls, options.timeout);
+                    if pages_shown || !Box::pin(shown).await? {
                         return Err(Error::Rpc(error));
                     }
                     pages_shown = true;
@@ -208,26 +208,35 @@ impl Connection {
         let (Some(policy), "tools/call") = (&shared.settings.policy, method) else { return Ok(()) };
         let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
         let tool = shared.tool(&name);
-        decide(policy, &Proposal { name: &name, params, tool: tool.as_deref() }).await
+        Box::pin(decide(policy, &Proposal { name: &name, params, tool: tool.as_deref() })).await
     }
 
     async fn exchange(
         &self,
         method: Cow<'static, str>,
-        params: &Arc<RawObject>,
+        params: &RawObject,
         options: &mut Options,
     ) -> Result<Outcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
         loop {
             let (post, pending) = mailbox(self.shared());
-            let ask = options.ask(self.shared(), method.clone(), params.clone(), post);
+            let ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
             let started = Instant::now();
-            let sent = match self.commands().try_send(Command::Ask(ask)) {
+            // Who waits in the queue is not overtaken.
+            let queue = self.commands();
+            let unsent =
+                if queue.capacity() == queue.max_capacity() { self.seat().send(ask) } else { Some(ask) };
+            let queued = match unsent {
+                None => Ok(()),
+                Some(unsent) => queue.try_send(Command::Ask(unsent.into_owned())),
+            };
+            let sent = match queued {
                 Ok(()) => Ok(Ok(())),
                 Err(TrySendError::Closed(_)) => Ok(Err(())),
                 Err(TrySendError::Full(command)) => {
                     let sending = self.commands().send(command);
-                    timeout_at(options.deadline(started), sending).await.map(|sent| sent.map_err(drop))
+                    let sending = timeout_at(options.deadline(started), sending);
+                    Box::pin(sending).await.map(|sent| sent.map_err(drop))
                 }
             };
             let ended = match sent {

@@ -22,7 +22,7 @@ use super::{
     batch::Batch,
     call::{Call, decode, misnamed, named, params},
     changes::Changes,
-    driver::{Command, Watch},
+    driver::{Command, Seat, Watch},
     exchange::{Missing, Options, failed},
     mailbox::{Failure, mailbox},
     shared::Shared,
@@ -55,11 +55,12 @@ use crate::{Ended, Error, Result, transport::Delivery};
 pub struct Connection {
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
+    seat: Arc<Seat>,
 }
 
 impl Connection {
-    pub(super) fn new(shared: Arc<Shared>, commands: mpsc::Sender<Command>) -> Self {
-        Self { shared, commands }
+    pub(super) fn new(shared: Arc<Shared>, commands: mpsc::Sender<Command>, seat: Arc<Seat>) -> Self {
+        Self { shared, commands, seat }
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -68,6 +69,10 @@ impl Connection {
 
     pub(super) fn commands(&self) -> &mpsc::Sender<Command> {
         &self.commands
+    }
+
+    pub(super) fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// What the server calls itself, if it does. For display and logs, never for decisions.
@@ -408,7 +413,7 @@ impl Connection {
         let (post, pending) = mailbox(&self.shared);
         let mut options = Options::of(self);
         options.progress = false;
-        let ask = options.ask(&self.shared, method.into(), params.into(), post);
+        let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
         self.command(Command::Ask(ask)).await?;
         options.wait(pending, Instant::now()).await
     }

@@ -69,13 +69,13 @@ impl Options {
         }
     }
 
-    pub(super) fn ask(
+    pub(super) fn ask<'a>(
         &self,
         shared: &Shared,
         method: Cow<'static, str>,
-        params: Arc<RawObject>,
+        params: Cow<'a, RawObject>,
         post: Post,
-    ) -> Ask {
+    ) -> Ask<'a> {
         let log_level = self.log_level.or_else(|| shared.log_level());
         Ask { method, params, progress: self.progress, log_level, post }
     }
@@ -106,7 +106,7 @@ impl Options {
                         tracing::debug!(dropped, "progress came faster than it was looked at");
                     }
                     if let (Some(notices), true) = (&shared.notices, noticed > 0) {
-                        notices.reached(noticed).await;
+                        Box::pin(notices.reached(noticed)).await;
                     }
                     return end.map_err(Missing::Failed);
                 }

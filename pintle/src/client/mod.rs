@@ -53,7 +53,7 @@ pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use policy::{Hints, Policy, Proposal};
 pub use roots::{IntoRoot, IntoRoots, Roots};
 
-use driver::Driver;
+use driver::{Driver, Seat};
 use handlers::handler;
 use settings::Settings;
 use shared::Shared;
@@ -288,8 +288,9 @@ impl Client {
         if let Some(roots) = &self.settings.handlers.roots {
             roots.register(&shared);
         }
-        tokio::spawn(driver.run());
-        Ok(Connection::new(shared, commands))
+        let seat = Arc::new(Seat::new());
+        tokio::spawn(driver.run(seat.clone()));
+        Ok(Connection::new(shared, commands, seat))
     }
 }
 

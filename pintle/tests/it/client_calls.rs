@@ -1,7 +1,10 @@
 //! Calls and lists: answers, progress, timeouts, cancellation, and servers that misbehave.
 
 use std::{
+    future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex},
+    task::Poll,
     time::Duration,
 };
 
@@ -296,22 +299,45 @@ async fn a_call_that_is_dropped_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_before_it_is_sent_is_not_sent() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
-    {
-        let mut call = Box::pin(server.call_tool("dropped", json!({})));
-        // One poll puts it into the queue; the driver has had no turn yet.
-        std::future::poll_fn(|cx| {
-            let _ = call.as_mut().poll(cx);
-            std::task::Poll::Ready(())
-        })
-        .await;
+    // More than there is room for before the server reads.
+    let large = || Box::pin(server.call_tool("large", json!({"text": "x".repeat(1 << 20)})));
+    let mut large = [large(), large()];
+    for call in &mut large {
+        polled_once(call.as_mut()).await;
     }
+    settle().await;
+    // One poll puts it into the queue, behind them.
+    polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
-        assert_eq!(call["params"]["name"], "kept");
-        peer.answers(&call, text("a")).await;
+        for name in ["large", "large", "kept"] {
+            let call = peer.hears("tools/call").await;
+            assert_eq!(call["params"]["name"], name);
+            peer.answers(&call, text("a")).await;
+        }
     };
-    let (result, ()) = tokio::join!(server.call_tool("kept", json!({})), script);
-    assert!(result.is_ok());
+    let (kept, ()) = tokio::join!(server.call_tool("kept", json!({})), script);
+    assert!(kept.is_ok());
+    for call in large {
+        assert!(call.await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_sent_by_whoever_makes_it() {
+    let (server, mut peer) = open(&client(), SESSION, json!({})).await;
+    // One poll sends it; the driver has had no turn yet.
+    polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
+    let call = peer.hears("tools/call").await;
+    let cancelled = peer.hears("notifications/cancelled").await;
+    assert_eq!(cancelled["params"], json!({"requestId": call["id"], "reason": "no longer wanted"}));
+}
+
+async fn polled_once(mut call: Pin<&mut impl Future>) {
+    poll_fn(|cx| {
+        assert!(call.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

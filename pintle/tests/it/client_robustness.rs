@@ -1,6 +1,7 @@
 //! Servers and callers that misbehave: nothing hangs, nothing grows, nobody else notices.
 
 use std::{
+    future::poll_fn,
     io,
     sync::{
         Arc, Mutex,
@@ -12,10 +13,11 @@ use std::{
 
 use bytes::Bytes;
 use pintle::{
-    Ended, Error, Timeouts,
+    Ended, Error, Server, Timeouts,
     client::OpenError,
+    server::{Args, tool},
     testing::Peer,
-    transport::{Incoming, Memory, Transport},
+    transport::{Incoming, Memory, Transport, memory},
     types::{
         Message, RawObject,
         schema::{ContentBlock, CreateMessageResult},
@@ -164,6 +166,95 @@ async fn callers_wait_for_a_server_that_does_not_read_and_nothing_piles_up() {
     }
     // Not even closing waits for ever.
     server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_piles_up_before_the_first_is_written() {
+    let (mut peer, inner) = Peer::new();
+    let given = Arc::new(AtomicUsize::new(0));
+    let transport = Stuck { inner, stuck: Arc::default(), given: given.clone() };
+    let client = client();
+    let (server, ()) = tokio::join!(client.connect(transport), accept(&mut peer, SESSION, json!({})));
+    let server = server.unwrap();
+    settle().await;
+    given.store(0, Ordering::Relaxed);
+    let mut calls: Vec<_> = (0..200).map(|_| Box::pin(server.call_tool("t", json!({})))).collect();
+    // All of them before any other task has its turn.
+    poll_fn(|cx| {
+        calls.iter_mut().for_each(|call| assert!(call.as_mut().poll(cx).is_pending()));
+        Poll::Ready(())
+    })
+    .await;
+    assert!(given.load(Ordering::Relaxed) <= 65, "{given:?} were taken from their callers");
+    for _ in 0..200 {
+        let call = peer.hears("tools/call").await;
+        peer.answers(&call, text("t")).await;
+    }
+    for call in calls {
+        assert!(call.await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_transport_that_panics_ends_its_connection_and_not_its_caller() {
+    #[derive(Debug)]
+    struct Panicking(Memory);
+
+    impl Transport for Panicking {
+        fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+            self.0.poll_recv(cx)
+        }
+
+        fn send(&mut self, message: Bytes) {
+            assert!(!message.windows(5).any(|word| word == b"panic"), "as it was told");
+            self.0.send(message);
+        }
+
+        fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.0.poll_flush(cx)
+        }
+    }
+
+    let (mut peer, inner) = Peer::new();
+    let client = client();
+    let (server, ()) = tokio::join!(client.connect(Panicking(inner)), accept(&mut peer, SESSION, json!({})));
+    let server = server.unwrap();
+    settle().await;
+    let (waiting, panicking) = tokio::join!(server.call_tool("t", ()), server.call_tool("panic", ()));
+    assert!(matches!(waiting.unwrap_err(), Error::Closed(_)));
+    assert!(matches!(panicking.unwrap_err(), Error::Closed(_)));
+    assert!(matches!(server.call_tool("t", ()).await.unwrap_err(), Error::Closed(_)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_on_many_threads_share_a_connection() {
+    let echo = |Args(Echo { n }): Args<Echo>| async move { n.to_string() };
+    let (theirs, ours) = memory();
+    let _serving = Server::new("s", "0").tool(tool("echo", echo)).serve(theirs).unwrap();
+    let server = client().connect(ours).await.unwrap();
+    let mut callers = JoinSet::new();
+    for caller in 0..8 {
+        let server = server.clone();
+        callers.spawn(async move {
+            for n in 0..500 {
+                let n = caller * 1000 + n;
+                let mut call = Box::pin(server.call_tool("echo", json!({"n": n})));
+                // Some are given up as soon as they are sent, or waiting to be.
+                if n % 7 == 0 {
+                    let _ = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+                } else {
+                    assert_eq!(call.await.unwrap().text(), n.to_string());
+                }
+            }
+        });
+    }
+    callers.join_all().await;
+    server.close().await;
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Echo {
+    n: u32,
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -12,9 +12,9 @@ use crate::{client::mailbox::Post, transport::About};
 #[derive(Debug)]
 pub(in crate::client) enum Command {
     /// Send a request.
-    Ask(Ask),
+    Ask(Ask<'static>),
     /// Send these as one message, where there is such a thing.
-    Batch(Vec<Ask>),
+    Batch(Vec<Ask<'static>>),
     /// Send a notification.
     Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
     /// Be told of changes, or no longer.
@@ -23,12 +23,20 @@ pub(in crate::client) enum Command {
 
 /// A request to be sent.
 #[derive(Debug)]
-pub(in crate::client) struct Ask {
+pub(in crate::client) struct Ask<'a> {
     pub(in crate::client) method: Cow<'static, str>,
-    pub(in crate::client) params: Arc<RawObject>,
+    pub(in crate::client) params: Cow<'a, RawObject>,
     pub(in crate::client) progress: bool,
     pub(in crate::client) log_level: Option<LoggingLevel>,
     pub(in crate::client) post: Post,
+}
+
+impl Ask<'_> {
+    /// With params of its own, to be sent later.
+    pub(in crate::client) fn into_owned(self) -> Ask<'static> {
+        let Self { method, params, progress, log_level, post } = self;
+        Ask { method, params: Cow::Owned(params.into_owned()), progress, log_level, post }
+    }
 }
 
 /// What to be told of.
@@ -45,11 +53,7 @@ pub(in crate::client) enum Watch {
 impl Driver {
     pub(super) fn obey(&mut self, command: Command) {
         match command {
-            Command::Ask(ask) => {
-                if let Some((message, headers)) = self.admit(ask) {
-                    self.send_as(&message, self.engine.revision(), headers);
-                }
-            }
+            Command::Ask(ask) => self.ask(ask),
             Command::Batch(asks) => self.send_batch(asks),
             Command::Tell(method, params, done) => {
                 let sent = self.engine.notify(method, params);
@@ -60,8 +64,14 @@ impl Driver {
         }
     }
 
+    pub(super) fn ask(&mut self, ask: Ask<'_>) {
+        if let Some((message, headers)) = self.admit(ask) {
+            self.send_as(&message, self.engine.revision(), headers);
+        }
+    }
+
     /// Notes who waits, and returns what to send.
-    fn admit(&mut self, ask: Ask) -> Option<(Message, HeaderMap)> {
+    fn admit(&mut self, ask: Ask<'_>) -> Option<(Message, HeaderMap)> {
         let Ask { method, params, progress, log_level, post } = ask;
         if post.is_abandoned() {
             return None;
@@ -92,7 +102,7 @@ impl Driver {
         }
     }
 
-    fn send_batch(&mut self, asks: Vec<Ask>) {
+    fn send_batch(&mut self, asks: Vec<Ask<'static>>) {
         let most = if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
         let messages: Vec<Message> = asks.into_iter().filter_map(|ask| Some(self.admit(ask)?.0)).collect();
         for messages in messages.chunks(most) {

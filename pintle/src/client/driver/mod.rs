@@ -3,6 +3,7 @@
 mod command;
 mod opening;
 mod receiving;
+mod seat;
 mod watching;
 
 use std::{
@@ -39,6 +40,8 @@ use crate::{
 };
 
 pub(super) use command::{Ask, Command, Watch};
+pub(super) use seat::Seat;
+use seat::Taken;
 use watching::Watching;
 
 /// How many commands may wait for the driver. Beyond that callers wait, which is what a slow server should mean.
@@ -73,6 +76,8 @@ pub(super) struct Driver {
     watching: Watching,
     /// Whether the transport could not write everything.
     backlog: bool,
+    /// Requests that callers have sent themselves since something was written last.
+    unwritten: usize,
     /// Why nothing can be written any more, and until when there may still be something to read.
     broken: Option<(io::Error, Pin<Box<Sleep>>)>,
     /// Answers of ours since everything was written last.
@@ -129,6 +134,7 @@ impl Driver {
             questions: HashMap::new(),
             watching,
             backlog: false,
+            unwritten: 0,
             broken: None,
             replies: 0,
             heard: false,
@@ -144,28 +150,32 @@ impl Driver {
     }
 
     /// Drives an open connection until it is closed, or lost for good.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(self, seat: Arc<Seat>) {
+        let seat = Taken(seat);
+        let mut driver = Box::new(self);
         let ended = loop {
-            match poll_fn(|cx| self.poll_turn(cx)).await {
+            let Some((turn, back)) = seat.rounds(driver).await else { return };
+            driver = back;
+            match turn {
                 Turn::Close => {
-                    self.leave().await;
+                    driver.leave().await;
                     break Ended::Stopped;
                 }
                 Turn::Lost(ended) => {
                     tracing::debug!(%ended, "the connection is lost");
-                    self.lose(&ended);
-                    match self.open_again_unless_closing().await {
+                    driver.lose(&ended);
+                    match driver.open_again_unless_closing().await {
                         Some(true) => {}
                         Some(false) => break ended,
                         None => break Ended::Stopped,
                     }
-                    self.free_stranded();
+                    driver.free_stranded();
                 }
             }
         };
-        self.shared.end(ended.clone());
-        self.lose(&ended);
-        self.free_stranded();
+        driver.shared.end(ended.clone());
+        driver.lose(&ended);
+        driver.free_stranded();
     }
 
     /// Says whether it could; `None` if nobody wants it any more.
@@ -246,11 +256,25 @@ impl Driver {
         Poll::Pending
     }
 
+    /// Whether callers may send a request themselves.
+    fn has_room(&self) -> bool {
+        !self.backlog && self.broken.is_none() && self.unwritten < BUDGET
+    }
+
+    /// Writes what was sent between two rounds. Where there are more calls, one write is for as many as there are.
+    fn write_soon(&mut self, cx: &mut Context<'_>) {
+        self.unwritten += 1;
+        if self.waiting.len() > 1 || self.poll_write(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+    }
+
     /// Writes what is queued. Ready when the connection is lost.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         if self.broken.is_none() {
             match self.transport.poll_flush(cx) {
                 Poll::Ready(Ok(())) => {
+                    self.unwritten = 0;
                     self.replies = 0;
                     self.backlog = false;
                 }
@@ -415,6 +439,7 @@ impl Driver {
     fn clear_line(&mut self) {
         self.broken = None;
         self.backlog = false;
+        self.unwritten = 0;
         self.replies = 0;
     }
 
