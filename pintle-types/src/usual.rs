@@ -13,7 +13,7 @@ use crate::{
 ///
 /// What stands around the object is compared with what usually does, and the object has to be one from its first byte to its
 /// last: so it cannot be read in another way.
-/// (Measured: 2,500 instructions in place of 3,950 for an answer of one short text.)
+/// (Measured: 3,050 instructions in place of 4,550 for a small call, 2,500 in place of 3,950 for an answer of one short text.)
 pub(crate) fn usual(text: &str) -> Option<Message> {
     if let Some(rest) = text.strip_prefix(r#"{"jsonrpc":"2.0","id":"#) {
         let (id, rest) = rest.split_at(rest.bytes().position(|byte| !byte.is_ascii_digit())?);
@@ -42,8 +42,9 @@ fn call(id: RequestId, text: &str) -> Option<Message> {
 }
 
 fn number(digits: &str) -> Option<RequestId> {
-    // What begins with a zero is no number.
-    let number: i64 = Some(digits).filter(|digits| !digits.starts_with('0'))?.parse().ok()?;
+    // What begins with a zero is no number, but for zero itself.
+    let is_number = digits == "0" || !digits.starts_with('0');
+    let number: i64 = Some(digits).filter(|_| is_number)?.parse().ok()?;
     Some(number.into())
 }
 
@@ -71,6 +72,7 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":9223372036854775807,"result":{}}"#,
                 r#"{"result":{},"jsonrpc":"2.0","id":9223372036854775807}"#,
             ),
+            (r#"{"jsonrpc":"2.0","id":0,"result":{}}"#, r#"{"jsonrpc":"2.0","result":{},"id":0}"#),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":","}}}"#,
                 r#"{"id":1,"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","arguments":{"b":","}}}"#,
@@ -98,6 +100,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":[]}"#,
             r#"{"jsonrpc":"2.0","id":01,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":00,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":9223372036854775808,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{},"method":"b"}"#,

@@ -103,7 +103,10 @@ impl Members {
     }
 
     /// The same members, in a text that begins so much later.
-    pub(super) fn shifted(&self, by: u32) -> Self {
+    pub(super) fn shifted(self, by: u32) -> Self {
+        if by == 0 {
+            return self;
+        }
         let place = |(start, end): (u32, u32)| (start.saturating_sub(by), end.saturating_sub(by));
         let mut shifted = Self::new();
         shifted.note(self.is_plain());
@@ -115,19 +118,21 @@ impl Members {
 
     /// The value of the member of that name, as it is printed.
     pub(super) fn value<'a>(&self, text: &'a str, name: &str) -> Option<&'a str> {
-        let is_it = |member: &Member| {
-            // As bytes: whether a character begins and ends there need not be asked.
-            let place = member.name.0 as usize..member.name.1 as usize;
-            place.len() == name.len() && text.as_bytes().get(place) == Some(name.as_bytes())
+        // As bytes: whether a character begins and ends there need not be asked.
+        let is_it = |start: usize, end: usize| {
+            start + name.len() == end && text.as_bytes().get(start..end) == Some(name.as_bytes())
         };
-        let found = match self {
+        match self {
             Self::Few { places, count, .. } => {
-                let places = places.get(..usize::from(*count)).unwrap_or_default();
-                places.iter().map(Member::long).find(is_it)
+                let mut places = places.get(..usize::from(*count)).unwrap_or_default().iter();
+                let [.., start, end] = places.find(|place| is_it(place[0].into(), place[1].into()))?;
+                text.get(usize::from(*start)..usize::from(*end))
             }
-            Self::Many { list, .. } => list.iter().copied().find(is_it),
-        };
-        found.map(|member| slice(text, member.value))
+            Self::Many { list, .. } => {
+                let is_it = |member: &&Member| is_it(member.name.0 as usize, member.name.1 as usize);
+                list.iter().find(is_it).map(|member| slice(text, member.value))
+            }
+        }
     }
 
     /// A name that stands twice. Sorting keeps hostile objects of many members from costing their square.

@@ -92,7 +92,7 @@ impl RawObject {
     }
 
     /// The object of these members, as it stands in the text that it was read from.
-    fn cut(text: &str, members: &Members) -> Option<Self> {
+    fn cut(text: &str, members: Members) -> Option<Self> {
         let mut places = members.iter();
         let Some(first) = places.next() else { return Some(Self::empty()) };
         let last = places.last().unwrap_or(first);
@@ -361,7 +361,7 @@ impl<'de> de::Visitor<'de> for Within<'de> {
         if members.repeated(self.text).is_some() {
             return Err(unusual());
         }
-        RawObject::cut(self.text, &members).ok_or_else(unusual)
+        RawObject::cut(self.text, members).ok_or_else(unusual)
     }
 }
 
