@@ -6,10 +6,11 @@ use crate::{
     STUCK,
     figures::{Row, Section, Unit},
     program::Program,
+    ready::{MEASURED, Ready},
     sessions::Spread,
     table::whole,
-    tally::{Bounds, Sample},
-    workload::{MEASURED, Requests, measured},
+    tally::Bounds,
+    workload::Requests,
 };
 
 /// What grows along a curve.
@@ -61,16 +62,15 @@ impl Point {
         Row { section: Section::Curve, name, unit: Unit::Micros, goal: None }
     }
 
-    /// What a small call in a session costs here.
-    pub(crate) fn measure(self, program: &Program) -> Result<Sample, String> {
+    /// Starts a server to which a small call in a session can be made here.
+    pub(crate) fn ready(self, program: &Program) -> Result<Ready, String> {
         match self.along {
-            Along::Tools => Requests::small(BESIDE, Era::Session).measure(program, &[&self.at.to_string()]),
-            Along::InFlight => Requests::small(self.at, Era::Session).measure(program, &[]),
+            Along::Tools => Requests::small(BESIDE, Era::Session).ready(program, &[&self.at.to_string()]),
+            Along::InFlight => Requests::small(self.at, Era::Session).ready(program, &[]),
             Along::Sessions => {
                 let (server, address) = program.serve_http(&[], STUCK)?;
                 let mut spread = Spread::open(&address, self.at, BESIDE)?;
-                spread.run(WARM)?;
-                measured(&server, || spread.run(MEASURED))
+                Ready::new(server, WARM, move |bounds| spread.run(bounds))
             }
         }
     }

@@ -83,6 +83,11 @@ impl Figures {
         }
     }
 
+    /// Whether this round has a figure already.
+    pub(crate) fn has(&self, row: usize, column: usize, round: usize) -> bool {
+        self.cell(row, column).is_some_and(|cell| cell.rounds.contains_key(&round))
+    }
+
     /// Says beforehand why there will be no figure.
     pub(crate) fn leave_out(&mut self, row: usize, column: usize, why: String) {
         if let Some(cell) = self.rows.get_mut(row).and_then(|(_, cells)| cells.get_mut(column)) {
@@ -149,12 +154,17 @@ impl Figures {
         (excess > 1.005).then_some(excess)
     }
 
-    /// Who needs less than the second column, of those after it.
+    /// Who needs less than the second column, of those after it. What each is beside the first counts, where there is such a
+    /// thing: a machine that was slow for a while was so for both.
     pub(crate) fn ahead(&self, row: usize) -> Vec<&str> {
-        let Some(ours) = self.cost(row, 1) else { return Vec::new() };
+        let need = |column| match self.rows.get(row)?.0.unit {
+            Unit::Micros => self.times(row, column),
+            Unit::Bytes => self.cost(row, column),
+        };
+        let Some(ours) = need(1) else { return Vec::new() };
         let others = self.names.iter().enumerate().skip(2);
         others
-            .filter(|(column, _)| self.cost(row, *column).is_some_and(|theirs| theirs < ours))
+            .filter(|(column, _)| need(*column).is_some_and(|theirs| theirs < ours))
             .map(|(_, name)| name.as_str())
             .collect()
     }

@@ -19,6 +19,7 @@ mod pipe;
 mod plot;
 mod program;
 mod question;
+mod ready;
 mod sessions;
 mod start;
 mod svg;
@@ -39,7 +40,8 @@ use curves::Point;
 use figures::{Figures, SETTLED, Section};
 use options::Options;
 use program::Program;
-use workload::{FEW, MANY, MEASURED, WORKLOADS, Workload};
+use ready::{MEASURED, Ready, in_turns};
+use workload::{FEW, MANY, WORKLOADS, Workload};
 
 /// After so long without a word a connection is given up.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -144,6 +146,7 @@ impl<'a> Bench<'a> {
                     self.servers.leave_out(row, column, why);
                 }
             }
+            beside(&mut self.servers, row, round, |column| workload.ready(self.options.servers.get(column)?));
             visit(&mut self.servers, row, round, |column| {
                 workload.measure(self.options.servers.get(column).ok_or("no such server")?)
             })?;
@@ -159,8 +162,11 @@ impl<'a> Bench<'a> {
             })?;
         }
         for (row, point) in self.points.iter().enumerate() {
+            beside(&mut self.curves, row, round, |column| {
+                Some(point.ready(self.options.servers.get(column)?))
+            });
             visit(&mut self.curves, row, round, |column| {
-                point.measure(self.options.servers.get(column).ok_or("no such server")?)
+                point.ready(self.options.servers.get(column).ok_or("no such server")?)?.measure()
             })?;
         }
         Ok(start.elapsed().saturating_sub(once))
@@ -217,7 +223,27 @@ fn write(file: &str, text: &str) -> Result<(), String> {
         .map_err(|error| format!("`{file}`: {error}"))
 }
 
-/// Measures every column of a row, in an order that turns. What others are compared with has to work.
+/// Measures the first two columns of a row in turns, where that can be done: their ratio is what has a goal. If one does not
+/// work, nothing is known of either, and who it was comes out when each is measured by itself.
+fn beside(
+    figures: &mut Figures,
+    row: usize,
+    round: usize,
+    ready: impl Fn(usize) -> Option<Result<Ready, String>>,
+) {
+    if figures.names.len() < 2 || !(figures.may_work(row, 0) && figures.may_work(row, 1)) {
+        return;
+    }
+    if let Some((Ok(one), Ok(other))) = ready(0).zip(ready(1))
+        && let Ok(samples) = in_turns(one, other)
+    {
+        for (column, sample) in samples.into_iter().enumerate() {
+            figures.add(row, column, round, Ok(sample));
+        }
+    }
+}
+
+/// Measures every other column of a row, in an order that turns. What others are compared with has to work.
 fn visit(
     figures: &mut Figures,
     row: usize,
@@ -227,7 +253,7 @@ fn visit(
     let columns = figures.names.len();
     for turn in 0..columns {
         let column = (turn + round) % columns;
-        if figures.is_settled(row, column) {
+        if figures.is_settled(row, column) || figures.has(row, column, round) {
             continue;
         }
         while figures.may_work(row, column) {

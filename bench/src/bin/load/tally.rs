@@ -77,6 +77,12 @@ impl Tally {
         self
     }
 
+    /// One of which nothing is known but how long it took.
+    #[cfg(test)]
+    pub(crate) fn lasting(time: Duration) -> Self {
+        Self { before: time, ..Self::begin(Bounds { requests: 0, time }) }
+    }
+
     /// How long all of it took.
     pub(crate) fn wall(&self) -> Duration {
         self.before + (self.ended - self.began)

@@ -9,10 +9,11 @@ use crate::{
     figures::{Goal, Row, Section, Unit},
     http::{self, Lane},
     pipe::Pipes,
-    program::{Program, Running},
+    program::Program,
     question::Asked,
+    ready::Ready,
     sessions, start,
-    tally::{Bounds, Sample, Tally},
+    tally::{Bounds, Sample},
 };
 
 /// One row of the table.
@@ -83,28 +84,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 ];
 
 const WARM: Bounds = Bounds { requests: 1000, time: Duration::from_millis(60) };
-pub(crate) const MEASURED: Bounds = Bounds { requests: 20_000, time: Duration::from_millis(200) };
-/// With less CPU time than this a figure is not to be trusted, so more is asked, but for no longer than that.
-const ENOUGH: Duration = Duration::from_millis(60);
-const LONGEST: Duration = Duration::from_secs(1);
 /// One session takes a slow server four milliseconds.
 const SLOWLY: Duration = Duration::from_secs(120);
-
-/// Has a server answer until it took enough; what that cost it.
-pub(crate) fn measured(
-    server: &Running,
-    mut run: impl FnMut() -> Result<Tally, String>,
-) -> Result<Sample, String> {
-    let before = server.cpu()?;
-    let mut tally = run()?;
-    loop {
-        let cpu = server.cpu()?.saturating_sub(before);
-        if cpu >= ENOUGH || tally.wall() >= LONGEST {
-            return Ok(tally.sample(cpu));
-        }
-        tally = run()?.after(tally);
-    }
-}
 
 impl Workload {
     pub(crate) fn row(self) -> Row {
@@ -133,9 +114,17 @@ impl Workload {
         matches!(self, Self::Idle(_))
     }
 
+    /// Starts a server and has it warm up, if it is asked for a while.
+    pub(crate) fn ready(self, program: &Program) -> Option<Result<Ready, String>> {
+        match self {
+            Self::Requests(requests) => Some(requests.ready(program, &[])),
+            Self::Idle(_) | Self::Start(_) => None,
+        }
+    }
+
     pub(crate) fn measure(self, program: &Program) -> Result<Sample, String> {
         match self {
-            Self::Requests(requests) => requests.measure(program, &[]),
+            Self::Requests(requests) => requests.ready(program, &[])?.measure(),
             Self::Idle(sessions) => sessions::idle(program, sessions, SLOWLY),
             Self::Start(transport) => start::measure(program, transport),
         }
@@ -160,28 +149,25 @@ impl Requests {
         format!("{}, {ask}, {}, {} in flight", self.transport.name(), self.era.name(), self.in_flight)
     }
 
-    /// Starts a server with these arguments besides and asks it.
-    pub(crate) fn measure(self, program: &Program, more: &[&str]) -> Result<Sample, String> {
+    /// Starts a server with these arguments besides, and has it warm up.
+    pub(crate) fn ready(self, program: &Program, more: &[&str]) -> Result<Ready, String> {
         let Self { ask, era, in_flight, .. } = self;
         match (self.transport, ask) {
             (Http, Ask::Confirm) => {
                 let (server, address) = program.serve_http(more, STUCK)?;
                 let mut asked = Asked::open(&address, era)?;
-                asked.run(WARM)?;
-                measured(&server, || asked.run(MEASURED))
+                Ready::new(server, WARM, move |bounds| asked.run(bounds))
             }
             (Http, _) => {
                 let (server, address) = program.serve_http(more, STUCK)?;
                 let mut lanes: Vec<_> =
                     (0..in_flight).map(|_| Lane::open(&address, ask, era)).collect::<Result<_, _>>()?;
-                http::run(&mut lanes, WARM)?;
-                measured(&server, || http::run(&mut lanes, MEASURED))
+                Ready::new(server, WARM, move |bounds| http::run(&mut lanes, bounds))
             }
             (Stdio, _) => {
                 let mut server = program.start(&[&["stdio"], more].concat(), STUCK)?;
                 let mut pipes = Pipes::open(&mut server, ask, era)?;
-                pipes.run(in_flight, WARM)?;
-                measured(&server, || pipes.run(in_flight, MEASURED))
+                Ready::new(server, WARM, move |bounds| pipes.run(in_flight, bounds))
             }
         }
     }
