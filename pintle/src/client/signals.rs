@@ -29,6 +29,12 @@ pub(super) struct Raised {
     pub(super) close: bool,
 }
 
+impl Raised {
+    fn is_nothing(&self) -> bool {
+        self.given_up.is_empty() && !self.roots && !self.close
+    }
+}
+
 impl Signals {
     pub(super) fn give_up(&self, request: RequestId, reason: &'static str) {
         self.raise(|raised| raised.given_up.push((request, reason)));
@@ -42,11 +48,15 @@ impl Signals {
         self.raise(|raised| raised.close = true);
     }
 
+    /// Whether there is nothing that the driver would see to first.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lock().raised.is_nothing()
+    }
+
     /// What was signalled, if anything; else the task is woken when something is.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Raised> {
         let mut inside = self.lock();
-        let Raised { given_up, roots, close } = &inside.raised;
-        if given_up.is_empty() && !roots && !close {
+        if inside.raised.is_nothing() {
             match &mut inside.waker {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),

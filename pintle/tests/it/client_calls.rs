@@ -332,6 +332,21 @@ async fn a_call_is_sent_by_whoever_makes_it() {
     assert_eq!(cancelled["params"], json!({"requestId": call["id"], "reason": "no longer wanted"}));
 }
 
+#[tokio::test]
+async fn a_call_that_is_given_up_is_cancelled_before_the_next_is_sent() {
+    let (server, mut peer) = open(&client(), SESSION, json!({})).await;
+    polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
+    let script = async {
+        let dropped = peer.hears("tools/call").await;
+        assert_eq!(peer.hears("notifications/cancelled").await["params"]["requestId"], dropped["id"]);
+        let kept = peer.hears("tools/call").await;
+        assert_eq!(kept["params"]["name"], "kept");
+        peer.answers(&kept, text("a")).await;
+    };
+    let (kept, ()) = tokio::join!(server.call_tool("kept", json!({})), script);
+    assert!(kept.is_ok());
+}
+
 async fn polled_once(mut call: Pin<&mut impl Future>) {
     poll_fn(|cx| {
         assert!(call.as_mut().poll(cx).is_pending());

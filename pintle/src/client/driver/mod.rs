@@ -256,9 +256,9 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Whether callers may send a request themselves.
+    /// Whether callers may send a request themselves: not before what was signalled, as the end of a call before it.
     fn has_room(&self) -> bool {
-        !self.backlog && self.broken.is_none() && self.unwritten < BUDGET
+        !self.backlog && self.broken.is_none() && self.unwritten < BUDGET && self.shared.signals.is_quiet()
     }
 
     /// Writes what was sent between two rounds. Where there are more calls, one write is for as many as there are.
