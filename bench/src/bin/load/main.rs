@@ -6,7 +6,8 @@
 //! client's is started with `http <url> <calls> <in flight>` or `stdio <calls> <in flight> <server command>…`, and
 //! prints `{"calls":…,"cpu_us":…,"wall_us":…}`. The first server is what the others are compared with, the second the
 //! one that has goals. What is compared is the CPU time of a process, which depends least on what else the machine
-//! does; every workload visits every server before the next one begins, and the order turns each round.
+//! does; every workload visits every server before the next one begins, the first two in short turns, and the order of
+//! the others turns each round.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod clients;
