@@ -4,7 +4,7 @@
 
 use std::{
     fmt::Display,
-    fs,
+    fs, io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -112,16 +112,29 @@ impl Job {
 const USAGE: &str =
     "say `http <url> <calls> <in flight> [session]` or `stdio <calls> <in flight> [session] <server>…`";
 
-/// CPU time of all threads of this process that are left, to a millisecond.
+/// CPU time of all threads of this process that are still running, to a millisecond.
 fn cpu() -> Result<Duration, String> {
-    let wrong = |error: std::io::Error| format!("CPU time is read from /proc, on Linux: {error}");
+    let wrong = |error: io::Error| format!("CPU time is read from /proc, on Linux: {error}");
     let mut nanoseconds = 0;
     for thread in fs::read_dir("/proc/self/task").map_err(wrong)? {
-        let stat = fs::read_to_string(thread.map_err(wrong)?.path().join("schedstat")).map_err(wrong)?;
-        let spent = stat.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
-        nanoseconds += spent.ok_or("schedstat has no number")?;
+        let stat = fs::read_to_string(thread.map_err(wrong)?.path().join("schedstat"));
+        nanoseconds += thread_time(stat).map_err(wrong)?;
     }
     Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Nanoseconds of one thread's `schedstat`. A thread that ended after the folder was listed has none.
+fn thread_time(schedstat: io::Result<String>) -> io::Result<u64> {
+    /// What reading the file of a thread says that ended after the file was opened.
+    const NO_SUCH_PROCESS: i32 = 3;
+    let text = match schedstat {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let spent = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    spent.ok_or_else(|| io::Error::other("schedstat has no number"))
 }
 
 #[cfg(test)]
@@ -148,6 +161,16 @@ mod tests {
     #[test]
     fn the_text_is_that_of_the_load_generator() {
         assert_eq!(TEXT, crate::wire::TEXT);
+    }
+
+    #[test]
+    fn a_thread_that_ends_while_it_is_counted_has_no_time() {
+        assert_eq!(thread_time(Ok("1500 20 3\n".to_owned())).unwrap(), 1500);
+        let gone = || fs::read_to_string("/proc/self/task/0/schedstat");
+        assert_eq!(thread_time(gone()).unwrap(), 0);
+        assert_eq!(thread_time(Err(io::Error::from_raw_os_error(3))).unwrap(), 0);
+        assert!(thread_time(Err(io::ErrorKind::PermissionDenied.into())).is_err());
+        assert!(thread_time(Ok("none".to_owned())).is_err());
     }
 
     #[tokio::test(flavor = "current_thread")]

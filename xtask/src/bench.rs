@@ -11,31 +11,33 @@ use peers::Peer;
 
 use crate::cargo::{Cargo, Failure};
 use crate::page;
-use crate::workspace::root;
+use crate::workspace::{built, root, shown, target};
 
 const REPEAT: &str = "cargo xtask bench";
-const LOAD: &str = "target/release/load";
 /// The servers, and the programs that are started for them. The others are compared with the first.
-const SERVERS: &[&str] = &["limit=target/release/limit", "pintle=target/release/served"];
-const CLIENT: &str = "pintle=target/release/client";
+const SERVERS: &[(&str, &str)] = &[("limit", "limit"), ("pintle", "served")];
 
 /// How much is measured.
 #[derive(Debug)]
 struct Run {
     peers: &'static [&'static str],
     options: &'static [&'static str],
+    /// Every figure goes to this file below `bench` in the target folder.
+    data: &'static str,
     /// Whether the page is to say so.
     written: bool,
 }
 
 const ALL: Run = Run {
     peers: peers::ALL,
-    options: &["15", "--seconds", "560", "--data", "target/bench/figures.jsonl", "--plots", "bench/plots"],
+    options: &["15", "--seconds", "560", "--plots", "bench/plots"],
+    data: "figures.jsonl",
     written: true,
 };
 const QUICK: Run = Run {
     peers: &["rmcp"],
-    options: &["5", "--seconds", "85", "--data", "target/bench/quick.jsonl", "--quick"],
+    options: &["5", "--seconds", "85", "--quick"],
+    data: "quick.jsonl",
     written: false,
 };
 
@@ -65,12 +67,15 @@ fn run(args: &[String]) -> Result<&'static Run, Failure> {
 /// Has the load generator measure all of them; its tables.
 fn measure(run: &Run, peers: &[Peer]) -> Result<String, Failure> {
     let failure = |what: String| Failure::new(format!("the load generator: {what}"), REPEAT);
-    let mut load = Command::new(root().join(LOAD));
-    load.args(run.options).args(SERVERS).args(["--client", CLIENT]).current_dir(root());
+    let pair = |name: &str, program: &Path| format!("{name}={}", shown(program));
+    let mut load = Command::new(built("release", "load"));
+    load.args(run.options).arg("--data").arg(target().join("bench").join(run.data)).current_dir(root());
+    load.args(SERVERS.iter().map(|(name, program)| pair(name, &built("release", program))));
+    load.arg("--client").arg(pair("pintle", &built("release", "client")));
     for Peer { name, server, client } in peers {
-        load.arg(format!("{name}={}", below_root(server)));
+        load.arg(pair(name, server));
         if let Some(client) = client {
-            load.args(["--client", &format!("{name}={}", below_root(client))]);
+            load.arg("--client").arg(pair(name, client));
         }
     }
     let output = load.stderr(Stdio::inherit()).output().map_err(|error| failure(error.to_string()))?;
@@ -90,11 +95,6 @@ fn left_out(run: &Run, peers: &[Peer]) -> String {
         true => String::new(),
         false => format!("\nLeft out, because they could not be built or installed: {}.\n", names.join(", ")),
     }
-}
-
-/// Without what only this machine has in its paths, which may be spaces.
-fn below_root(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Running cargo, and saying how to run the same thing by hand.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -30,6 +31,12 @@ impl Cargo {
     /// A command from the words after `cargo`; no word may hold a space.
     pub(crate) fn new(line: &str) -> Self {
         Self { args: line.split_whitespace().map(str::to_owned).collect(), env: None }
+    }
+
+    /// Adds one word, which may hold spaces.
+    pub(crate) fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.args.push(word.as_ref().to_string_lossy().into_owned());
+        self
     }
 
     pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {

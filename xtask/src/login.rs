@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cargo::{Cargo, Failure};
 use crate::npm;
 use crate::process::Process;
-use crate::workspace::{program, root};
+use crate::workspace::{program, shown, target};
 
 /// All cases take seconds, and one that hangs is given up after twenty.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -28,7 +28,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 /// Returns what was wrong, if anything.
 fn run(args: &[String]) -> io::Result<Option<String>> {
-    let place = root().join("target/interop/oidc");
+    let place = target().join("interop/oidc");
     npm::install_programs("interop/oidc", &place)?;
     let start = Instant::now();
     let mut node = Command::new("node");
@@ -39,10 +39,7 @@ fn run(args: &[String]) -> io::Result<Option<String>> {
     let mut login = Command::new(program("interop-login"));
     let status = Process::start(login.arg(setup).args(args), &said)?.wait(PATIENCE)?;
     print!("{}", fs::read_to_string(&said)?);
-    println!(
-        "in {:.1} s; what the provider saw is in target/interop/oidc/provider.log",
-        start.elapsed().as_secs_f64()
-    );
+    println!("in {:.1} s; the provider's log is {}", start.elapsed().as_secs_f64(), shown(&log));
     Ok(match status {
         Some(_) if !provider.runs() => Some(format!("the provider ended; see {}", log.display())),
         Some(status) if status.success() => None,

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use crate::cargo::Failure;
 use crate::page;
-use crate::workspace::{pulled_in, root};
+use crate::workspace::{pulled_in_by, root, target};
 
 const REPEAT: &str = "cargo xtask rebuild";
 const ROUNDS: usize = 3;
@@ -139,7 +139,7 @@ pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
 
 impl Smallest {
     fn folder(&self) -> PathBuf {
-        root().join("target/rebuild").join(self.name)
+        target().join("rebuild").join(self.name)
     }
 
     fn write(&self) -> Result<(), Failure> {
@@ -165,17 +165,14 @@ impl Smallest {
 
     /// How many are built for it, on this system, itself not counted.
     fn crates(&self) -> Result<usize, Failure> {
-        let manifest = format!("--manifest-path target/rebuild/{}/Cargo.toml", self.name);
-        Ok(pulled_in(&format!("smallest-{}", self.name), &manifest)?.len() - 1)
+        let manifest = self.folder().join("Cargo.toml");
+        Ok(pulled_in_by(&format!("smallest-{}", self.name), &manifest)?.len() - 1)
     }
 
     /// What the program takes on a disk, symbols included.
     fn megabytes(&self) -> Result<f64, Failure> {
-        let path = root().join(format!(
-            "target/rebuild/target/release/smallest-{}{}",
-            self.name,
-            std::env::consts::EXE_SUFFIX
-        ));
+        let name = format!("release/smallest-{}{}", self.name, std::env::consts::EXE_SUFFIX);
+        let path = target().join("rebuild/target").join(name);
         let size = fs::metadata(&path).map(|program| program.len() as f64 / 1e6);
         size.map_err(|error| Failure::new(format!("`{}`: {error}", path.display()), REPEAT))
     }
@@ -184,7 +181,7 @@ impl Smallest {
         let status = Command::new("cargo")
             .args(["build", "--release", "--quiet"])
             .current_dir(self.folder())
-            .env("CARGO_TARGET_DIR", root().join("target/rebuild/target"))
+            .env("CARGO_TARGET_DIR", target().join("rebuild/target"))
             .status()
             .map_err(|error| Failure::new(error.to_string(), REPEAT))?;
         if status.success() { Ok(()) } else { Err(Failure::new(format!("{}: {status}", self.name), REPEAT)) }

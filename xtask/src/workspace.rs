@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -26,9 +27,33 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// The folder that cargo builds into, with `CARGO_TARGET_DIR` and cargo's configuration heeded.
+pub(crate) fn target() -> &'static Path {
+    static TARGET: OnceLock<PathBuf> = OnceLock::new();
+    TARGET.get_or_init(|| {
+        let metadata = Cargo::new("metadata --format-version 1 --no-deps --offline").output().ok();
+        target_directory(&metadata.unwrap_or_default()).unwrap_or_else(|| root().join("target"))
+    })
+}
+
 /// A program of ours, as `cargo build` leaves it.
 pub(crate) fn program(name: &str) -> PathBuf {
-    root().join("target/debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    built("debug", name)
+}
+
+/// A program of ours, as `cargo build` with a profile leaves it.
+pub(crate) fn built(profile: &str, name: &str) -> PathBuf {
+    target().join(profile).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A path for people: below the root without the root.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn target_directory(metadata: &str) -> Option<PathBuf> {
+    let metadata: Value = serde_json::from_str(metadata).ok()?;
+    metadata["target_directory"].as_str().map(PathBuf::from)
 }
 
 /// All members, in the order that cargo gives.
@@ -42,8 +67,16 @@ pub(crate) fn crates() -> Result<Vec<Crate>, Failure> {
 
 /// `name version` of everything that `package` pulls in with these feature flags, itself included.
 pub(crate) fn pulled_in(package: &str, features: &str) -> Result<BTreeSet<String>, Failure> {
-    let line = format!("tree --package {package} --edges normal,build --prefix none {features}");
-    Ok(distinct(&Cargo::new(&line).output()?))
+    Ok(distinct(&tree(package, features).output()?))
+}
+
+/// `name version` of everything that `package`, which has a workspace of its own, pulls in, itself included.
+pub(crate) fn pulled_in_by(package: &str, manifest: &Path) -> Result<BTreeSet<String>, Failure> {
+    Ok(distinct(&tree(package, "").arg("--manifest-path").arg(manifest).output()?))
+}
+
+fn tree(package: &str, features: &str) -> Cargo {
+    Cargo::new(&format!("tree --package {package} --edges normal,build --prefix none {features}"))
 }
 
 fn read(package: &Value, root: &Path) -> Crate {
@@ -91,6 +124,15 @@ mod tests {
         assert_eq!((krate.name.as_str(), krate.dir.as_str(), krate.published), ("a-b", "a", false));
         assert_eq!(krate.features, ["x"]);
         assert_eq!(krate.deps, BTreeSet::from(["serde".to_owned(), "cc".to_owned()]));
+    }
+
+    #[test]
+    fn programs_are_where_cargo_builds_them() {
+        let metadata = r#"{"packages":[],"target_directory":"/elsewhere/built"}"#;
+        assert_eq!(target_directory(metadata), Some(PathBuf::from("/elsewhere/built")));
+        assert_eq!(target_directory("no JSON"), None);
+        // The test itself was built there.
+        assert!(std::env::current_exe().unwrap().starts_with(target()), "{}", target().display());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cargo::{Cargo, Failure};
 use crate::npm;
 use crate::pip;
-use crate::workspace::root;
+use crate::workspace::{root, shown, target};
 
 /// Programs of one SDK, ready to be started as Pintle's are: see `bench/peers/README.md`.
 #[derive(Debug)]
@@ -22,7 +22,10 @@ pub(super) struct Peer {
 /// All that there are, the fastest to build first.
 pub(super) const ALL: &[&str] = &["python", "typescript", "rmcp", "tower-mcp"];
 
-const PLACE: &str = "target/bench/peers";
+/// The folder that they are built and installed in.
+fn place() -> PathBuf {
+    target().join("bench/peers")
+}
 
 /// Builds and installs what is missing of these. One that is not to be had is told of and left out: the others are still
 /// worth comparing with.
@@ -66,11 +69,9 @@ fn peer(name: &'static str) -> Result<Peer, String> {
 /// Both share a folder for what they have in common.
 fn rust(name: &'static str, folder: &str) -> Result<Peer, String> {
     let manifest = format!("--manifest-path bench/peers/{folder}/Cargo.toml");
-    let build = format!("build --quiet --release --locked {manifest} --target-dir {PLACE}");
-    Cargo::new(&build).run().map_err(|failure| failure.what)?;
-    let built = |role: &str| {
-        root().join(PLACE).join(format!("release/{folder}-{role}{}", std::env::consts::EXE_SUFFIX))
-    };
+    let build = Cargo::new(&format!("build --quiet --release --locked {manifest}"));
+    build.arg("--target-dir").arg(place()).run().map_err(|failure| failure.what)?;
+    let built = |role: &str| place().join(format!("release/{folder}-{role}{}", std::env::consts::EXE_SUFFIX));
     Ok(Peer { name, server: built("server"), client: Some(built("client")) })
 }
 
@@ -80,7 +81,7 @@ fn script(
     folder: &str,
     install: impl Fn(&Path) -> std::io::Result<()>,
 ) -> Result<Peer, String> {
-    let (from, place) = (root().join("bench/peers").join(folder), root().join(PLACE).join(folder));
+    let (from, place) = (root().join("bench/peers").join(folder), place().join(folder));
     let installed = install(&place).and_then(|()| {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
@@ -90,8 +91,4 @@ fn script(
     });
     installed.map_err(|error| error.to_string())?;
     Ok(Peer { name, server: place.join("server"), client: None })
-}
-
-fn shown(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

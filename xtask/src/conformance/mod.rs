@@ -21,7 +21,7 @@ use runs::{Pick, RUNS, Role, Run, TIMED};
 
 use crate::cargo::{Cargo, Failure};
 use crate::process::Process;
-use crate::workspace::root;
+use crate::workspace::{program, root, shown, target};
 
 /// More would make the suite's own clocks suffer on two cores.
 const AT_ONCE: usize = 2;
@@ -40,32 +40,35 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let start = Instant::now();
     // With the features of the tests, whose build can then be used.
     Cargo::new("build --workspace --all-features --bin conformance-server --bin conformance-client").run()?;
-    let place = root().join("target/conformance");
+    let place = target().join("conformance");
     let bench = Bench { suite: install::install(&place)?, place, wanted };
     let mut reports = bench.run_all(&chosen)?;
     if let Some(scenario) = &bench.wanted.scenario {
         reports.retain(|report| !report.scenarios.is_empty() || report.fault.is_some());
         if reports.is_empty() {
-            return Err(wrong(format!(
-                "no run has the scenario `{scenario}`: see target/conformance/results"
-            )));
+            let results = shown(&target().join("conformance/results"));
+            return Err(wrong(format!("no run has the scenario `{scenario}`: see {results}")));
         }
     }
 
     print!("\n{}", report::table(&reports));
     println!(
-        "after {:.0} s; all that was said is in target/conformance/results",
-        start.elapsed().as_secs_f64()
+        "after {:.0} s; the output of all programs is in {}",
+        start.elapsed().as_secs_f64(),
+        shown(&target().join("conformance/results"))
     );
-    if bench.wanted.is_whole() {
-        fs::write(root().join(PAGE), report::page(&reports))
-            .map_err(|error| wrong(format!("{PAGE}: {error}")))?;
-    }
     let faults = report::faults(&reports);
     for (fault, runs) in &faults {
         println!("{fault} (in {})", runs.join(", "));
     }
-    if faults.is_empty() { Ok(()) } else { Err(wrong(format!("{} faults", faults.len()))) }
+    if !faults.is_empty() {
+        return Err(wrong(format!("{} faults; `{PAGE}` is left as it was", faults.len())));
+    }
+    if bench.wanted.is_whole() {
+        fs::write(root().join(PAGE), report::page(&reports))
+            .map_err(|error| wrong(format!("{PAGE}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// What the command line asks for.
@@ -189,8 +192,7 @@ impl Bench {
             Role::Server => &self.wanted.server,
             Role::Client => &self.wanted.client,
         };
-        let name = format!("conformance-{}{}", role.as_str(), std::env::consts::EXE_SUFFIX);
-        given.clone().unwrap_or_else(|| root().join("target/debug").join(name))
+        given.clone().unwrap_or_else(|| program(&format!("conformance-{}", role.as_str())))
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::cargo::{Cargo, Failure};
 use crate::page;
-use crate::workspace::root;
+use crate::workspace::{built, root, target};
 use baseline::Baseline;
 use profile::Profile;
 
@@ -42,13 +42,17 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         now.cases.push((case.to_owned(), profile));
     }
     let mut wrong = now.excess(NO_MORE);
+    if !bless {
+        wrong.extend(now.grown(&before));
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::new(wrong.join("\n"), REPEAT));
+    }
     if bless {
         page::rewrite("bench/README.md", "instructions", &now.table(), BLESS)?;
         write(&now)?;
-    } else {
-        wrong.extend(now.grown(&before));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"), REPEAT)) }
+    Ok(())
 }
 
 /// Counts again what has grown, in case it was chance.
@@ -72,7 +76,7 @@ fn measured(case: &str, before: &Baseline) -> Result<Profile, Failure> {
 }
 
 fn binary() -> Command {
-    Command::new(root().join("target/release/instructions"))
+    Command::new(built("release", "instructions"))
 }
 
 fn run(args: &[&str]) -> Result<String, Failure> {
@@ -82,7 +86,7 @@ fn run(args: &[&str]) -> Result<String, Failure> {
 
 fn count(case: &str, times: u64) -> Result<Profile, Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("callgrind, for `{case}`: {error}"), REPEAT);
-    let file = root().join("target/callgrind.out");
+    let file = target().join("callgrind.out");
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--compress-pos=no"])
         .arg(format!("--callgrind-out-file={}", file.display()))

@@ -28,7 +28,10 @@ pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<Installed, Failure
     }
     if has(&[Peer::Rmcp]) {
         let manifest = "--manifest-path interop/rmcp/Cargo.toml";
-        Cargo::new(&format!("build --locked {manifest} --target-dir target/interop/rmcp")).run()?;
+        Cargo::new(&format!("build --locked {manifest}"))
+            .arg("--target-dir")
+            .arg(place.join("rmcp"))
+            .run()?;
     }
     Ok(Installed { place: place.to_owned() })
 }

@@ -22,7 +22,7 @@ use rows::{Peer, Role, Row, Transport};
 
 use crate::cargo::{Cargo, Failure};
 use crate::process::Process;
-use crate::workspace::{self, root};
+use crate::workspace::{self, root, shown, target};
 
 /// Each has two or three processes, and this is about two cores' worth of them.
 const AT_ONCE: usize = 3;
@@ -43,27 +43,31 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Cargo::new("build --workspace --all-features --bin interop-server --bin interop-client").run()?;
     let peers: Vec<Peer> =
         Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.peer == *peer)).collect();
-    let place = root().join("target/interop");
+    let place = target().join("interop");
     let bench = Bench { peers: install::install(&place, &peers)?, place };
     let ran = Instant::now();
     let judged = bench.run_all(&rows);
 
     print!("\n{}", report::table(&judged));
     println!(
-        "{} rows in {:.0} s, after {:.0} s of building; all that was said is in target/interop/results",
+        "{} rows in {:.0} s, after {:.0} s of building; the output of all programs is in {}",
         judged.len(),
         ran.elapsed().as_secs_f64(),
-        (ran - start).as_secs_f64()
+        (ran - start).as_secs_f64(),
+        shown(&target().join("interop/results"))
     );
-    if only.is_empty() {
-        fs::write(root().join(PAGE), report::page(&judged))
-            .map_err(|error| wrong(format!("{PAGE}: {error}")))?;
-    }
     let faults = report::faults(&judged);
     for fault in &faults {
         println!("{fault}");
     }
-    if faults.is_empty() { Ok(()) } else { Err(wrong(format!("{} faults", faults.len()))) }
+    if !faults.is_empty() {
+        return Err(wrong(format!("{} faults; `{PAGE}` is left as it was", faults.len())));
+    }
+    if only.is_empty() {
+        fs::write(root().join(PAGE), report::page(&judged))
+            .map_err(|error| wrong(format!("{PAGE}: {error}")))?;
+    }
+    Ok(())
 }
 
 fn read(args: &[String]) -> Result<Vec<String>, Failure> {
