@@ -311,6 +311,54 @@ fn a_server_that_the_probe_kills_is_started_again_once() {
 }
 
 #[test]
+fn a_server_that_the_probe_kills_with_the_next_line_is_started_again_once() {
+    // The first handshake reaches a process that the probe has broken, the second one a new process.
+    let exits_on_next_line: Server = |m, p, n| match n {
+        0 => Keeps,
+        1 => Exits,
+        _ => legacy_r4(m, p, n),
+    };
+    let story = open(exits_on_next_line, Mode::Auto, None, &[]);
+    assert_eq!(
+        story.sent,
+        [
+            &format!("discover {R5}"),
+            &format!("initialize {R4}"),
+            "(start again)",
+            &format!("initialize {R4}"),
+            "notifications/initialized"
+        ]
+    );
+    assert_eq!(story.end, format!("ready {R4}"));
+
+    let exits_on_handshake: Server = |_, _, n| if n == 0 { Keeps } else { Exits };
+    let story = open(exits_on_handshake, Mode::Auto, None, &[]);
+    assert_eq!(story.error, Some(OpenError::Exited { method: "initialize" }));
+    assert_eq!(
+        story.sent,
+        [
+            &format!("discover {R5}"),
+            &format!("initialize {R4}"),
+            "(start again)",
+            &format!("initialize {R4}")
+        ]
+    );
+
+    // Whoever answered the probe did not die of it, and who was never sent one neither.
+    let answers: Server = |_, _, n| if n == 0 { Refuses(error(-32601)) } else { Exits };
+    let garbles: Server = |_, _, n| if n == 0 { Garbles } else { Exits };
+    for server in [answers, garbles] {
+        let story = open(server, Mode::Auto, None, &[]);
+        assert_eq!(story.error, Some(OpenError::Exited { method: "initialize" }));
+        assert_eq!(story.sent, [format!("discover {R5}"), format!("initialize {R4}")]);
+    }
+    let exits: Server = |_, _, _| Exits;
+    for (mode, remembered) in [(Mode::Legacy, None), (Mode::Auto, Some(R4))] {
+        assert_eq!(open(exits, mode, remembered, &[]).sent, [format!("initialize {R4}")]);
+    }
+}
+
+#[test]
 fn a_refused_version_is_tried_again_once_even_if_it_is_the_same() {
     let refuses_first: Server =
         |m, p, n| if n == 0 { Refuses(unsupported(&[R5])) } else { modern_only(m, p, n) };

@@ -84,6 +84,8 @@ pub struct Opening {
     /// The server has shown that it is of the stateless era.
     proven: bool,
     probes: u8,
+    /// A probe was sent, and nothing came back for it.
+    unanswered: bool,
     offered: Vec<Revision>,
     reopened: bool,
     moved: bool,
@@ -106,8 +108,9 @@ pub enum Step {
     },
     /// Send this, then hand back [`Event::Done`].
     Notify(Notification),
-    /// The server did not survive the question. Start it again, tell the engine that all is
-    /// [lost](super::Engine::lose), then hand back [`Event::Done`]. Happens at most once.
+    /// The server did not survive a question that it may not have known. Start it again, tell the engine that all is
+    /// [lost](super::Engine::lose), then hand back [`Event::Done`]; or [`Event::Closed`] if it cannot be started, or never
+    /// read the question and so ended for another reason. Happens at most once.
     Reopen,
     /// Over HTTP: the endpoint does not take requests. `GET` it and wait for the event that names another, then hand
     /// back [`Event::Done`], or the [`Event::Status`] that came instead. Happens at most once.
@@ -176,8 +179,10 @@ enum State {
     Probing {
         revision: Revision,
     },
-    /// The server is being started again, or another endpoint looked for.
-    Moving,
+    /// The server is being started again, because it ended when it was sent this, or another endpoint looked for.
+    Moving {
+        method: &'static str,
+    },
     /// `initialize` is sent.
     Shaking,
     /// `notifications/initialized` is sent.
@@ -197,6 +202,7 @@ impl Opening {
             state: State::Over,
             proven: false,
             probes: 0,
+            unanswered: false,
             offered: Vec::new(),
             reopened: false,
             moved: false,
@@ -214,6 +220,9 @@ impl Opening {
 
     /// What to do next.
     pub fn step(&mut self, event: Event<'_>) -> Step {
+        if matches!(event, Event::Answer(_) | Event::Garbled | Event::Status { .. }) {
+            self.unanswered = false;
+        }
         match (std::mem::replace(&mut self.state, State::Over), event) {
             (State::Probing { .. }, Event::Answer(Ok(result))) => self.discovered(result),
             (State::Probing { revision }, Event::Answer(Err(error))) => self.probe_refused(revision, error),
@@ -229,15 +238,15 @@ impl Opening {
             (State::Probing { .. }, Event::Silence) => {
                 self.fall_back(OpenError::Silent { method: "server/discover" })
             }
-            (State::Probing { .. }, Event::Closed) => self.probe_killed(),
+            (State::Probing { .. }, Event::Closed) => self.closed("server/discover"),
 
-            (State::Moving, Event::Done) => match self.legacy.first().copied() {
+            (State::Moving { .. }, Event::Done) => match self.legacy.first().copied() {
                 Some(offer) => self.shake(offer),
                 None => self.fail(OpenError::NothingToOffer),
             },
-            (State::Moving, Event::Closed) => self.fail(OpenError::Exited { method: "server/discover" }),
+            (State::Moving { method }, Event::Closed) => self.fail(OpenError::Exited { method }),
             // There is no other endpoint either.
-            (State::Moving, Event::Status { status, .. }) => {
+            (State::Moving { .. }, Event::Status { status, .. }) => {
                 self.fail(OpenError::Garbled { method: "initialize", status: Some(status) })
             }
 
@@ -248,12 +257,12 @@ impl Opening {
                 self.fail(OpenError::Garbled { method: "initialize", status: None })
             }
             (State::Shaking, Event::Silence) => self.fail(OpenError::Silent { method: "initialize" }),
-            (State::Shaking, Event::Closed) => self.fail(OpenError::Exited { method: "initialize" }),
+            (State::Shaking, Event::Closed) => self.closed("initialize"),
 
             (State::Announcing(opened), Event::Done) => Step::Ready(opened),
             (State::Announcing(_), _) => self.fail(OpenError::Exited { method: "notifications/initialized" }),
 
-            (State::Probing { .. } | State::Moving | State::Shaking | State::Over, _) => {
+            (State::Probing { .. } | State::Moving { .. } | State::Shaking | State::Over, _) => {
                 self.fail(OpenError::OutOfStep)
             }
         }
@@ -270,6 +279,7 @@ impl Opening {
 
     fn probe(&mut self, revision: Revision) -> Step {
         self.probes += 1;
+        self.unanswered = true;
         self.state = State::Probing { revision };
         let params = stateless::discover(&self.profile, revision);
         Step::Send { method: "server/discover", params, revision }
@@ -342,13 +352,16 @@ impl Opening {
         }
     }
 
-    fn probe_killed(&mut self) -> Step {
-        let exited = OpenError::Exited { method: "server/discover" };
-        if self.proven || self.reopened || self.legacy.is_empty() {
-            return self.fail(exited);
+    /// The server ended. If a probe may be the reason, it is started once more and not sent one: some servers end at
+    /// once, some only when the next line arrives, and some start so slowly that the handshake is sent before they read
+    /// the probe.
+    fn closed(&mut self, method: &'static str) -> Step {
+        if !self.unanswered || self.proven || self.reopened || self.legacy.is_empty() {
+            return self.fail(OpenError::Exited { method });
         }
         self.reopened = true;
-        self.state = State::Moving;
+        self.unanswered = false;
+        self.state = State::Moving { method };
         Step::Reopen
     }
 
@@ -436,7 +449,7 @@ impl Opening {
         let oldest = self.legacy.iter().any(|revision| revision.dialect().two_endpoints);
         if !informed && oldest && !self.moved {
             self.moved = true;
-            self.state = State::Moving;
+            self.state = State::Moving { method: "initialize" };
             return Step::TwoEndpoints;
         }
         match error {

@@ -122,6 +122,10 @@ impl<C: Connector> Transport for Redial<C> {
         }
     }
 
+    fn ended_unread(&self) -> bool {
+        matches!(&self.line, Line::Live(live) if live.ended_unread())
+    }
+
     fn restart(&mut self) -> io::Result<()> {
         self.line = Line::Dialling(Box::pin(self.connector.connect()), Vec::new());
         Ok(())

@@ -107,6 +107,14 @@ pub trait Transport: fmt::Debug + Send + 'static {
         None
     }
 
+    /// Whether the peer is known to have ended without reading anything of what was sent.
+    ///
+    /// Then no message of ours was the reason, and a client does not start it again to ask it otherwise. `false` where
+    /// that is unknown.
+    fn ended_unread(&self) -> bool {
+        false
+    }
+
     /// Opens the same connection anew, as it was in the beginning.
     ///
     /// A client needs it for servers that die of a question they do not know. An error, and nothing has changed, where
@@ -180,6 +188,10 @@ impl Transport for Box<dyn Transport> {
 
     fn why_ended(&self) -> Option<String> {
         (**self).why_ended()
+    }
+
+    fn ended_unread(&self) -> bool {
+        (**self).ended_unread()
     }
 
     fn restart(&mut self) -> io::Result<()> {

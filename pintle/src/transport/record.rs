@@ -108,6 +108,10 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.why_ended()
     }
 
+    fn ended_unread(&self) -> bool {
+        self.transport.ended_unread()
+    }
+
     fn restart(&mut self) -> io::Result<()> {
         self.transport.restart()
     }

@@ -41,6 +41,9 @@ pub struct Stream {
     /// What leaves before that. Large messages go through without being copied.
     output: VecDeque<Bytes>,
     dirty: bool,
+    /// How many bytes were written.
+    #[cfg(feature = "child")]
+    written: u64,
 }
 
 pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
@@ -74,6 +77,8 @@ impl Stream {
             gathered: BytesMut::new(),
             output: VecDeque::new(),
             dirty: false,
+            #[cfg(feature = "child")]
+            written: 0,
         }
     }
 
@@ -82,6 +87,12 @@ impl Stream {
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
+    }
+
+    /// How many bytes the writer has taken.
+    #[cfg(feature = "child")]
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// Closes the way out and gives back the way in.
@@ -107,6 +118,10 @@ impl Stream {
         while let Some(next) = self.output.front_mut() {
             let written = ready!(poll_write_some(self.writer.as_mut(), next, cx))?;
             next.advance(written);
+            #[cfg(feature = "child")]
+            {
+                self.written += written as u64;
+            }
             if next.is_empty() {
                 self.output.pop_front();
             }
@@ -115,6 +130,10 @@ impl Stream {
         while !self.gathered.is_empty() {
             let written = ready!(poll_write_some(self.writer.as_mut(), &self.gathered, cx))?;
             self.gathered.advance(written);
+            #[cfg(feature = "child")]
+            {
+                self.written += written as u64;
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -65,6 +65,8 @@ impl Driver {
                     self.send_as(&message, opening.agreed(), HeaderMap::new());
                     opening.step(Event::Done)
                 }
+                // What never read the question would end again.
+                Step::Reopen if self.transport.ended_unread() => opening.step(Event::Closed),
                 Step::Reopen => match self.restart() {
                     Ok(()) => opening.step(Event::Done),
                     Err(_) => opening.step(Event::Closed),

@@ -32,6 +32,8 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(io::Error::other("the child's streams are not pipes"));
     };
+    #[cfg(target_os = "linux")]
+    let input = Some(std::os::fd::AsFd::as_fd(&stdin).try_clone_to_owned()?);
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
     if let Some(listen) = command.stderr.listen(process.stderr.take(), &last_words) {
@@ -41,7 +43,15 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     let (tx, state) = watch::channel(State::default());
     let keeper = Keeper { process, group: group.clone(), listening, grace: command.grace, state: tx };
     tokio::spawn(keeper.keep(ordered));
-    let kept = Kept { id, group, state, order: Some(order), last_words };
+    let kept = Kept {
+        id,
+        group,
+        state,
+        order: Some(order),
+        #[cfg(target_os = "linux")]
+        input,
+        last_words,
+    };
     Ok((Stream::new(stdout, stdin).limit(command.limit), kept))
 }
 
@@ -51,6 +61,9 @@ pub(super) struct Kept {
     group: Arc<Group>,
     state: watch::Receiver<State>,
     order: Option<oneshot::Sender<Reader>>,
+    /// The pipe to its standard input once more, until that is closed: to see how much of it is left.
+    #[cfg(target_os = "linux")]
+    input: Option<std::os::fd::OwnedFd>,
     last_words: LastWords,
 }
 
@@ -75,6 +88,14 @@ impl Kept {
         self.last_words.get()
     }
 
+    /// How many bytes lie in the pipe to its standard input, where the system tells.
+    pub(super) fn unread(&self) -> Option<u64> {
+        #[cfg(target_os = "linux")]
+        return rustix::io::ioctl_fionread(self.input.as_ref()?).ok();
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+
     /// Waits for the process to exit.
     pub(super) fn exited(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut state = self.state.clone();
@@ -96,6 +117,8 @@ impl Kept {
 
     /// Has it ended in stages. Its output is read on, so that it does not fail at saying goodbye.
     pub(super) fn end(&mut self, output: Reader) {
+        #[cfg(target_os = "linux")]
+        drop(self.input.take());
         if let Some(order) = self.order.take() {
             // The keeper is done if it does not listen.
             let _ = order.send(output);

@@ -238,6 +238,11 @@ impl Transport for Child {
         self.describe_exit()
     }
 
+    fn ended_unread(&self) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        self.kept.exit().is_some() && self.kept.unread() == Some(stream.written())
+    }
+
     fn restart(&mut self) -> io::Result<()> {
         Self::restart(self)
     }
