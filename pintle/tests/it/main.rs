@@ -118,6 +118,8 @@ mod macros_schema;
 mod macros_tool;
 #[cfg(feature = "macros")]
 mod macros_wrong;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod properties;
 #[cfg(feature = "server")]
 mod raw;
 #[cfg(all(feature = "server", feature = "validation"))]
