@@ -8,6 +8,9 @@ use tokio::sync::Notify;
 
 use super::port::{ROOM, Said};
 
+/// Above so many bytes of notices nothing more is taken from the call: what one says may be as long as its arguments.
+const ROOM_BYTES: usize = 64 << 10;
+
 /// What one call has said and nobody has taken yet. It lies in the call itself and is empty for most, so a call that
 /// says nothing pays for no queue.
 #[derive(Debug, Default)]
@@ -19,6 +22,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Inner {
     said: VecDeque<Said>,
+    /// Bytes of the notices among them.
+    bytes: usize,
     /// Who drives the call.
     waker: Option<Waker>,
     /// Whether the call is to be ended without an answer.
@@ -38,8 +43,8 @@ impl Outbox {
                 if inner.closed {
                     return;
                 }
-                if inner.said.len() < ROOM {
-                    inner.said.extend(said.take());
+                if inner.has_room() {
+                    said.take().into_iter().for_each(|said| inner.push(said));
                     return wake(inner);
                 }
             }
@@ -49,9 +54,9 @@ impl Outbox {
 
     pub(crate) fn try_say(&self, said: Said) -> bool {
         let mut inner = self.lock();
-        let fits = !inner.closed && inner.said.len() < ROOM;
+        let fits = !inner.closed && inner.has_room();
         if fits {
-            inner.said.push_back(said);
+            inner.push(said);
             wake(inner);
         }
         fits
@@ -59,7 +64,7 @@ impl Outbox {
 
     pub(crate) fn has_room(&self) -> bool {
         let inner = self.lock();
-        !inner.closed && inner.said.len() < ROOM
+        !inner.closed && inner.has_room()
     }
 
     /// What was said next; `None` if the call was cancelled.
@@ -68,7 +73,7 @@ impl Outbox {
         if inner.cancelled {
             return Poll::Ready(None);
         }
-        if let Some(said) = inner.said.pop_front() {
+        if let Some(said) = inner.pop() {
             drop(inner);
             self.room.notify_one();
             return Poll::Ready(Some(said));
@@ -86,7 +91,7 @@ impl Outbox {
         if inner.cancelled {
             return Err(());
         }
-        let said = inner.said.pop_front();
+        let said = inner.pop();
         drop(inner);
         if said.is_some() {
             self.room.notify_one();
@@ -111,6 +116,7 @@ impl Outbox {
             let mut inner = self.lock();
             inner.closed = true;
             inner.waker = None;
+            inner.bytes = 0;
             std::mem::take(&mut inner.said)
         };
         drop(said);
@@ -119,6 +125,23 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn has_room(&self) -> bool {
+        self.said.len() < ROOM && self.bytes < ROOM_BYTES
+    }
+
+    fn push(&mut self, said: Said) {
+        self.bytes += said.size();
+        self.said.push_back(said);
+    }
+
+    fn pop(&mut self) -> Option<Said> {
+        let said = self.said.pop_front()?;
+        self.bytes -= said.size();
+        Some(said)
     }
 }
 

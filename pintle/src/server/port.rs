@@ -40,6 +40,17 @@ pub(crate) enum Said {
     Done(Call, Outcome),
 }
 
+#[cfg(feature = "http-server")]
+impl Said {
+    /// The bytes of a notice.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Notice(line) => line.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// Where the answer to a question goes.
 pub(crate) type Reply = oneshot::Sender<Result<RawObject, AskError>>;
 

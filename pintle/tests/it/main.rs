@@ -104,6 +104,8 @@ mod http_soak;
 mod http_stateless;
 #[cfg(feature = "http-server")]
 mod http_two_endpoints;
+#[cfg(feature = "http-server")]
+mod http_unread;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_world;
 #[cfg(feature = "macros")]

@@ -51,6 +51,8 @@ struct Lane {
     ended: bool,
     /// How many speak on it besides its work.
     speakers: usize,
+    /// Bytes of their requests, and of what they have to say and has no place yet.
+    backlog: usize,
     /// After how many milliseconds the reader is to come back.
     hang_up: Option<u64>,
     waker: Option<Waker>,
@@ -168,10 +170,17 @@ impl Channel {
         }
     }
 
-    /// One who speaks on it besides its work, for as long as this is there.
-    pub(super) fn speaker(self: &Arc<Self>) -> Speaker {
-        self.lane().speakers += 1;
-        Speaker(self.clone())
+    /// One who speaks on it besides its work, for as long as this is there, and whose request has so many bytes. `None` if
+    /// too much waits for the stream to be read. A single request always fits.
+    pub(super) fn speaker(self: &Arc<Self>, bytes: usize) -> Option<Speaker> {
+        let mut lane = self.lane();
+        let bytes = bytes.saturating_add(OVERHEAD);
+        if lane.backlog > 0 && lane.backlog.saturating_add(bytes) > BACKLOG {
+            return None;
+        }
+        lane.speakers += 1;
+        lane.backlog = lane.backlog.saturating_add(bytes);
+        Some(Speaker { channel: self.clone(), bytes })
     }
 
     /// Waits until only its work speaks.
@@ -253,14 +262,46 @@ fn missed(replay: std::io::Result<Replay>) -> Option<Vec<Event>> {
     }
 }
 
+/// As many bytes of requests and answers may wait for a stream that is shared by all calls of its session.
+pub(super) const BACKLOG: usize = 4 << 20;
+
+/// What a request takes besides its bytes, about: its task and its call.
+const OVERHEAD: usize = 1 << 10;
+
 /// See [`Channel::speaker`].
-pub(super) struct Speaker(Arc<Channel>);
+pub(super) struct Speaker {
+    channel: Arc<Channel>,
+    bytes: usize,
+}
+
+impl Speaker {
+    /// So many more bytes wait, for as long as this is there.
+    pub(super) fn waits(&self, bytes: usize) -> Waits<'_> {
+        let mut lane = self.channel.lane();
+        lane.backlog = lane.backlog.saturating_add(bytes);
+        Waits { channel: &self.channel, bytes }
+    }
+}
 
 impl Drop for Speaker {
     fn drop(&mut self) {
-        let mut lane = self.0.lane();
+        let mut lane = self.channel.lane();
         lane.speakers -= 1;
+        lane.backlog = lane.backlog.saturating_sub(self.bytes);
         wake(lane);
+    }
+}
+
+/// See [`Speaker::waits`].
+pub(super) struct Waits<'a> {
+    channel: &'a Channel,
+    bytes: usize,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut lane = self.channel.lane();
+        lane.backlog = lane.backlog.saturating_sub(self.bytes);
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{
     Body,
-    channel::Channel,
+    channel::{Channel, Speaker},
     driving::{Driving, Step},
     pulse::Pulse,
     response::{accepted, events, json},
@@ -38,6 +38,8 @@ pub(super) struct Exchange {
     heard: Vec<JoinHandle<()>>,
     /// Whether what is said has a stream of its own to go to.
     streams: bool,
+    /// Turns of calls that are over and whose answers have no place yet: whoever does not read runs no more calls.
+    held: u32,
 }
 
 /// A call, and whether it may run: a session runs so many at the same time.
@@ -64,7 +66,7 @@ impl Exchange {
     pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
         let (session, state) = (session.clone(), state.clone());
         let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { session, state, calls, lines, heard, streams }
+        Self { session, state, calls, lines, heard, streams, held: 0 }
     }
 
     /// Begins a call.
@@ -119,15 +121,18 @@ impl Exchange {
 
     /// Says on a stream all there is to say.
     async fn speak(self, channel: Arc<Channel>) {
-        self.speak_on(&channel).await;
+        self.speak_on(&channel, None).await;
         channel.end().await;
     }
 
-    /// The same, on a stream that others speak on too.
-    pub(super) async fn speak_on(mut self, channel: &Channel) {
+    /// The same, on a stream that others speak on too. What waits for its place there counts as the speaker's.
+    pub(super) async fn speak_on(mut self, channel: &Channel, speaker: Option<&Speaker>) {
         loop {
             match poll_fn(|task| self.poll(task)).await {
-                Word::Line(line) | Word::Answer(line) => channel.say(line).await,
+                Word::Line(line) | Word::Answer(line) => {
+                    let _waiting = speaker.map(|speaker| speaker.waits(line.len()));
+                    channel.say(line).await;
+                }
                 Word::HangUp(milliseconds) => channel.hang_up(milliseconds),
                 Word::Over => break,
             }
@@ -149,6 +154,8 @@ impl Exchange {
             if let Some(word) = self.lines.pop_front() {
                 return Poll::Ready(word);
             }
+            // Who asks for the next word has found a place for the last one.
+            self.pass_turns();
             if self.calls.is_empty() {
                 return Poll::Ready(Word::Over);
             }
@@ -221,11 +228,17 @@ impl Exchange {
     fn take(&mut self, at: usize) -> Driving {
         let Turn { driving, granted, queued } = self.calls.swap_remove(at);
         if granted {
-            self.session.pass_turn();
+            self.held += 1;
         } else if queued {
             self.session.leave_queue(driving.call());
         }
         driving
+    }
+
+    fn pass_turns(&mut self) {
+        for _ in 0..std::mem::take(&mut self.held) {
+            self.session.pass_turn();
+        }
     }
 
     /// The answer, if nothing comes before it: then there is no queue for it to wait in.
@@ -255,6 +268,7 @@ impl Drop for Exchange {
             let driving = self.take(0);
             self.session.forget(driving.call());
         }
+        self.pass_turns();
     }
 }
 

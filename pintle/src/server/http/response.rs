@@ -10,14 +10,14 @@ use std::{
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body::{Body as _, Frame, SizeHint};
 use pintle_proto::{
     http::{Refusal, X_ACCEL_BUFFERING},
     sse::KEEP_ALIVE,
 };
-use pintle_types::RequestId;
+use pintle_types::{RequestId, RpcError};
 use tokio::time::Sleep;
 
 use super::pulse::Pulse;
@@ -198,8 +198,23 @@ pub(super) fn refused(refusal: &Refusal, id: Option<&RequestId>) -> Response<Bod
         // The rest of the body is still to come, and nobody wants to read it.
         response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     }
+    if let StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS = refusal.status {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+    }
     response
 }
+
+/// No for the moment: 429 if the one who asks is the reason, else 503.
+pub(super) fn overloaded(status: StatusCode, said: impl Into<String>) -> Refusal {
+    Refusal::new(
+        status,
+        RpcError::internal(said.into())
+            .with_data(&serde_json::json!({ "retryAfterMs": RETRY_SECONDS * 1000 })),
+    )
+}
+
+/// When to try again.
+const RETRY_SECONDS: u64 = 1;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");

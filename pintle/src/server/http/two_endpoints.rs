@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Method, Response};
+use http::{Extensions, Method, Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
     server::Engine,
     sse::Frame as Event,
 };
-use pintle_types::{Message, RpcError};
+use pintle_types::{Frame, Message, RpcError};
 
 use super::{
     Body,
-    channel::Channel,
+    channel::{BACKLOG, Channel},
     content::Content,
     conversation::decide,
     exchange::Exchange,
-    response::{accepted, events, refused},
+    post::id_of,
+    response::{accepted, events, overloaded, refused},
     rights,
     service::{Asked, Shared},
     session::Session,
@@ -105,6 +106,7 @@ pub(super) async fn receive(
     }
     let state = session.server.state();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
+    let length = content.bytes().len();
     let frame = match content.parse(state.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => {
@@ -117,21 +119,35 @@ pub(super) async fn receive(
     if let Err(response) = rights::check_frame(&state, around.left(), &frame, session) {
         return *response;
     }
+    // What is no request is over with the POST that brought it.
+    let speaker = match asks(&frame).then(|| channel.speaker(length)) {
+        Some(None) => return refused(&unread(), id_of(&frame)),
+        other => other.flatten(),
+    };
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(session, &state, true);
     decide(&mut exchange, session, around, inbound);
     if exchange.is_empty() {
-        exchange.speak_on(&channel).await;
+        exchange.speak_on(&channel, None).await;
     } else {
         // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
-        let speaker = channel.speaker();
-        tokio::spawn(async move {
-            exchange.speak_on(&channel).await;
-            drop(speaker);
-        });
+        tokio::spawn(async move { exchange.speak_on(&channel, speaker.as_ref()).await });
     }
     accepted()
+}
+
+/// Whether it is to be answered. Something of a batch may be, if only because it is malformed.
+fn asks(frame: &Frame) -> bool {
+    matches!(frame, Frame::One(Message::Request(_)) | Frame::Batch(_))
+}
+
+/// 429: the client sends and does not read.
+fn unread() -> Refusal {
+    let said = format!(
+        "more than {BACKLOG} bytes of this session's requests and answers wait: read its event stream, and send more when some are answered"
+    );
+    overloaded(StatusCode::TOO_MANY_REQUESTS, said)
 }
 
 /// The one stream of such a session.
