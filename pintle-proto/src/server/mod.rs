@@ -33,7 +33,7 @@ use self::{
     batch::{BatchId, Batches},
     call::Inner,
     in_flight::InFlight,
-    session::Session,
+    session::{Handshakes, Session},
     stateless::Asker,
 };
 use crate::{Part, Peer, Revision, Stamp, Unsayable};
@@ -66,6 +66,7 @@ use crate::{Part, Peer, Revision, Stamp, Unsayable};
 #[derive(Debug, Default)]
 pub struct Engine {
     session: Option<Session>,
+    handshakes: Handshakes,
     in_flight: InFlight,
     batches: Batches,
 }
@@ -176,8 +177,16 @@ pub struct Listen {
 
 impl Engine {
     /// A stream on which nothing has been said.
+    ///
+    /// Each `initialize` on it is a new agreement, because gateways let several clients share one stream: what runs is
+    /// answered under the one it began with, subscriptions and the log level stay, later requests go by the new one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A session over HTTP, before its handshake, which is the only one: another `initialize` is refused.
+    pub fn new_session() -> Self {
+        Self { handshakes: Handshakes::One, ..Self::default() }
     }
 
     /// Decides what to do about a message, or a batch of them.
@@ -296,7 +305,7 @@ impl Engine {
             let said = "`initialize` cannot come in a batch: send it on its own";
             return reply(request.id, Err(RpcError::invalid_request(said)));
         }
-        match session::admit(&mut self.session, service, &mut request) {
+        match session::admit(&mut self.session, self.handshakes, service, &mut request) {
             Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
             Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
             Ok(session::Step::Run(start)) => {
@@ -413,9 +422,14 @@ impl Engine {
         self.session.as_ref().map(Session::peer)
     }
 
-    /// Words a question of a session's call as a request; its id comes back in [`Inbound::Answer`].
-    pub fn ask(&mut self, request: &InputRequest) -> Option<Result<(RequestId, Vec<u8>), Unsayable>> {
-        self.session.as_mut().map(|session| session.ask(request))
+    /// Words a question of a session's call as a request; its id comes back in [`Inbound::Answer`]. The words are those of
+    /// the revision that the call began with.
+    pub fn ask(
+        &mut self,
+        call: &Call,
+        request: &InputRequest,
+    ) -> Option<Result<(RequestId, Vec<u8>), Unsayable>> {
+        self.session.as_mut().map(|session| session.ask(call.peer().revision, request))
     }
 
     /// A request that shows whether the client is still there. `None` where there is no session to ask in.

@@ -65,7 +65,7 @@ impl Engine {
     ///
     /// `None` if the service does not speak that revision.
     pub fn restore(service: &Service, record: &SessionRecord, asked: i64) -> Option<Self> {
-        Some(Self { session: Some(Session::restore(service, record, asked)?), ..Self::default() })
+        Some(Self { session: Some(Session::restore(service, record, asked)?), ..Self::new_session() })
     }
 }
 

@@ -32,9 +32,20 @@ pub(super) struct Session {
     asked: HashSet<i64>,
 }
 
+/// How often a handshake may be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Handshakes {
+    /// As often as somebody wants to: several clients may share a pipe, one after the other or all at once.
+    #[default]
+    Many,
+    /// Once: over HTTP each client opens a session of its own.
+    One,
+}
+
 /// Serves one request. `session` is `None` until the handshake. The params are taken if a handler is to have them.
 pub(super) fn admit(
     session: &mut Option<Session>,
+    handshakes: Handshakes,
     service: &Service,
     request: &mut Request,
 ) -> Result<Step, RpcError> {
@@ -43,8 +54,13 @@ pub(super) fn admit(
         // Either side may ask whether the other is there, at any time.
         ("ping", _) => Ok(Step::Reply(RawObject::empty())),
         ("initialize", None) => {
-            let (opened, result) = open(service, params.as_ref())?;
-            *session = Some(opened);
+            let (peer, result) = agree(service, params.as_ref())?;
+            *session = Some(Session::new(service, peer, BTreeSet::new(), 0));
+            Ok(Step::Reply(result))
+        }
+        ("initialize", Some(session)) if matches!(handshakes, Handshakes::Many) => {
+            let (peer, result) = agree(service, params.as_ref())?;
+            session.renew(peer);
             Ok(Step::Reply(result))
         }
         ("initialize", Some(_)) => {
@@ -70,7 +86,8 @@ pub(super) struct Start {
     pub(super) inputs: Inputs,
 }
 
-fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawObject), RpcError> {
+/// Who the client is and what is agreed on with it, and the words that tell it so.
+fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, RawObject), RpcError> {
     let text = params.map_or("{}", RawObject::as_str);
     let peer = match service.handshakes().find(text) {
         Some(peer) => peer,
@@ -93,7 +110,7 @@ fn open(service: &Service, params: Option<&RawObject>) -> Result<(Session, RawOb
         &RawObject::from_serialize(&result).unwrap_or_default(),
     )
     .map_err(|unsayable| RpcError::internal(unsayable.to_string()))?;
-    Ok((Session::new(service, peer, BTreeSet::new(), 0), result))
+    Ok((peer, result))
 }
 
 /// Who wants to open a session, in the words of the revision that it gets.
@@ -147,6 +164,16 @@ impl Session {
         };
         let watched = record.watched.iter().map(|uri| uri.as_str().into()).collect();
         Some(Self::new(service, Arc::new(peer), watched, last_id))
+    }
+
+    /// Goes by another handshake from here on. What is watched, the log level and open questions stay; calls that run keep
+    /// the peer they began with.
+    fn renew(&mut self, peer: Arc<Peer>) {
+        let level = self.peer.log_level;
+        self.peer = peer;
+        if let Some(level) = level {
+            self.set_level(level);
+        }
     }
 
     pub(super) fn adopt(&mut self, service: &Service, record: &SessionRecord) {
@@ -220,8 +247,11 @@ impl Session {
     }
 
     /// Words a question as a request of ours. The id is to be found again in the answer.
-    pub(super) fn ask(&mut self, request: &InputRequest) -> Result<(RequestId, Vec<u8>), Unsayable> {
-        let revision = self.revision();
+    pub(super) fn ask(
+        &mut self,
+        revision: Revision,
+        request: &InputRequest,
+    ) -> Result<(RequestId, Vec<u8>), Unsayable> {
         let part = Part::Params(&request.method);
         let text = request.params.as_deref().map_or("{}", RawValue::get);
         self.last_id += 1;

@@ -23,6 +23,11 @@ Each row is sent to a server that offers everything, as a client of each revisio
 and with the `_meta` that every request carries in the last (left out below). A number is the code of an error; *no id*
 says that the reply has none, because the request's could not be read; *nothing* is sent to what asks for nothing. In
 the examples `\\xNN` is a byte and `⟨x×n⟩` is n times x; the test that holds the server against this page writes it.
+
+All of it came on one pipe. There a second `initialize` is a new agreement, because gateways let several clients share a
+pipe: calls in flight are answered under the old one, subscriptions and the log level stay, later requests go by the new
+one. Over HTTP an `initialize` opens another session and never touches one that is there; where sessions are streams, at
+the two endpoints of the oldest revision, a second one on the same stream is refused with -32600.
 ";
 
 #[test]

@@ -127,7 +127,7 @@ impl Stream {
             if self.questions.values().any(|asked| asked.ticket == ticket && asked.key == key) {
                 continue;
             }
-            match self.engine.ask(&request).expect("a session") {
+            match self.engine.ask(&running.call, &request).expect("a session") {
                 Ok((id, bytes)) => {
                     self.written.push(bytes);
                     self.questions.insert(id, Asked { ticket, key, kind });

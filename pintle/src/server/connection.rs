@@ -262,8 +262,10 @@ impl Connection {
     }
 
     fn ask(&mut self, ticket: Option<Ticket>, request: &pintle_types::schema::InputRequest, reply: Reply) {
+        // A call that came to its end at once has nobody left to be answered.
+        let Some(Running { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else { return };
         // In each case the one who asked may be gone already.
-        match self.engine.ask(request) {
+        match self.engine.ask(call, request) {
             Some(Ok((id, line))) => {
                 self.send(line.into());
                 self.questions.add(id, ticket, reply);

@@ -61,6 +61,9 @@ impl Server {
     }
 
     /// Does something when a client opens a session, which only older ones do. It must not block.
+    ///
+    /// Told once for a connection: clients behind a gateway that share a pipe each make a handshake, and only the first is
+    /// told of here. `cx.peer()` is the one whose handshake was the last before the call.
     #[must_use]
     pub fn on_session(self, hook: impl Fn(&Opened) + Send + Sync + 'static) -> Self {
         self.change(|state| state.hooks.session.push(Arc::new(hook)));

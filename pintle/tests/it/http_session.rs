@@ -298,6 +298,22 @@ async fn an_idle_session_is_forgotten_and_one_in_use_is_not() {
 }
 
 #[tokio::test]
+async fn a_handshake_never_touches_a_session_that_is_there() {
+    let http = server().http().unwrap();
+    let first = Wire::new(&http).open(R3, json!({})).await;
+    // The id of the first is in the head of the second handshake.
+    let params =
+        json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
+    let second = first.call(0, "initialize", params).await;
+    assert_eq!(second.status, 200);
+    assert!(second.header("mcp-session-id").is_some());
+    assert_eq!(http.sessions(), 2);
+    // Of the two, only the newer revision tells the model what is wrong with its arguments.
+    let mut wrong = first.call(1, "tools/call", call("add", json!({"a": "x"}))).await;
+    assert_eq!(wrong.json().await["error"]["code"], -32602);
+}
+
+#[tokio::test]
 async fn as_many_sessions_as_there_may_be() {
     let http = server().http().unwrap().max_sessions(1);
     let wire = Wire::new(&http);

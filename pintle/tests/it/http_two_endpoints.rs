@@ -62,6 +62,19 @@ impl Old {
 }
 
 #[tokio::test]
+async fn a_second_handshake_is_refused_and_the_session_goes_on() {
+    let (_server, http) = http();
+    let mut old = Old::open(&http, R1).await;
+    let params =
+        json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    assert_eq!(old.post(initialize).await, 202);
+    assert_eq!(old.stream.message().await.unwrap()["error"]["code"], -32600);
+    old.post(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "greet"}})).await;
+    assert_eq!(old.stream.message().await.unwrap()["result"]["content"][0]["text"], "Hello!");
+}
+
+#[tokio::test]
 async fn what_is_posted_is_answered_on_the_stream() {
     let (server, http) = http();
     let mut old = Old::open(&http, R1).await;

@@ -153,8 +153,13 @@ const METHODS: &[Row] = &[
     ),
     row(
         "a handshake, again or where there is none",
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{@,"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+        eras("result", "-32601"),
+    ),
+    row(
+        "a handshake that does not fit, again or where there is none",
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{@}}"#,
-        eras("-32600", "-32601"),
+        eras("-32602", "-32601"),
     ),
     row(
         "a notification's name on a request",

@@ -26,7 +26,7 @@ use crate::server::{around::Around, state::State};
 /// Answers `initialize`, with a session if it was welcome and sessions are kept.
 pub(super) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
     let shared = &asked.http.0;
-    let opened = match asked.open(Engine::new()) {
+    let opened = match asked.open(Engine::new_session()) {
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, None),
     };

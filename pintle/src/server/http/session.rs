@@ -314,7 +314,7 @@ impl Session {
         if core.ended || reply.is_closed() {
             return None;
         }
-        let error = match core.engine.ask(request) {
+        let error = match core.engine.ask(call, request) {
             Some(Ok((id, line))) => {
                 core.busy().questions.add(id, call.ticket(), reply);
                 return Some(line.into());

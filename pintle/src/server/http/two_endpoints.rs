@@ -82,7 +82,7 @@ pub(super) async fn open(
 /// Opens a session with its stream; both end together.
 async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>, Refusal> {
     let shared = &asked.http.0;
-    let session = asked.keep(asked.open(Engine::new())?).await?;
+    let session = asked.keep(asked.open(Engine::new_session())?).await?;
     let channel = Channel::new(shared, &session, MAIN, false);
     let mut reader = channel.begin().await;
     let messages = shared.settings.two_endpoints.as_ref().map(|two| &*two.messages).unwrap_or_default();
