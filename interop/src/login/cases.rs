@@ -250,18 +250,18 @@ async fn status(url: &str, token: &str) -> Result<u16, Wrong> {
 }
 
 async fn with_secret(provider: &Provider) -> Result<String, Wrong> {
-    let client = Registered::new("by-secret").secret(provider.secret("by-secret")?);
+    let client = Registered::new(&provider.issuer, "by-secret").secret(provider.secret("by-secret")?);
     machine(provider, client, "by-secret").await
 }
 
 async fn with_key(provider: &Provider) -> Result<String, Wrong> {
-    let client = Registered::new("by-key").key(provider.secret("by-key")?)?;
+    let client = Registered::new(&provider.issuer, "by-key").key(provider.secret("by-key")?)?;
     machine(provider, client, "by-key").await
 }
 
 async fn machine(provider: &Provider, client: Registered, name: &str) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
-    let oauth = OAuth::machine(client.issuer(&provider.issuer)).store(scene.kept.clone());
+    let oauth = OAuth::machine(client).store(scene.kept.clone());
     let server = scene.connect(oauth.clone()).await?;
     said(&server, "whoami", name).await?;
     said(&server, "write", "written").await?;

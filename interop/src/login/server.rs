@@ -30,8 +30,8 @@ impl Serving {
         match kind {
             Kind::Reading => serve("/reading", Jwt::new(&provider.issuer)?).await,
             Kind::Asking => {
-                let us = Registered::new("resource-server").secret(provider.secret("resource-server")?);
-                let tokens = Introspection::new(&provider.issuer, us)?;
+                let us = Registered::new(&provider.issuer, "resource-server");
+                let tokens = Introspection::new(us.secret(provider.secret("resource-server")?))?;
                 // A revoked one is to be seen at once.
                 serve("/asking", tokens.remembered(Duration::ZERO)).await
             }

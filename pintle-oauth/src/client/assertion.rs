@@ -12,9 +12,10 @@ type Fetch = dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret>> + Send>> + 
 /// ```
 /// use pintle_oauth::client::{Assertion, OAuth};
 ///
-/// let oauth = OAuth::workload(Assertion::from_fn(|| async {
+/// let token = Assertion::from_fn(|| async {
 ///     Ok(std::fs::read_to_string("/var/run/secrets/tokens/mcp")?.trim().into())
-/// }));
+/// });
+/// let oauth = OAuth::workload("https://login.example.com", token);
 /// ```
 #[derive(Clone)]
 pub struct Assertion(Arc<Fetch>);
@@ -52,10 +53,11 @@ impl fmt::Debug for Assertion {
 ///
 /// let provider = IdentityProvider::new(
 ///     "https://idp.example.com/token",
-///     Registered::new("my-app-at-the-provider"),
+///     Registered::new("https://idp.example.com", "my-app-at-the-provider"),
 ///     Assertion::fixed("the id token of the user's sign-on"),
 /// );
-/// let oauth = OAuth::enterprise(Registered::new("my-app").secret("s3cret"), provider);
+/// let client = Registered::new("https://login.example.com", "my-app").secret("s3cret");
+/// let oauth = OAuth::enterprise(client, provider);
 /// ```
 #[derive(Clone, Debug)]
 pub struct IdentityProvider {

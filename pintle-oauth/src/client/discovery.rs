@@ -17,10 +17,12 @@ pub(super) struct Found {
     /// What credentials are kept under: the issuer, as it was checked and not as it calls itself.
     pub(super) key: String,
     pub(super) server: ServerMetadata,
+    /// Metadata that could not be used, and why: for the error of a login that then fails.
+    pub(super) unused: Option<String>,
 }
 
 /// Finds out who authorizes for a server. `named` is where its challenge says that its metadata is; `wanted` is the
-/// issuer to choose if it offers several.
+/// issuer that the client's secret, key or assertion is for: no other is let near it.
 pub(super) async fn discover(
     web: Guarded<'_>,
     server: &Uri,
@@ -38,6 +40,7 @@ pub(super) async fn discover(
         scopes: metadata.scopes_supported,
         key: issuer.clone(),
         server,
+        unused: None,
     })
 }
 
@@ -48,9 +51,10 @@ fn choose<'a>(offered: &'a [String], wanted: Option<&str>) -> Result<&'a String>
     };
     chosen.ok_or_else(|| {
         Error::Refused(format!(
-            "the client is registered with `{}`, and the server wants tokens of `{}`: register there too",
+            "the client is registered with `{}`, and the server wants tokens of `{}`: nothing was sent there; if it is to be \
+             trusted, register the client there and give that issuer",
             wanted.unwrap_or_default(),
-            offered.join("`, `")
+            places::shown(&offered.join("`, `"))
         ))
     })
 }
@@ -73,15 +77,115 @@ async fn of_resource(
     failed.map_or(Ok(None), Err)
 }
 
-/// Servers of the 2025-03-26 revision are their own authorization server, or say at their root who is.
+/// Servers of the 2025-03-26 revision are their own authorization server: the issuer is their origin, whatever a document
+/// there says.
 ///
-/// Whatever issuer is named there, credentials are kept under the server's origin: it could name anyone.
+/// A document that names somebody else is not used: the callback's `iss` would be compared with what the server made up,
+/// and the code would go to the endpoint that it made up.
 async fn of_origin(web: Guarded<'_>, server: &Uri) -> Result<Found> {
     let origin = places::origin(server);
     let place = format!("{origin}/.well-known/oauth-authorization-server");
-    let mut metadata =
-        web.get::<ServerMetadata>(&place).await?.unwrap_or_else(|| ServerMetadata::assumed(&origin));
+    let published = web.get::<ServerMetadata>(&place).await?;
+    let mut found = Found {
+        resource: None,
+        scopes: None,
+        key: origin.clone(),
+        unused: None,
+        server: ServerMetadata::default(),
+    };
+    found.server = match published.map(|metadata| own(metadata, server)) {
+        Some(Ok(metadata)) => metadata,
+        Some(Err(why)) => {
+            tracing::warn!(place, why, "the metadata of an authorization server is not used");
+            found.unused = Some(format!("the metadata at `{place}` was not used: {why}"));
+            ServerMetadata::assumed(&origin)
+        }
+        None => ServerMetadata::assumed(&origin),
+    };
     // That revision wants PKCE of everyone, and has no words to say so.
-    metadata.code_challenge_methods_supported.get_or_insert_with(|| vec!["S256".to_owned()]);
-    Ok(Found { resource: None, scopes: None, key: origin, server: metadata })
+    found.server.code_challenge_methods_supported.get_or_insert_with(|| vec!["S256".to_owned()]);
+    Ok(found)
+}
+
+/// The metadata of a server that is its own authorization server, or why it is not that.
+fn own(mut metadata: ServerMetadata, server: &Uri) -> Result<ServerMetadata, String> {
+    let is_own = |address: &str| {
+        address.parse::<Uri>().is_ok_and(|uri| {
+            let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+            !has_user && places::same_origin(&uri, server)
+        })
+    };
+    if !is_own(&metadata.issuer) {
+        return Err(format!(
+            "its `issuer` is `{}`, which is not the server's origin",
+            places::shown(&metadata.issuer)
+        ));
+    }
+    if let Some((name, url)) = metadata.endpoints().find(|(_, url)| !is_own(url)) {
+        let url = places::shown(url);
+        return Err(format!("its `{name}` is `{url}`, which is not at the server's origin"));
+    }
+    // The origin may be written with a `/`. One with a path is no issuer of a document at the root (RFC 8414 §3.3).
+    let origin = places::origin(server);
+    if metadata.issuer.strip_suffix('/') != Some(&origin) {
+        metadata.issuer = origin;
+    }
+    Ok(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(issuer: &str, more: &str) -> Result<String, String> {
+        let text = format!(r#"{{"issuer":"{issuer}"{more}}}"#);
+        own(serde_json::from_str(&text).unwrap(), &"https://h:8443/mcp".parse().unwrap())
+            .map(|own| own.issuer)
+    }
+
+    #[test]
+    fn a_document_of_somebody_else_is_not_the_servers_own() {
+        for (issuer, used_as) in [
+            ("https://h:8443", "https://h:8443"),
+            ("https://h:8443/", "https://h:8443/"),
+            ("https://H:8443", "https://h:8443"),
+            ("https://h:8443/oauth", "https://h:8443"),
+        ] {
+            assert_eq!(read(issuer, "").as_deref(), Ok(used_as));
+        }
+        for issuer in [
+            "",
+            "h",
+            "https://h",
+            "http://h:8443",
+            "https://honest:8443",
+            "https://h:8443@evil",
+            "https://x@h:8443",
+        ] {
+            assert!(read(issuer, "").is_err(), "{issuer}");
+        }
+    }
+
+    #[test]
+    fn endpoints_elsewhere_are_not_the_servers_own() {
+        for name in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "registration_endpoint",
+            "device_authorization_endpoint",
+        ] {
+            let with = |url: &str| read("https://h:8443", &format!(r#","{name}":"{url}""#));
+            assert!(with("https://h:8443/x?y").is_ok());
+            for url in [
+                "https://evil/x",
+                "https://h/x",
+                "http://h:8443/x",
+                "/x",
+                "https://h:8443@evil/x",
+                "https://me@h:8443/x",
+            ] {
+                assert!(with(url).unwrap_err().contains(name), "{url}");
+            }
+        }
+    }
 }

@@ -44,7 +44,7 @@ pub(super) enum Grant {
     /// The user's identity provider agrees for them.
     Enterprise(IdentityProvider),
     /// The platform that the program runs on says who it is.
-    Workload(Assertion),
+    Workload { issuer: String, assertion: Assertion },
 }
 
 impl Grant {
@@ -80,7 +80,7 @@ impl Flow<'_> {
                 let form = self.form(JWT_BEARER, &scopes).with("assertion", assertion.reveal());
                 self.tokens(Some(&client), form, scopes).await
             }
-            Grant::Workload(assertion) => {
+            Grant::Workload { assertion, .. } => {
                 let assertion = assertion.fetch().await?;
                 let form = self.form(JWT_BEARER, &scopes).with("assertion", assertion.reveal());
                 self.tokens(None, form, scopes).await
@@ -222,7 +222,7 @@ impl Flow<'_> {
     /// Whether tokens were given to this client, and not to another one that shares the store.
     pub(super) async fn is_ours(&self, tokens: &Tokens) -> Result<bool> {
         Ok(match &*self.settings.grant {
-            Grant::Workload(_) => tokens.client_id.is_empty(),
+            Grant::Workload { .. } => tokens.client_id.is_empty(),
             _ => self.known(&tokens.client_id).await?.is_some(),
         })
     }
@@ -269,7 +269,7 @@ impl Flow<'_> {
         let request = TokenRequest {
             web,
             endpoint: &provider.token_endpoint,
-            issuer: &provider.token_endpoint,
+            issuer: &provider.client.issuer,
             client: Some(&client),
             dpop: None,
             form,

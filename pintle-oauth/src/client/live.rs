@@ -44,8 +44,6 @@ struct Now {
     server: Option<Uri>,
     reach: Option<Reach>,
     held: Option<Arc<Held>>,
-    /// The issuer that a client which was registered before is shown to, once it was shown to any.
-    shown_to: Option<String>,
     step_ups: u32,
     /// The scopes that were asked for in vain, each time: no more often than there are step-ups.
     denied: Vec<Scopes>,
@@ -296,10 +294,7 @@ impl Live {
         let reach = self.reach(settings, url).await?;
         let web = Guarded { web: &*settings.web, reach };
         let server = self.now().server.clone().unwrap_or_else(|| url.clone());
-        let client = settings.registered.as_ref();
-        let wanted = client.and_then(|client| client.issuer.clone());
-        let wanted = wanted.or_else(|| self.now().shown_to.clone());
-        discover(web, &server, refused.metadata, wanted.as_deref()).await
+        discover(web, &server, refused.metadata, settings.issuer()).await
     }
 
     async fn log_in(
@@ -354,11 +349,11 @@ impl Live {
             let before = self.now().held.as_ref().map(|held| held.tokens.requested.clone());
             before.unwrap_or_default().and(&wanted).and(&settings.scopes)
         });
-        if settings.registered.is_some() {
-            self.now().shown_to.get_or_insert_with(|| found.key.clone());
-        }
         let flow = flow(dpop.as_ref());
-        let tokens = flow.grant(scopes).await?;
+        let tokens = flow.grant(scopes).await.map_err(|error| match &found.unused {
+            Some(unused) => Error::Refused(format!("{error} ({unused})")),
+            None => error,
+        })?;
         tracing::debug!(issuer = found.key, "logged in");
         keep(&flow, &tokens).await;
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());

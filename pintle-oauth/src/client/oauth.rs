@@ -68,19 +68,23 @@ impl OAuth {
     }
 
     /// The program itself is who is let in: `client_credentials`.
+    ///
+    /// A server that wants tokens of another authorization server than the client's fails the login, and nothing is sent
+    /// there.
     pub fn machine(client: Registered) -> Self {
         Self::by(Grant::Machine).registered(client)
     }
 
     /// The user's identity provider agrees for them, without asking them: `enterprise-managed-authorization`. `client`
-    /// is what the server's authorization server knows the program as.
+    /// is what the server's authorization server knows the program as: no other is shown what the provider says.
     pub fn enterprise(client: Registered, provider: IdentityProvider) -> Self {
         Self::by(Grant::Enterprise(provider)).registered(client)
     }
 
-    /// The platform that the program runs on says who it is: workload identity federation.
-    pub fn workload(assertion: Assertion) -> Self {
-        Self::by(Grant::Workload(assertion))
+    /// The platform that the program runs on says who it is: workload identity federation. `issuer` is the authorization
+    /// server that takes the platform's word: no other is shown it.
+    pub fn workload(issuer: impl Into<String>, assertion: Assertion) -> Self {
+        Self::by(Grant::Workload { issuer: issuer.into(), assertion })
     }
 
     fn by(grant: Grant) -> Self {
@@ -96,7 +100,7 @@ impl OAuth {
         Self { settings, live: Arc::default() }
     }
 
-    /// Uses a client that the authorization server knows already, and registers none.
+    /// Uses a client that its authorization server knows already, and registers none.
     pub fn registered(mut self, client: Registered) -> Self {
         self.settings.registered = Some(client);
         self

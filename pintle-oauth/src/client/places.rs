@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-pub(super) use crate::shared::places::origin;
+pub(super) use crate::shared::places::{origin, shown};
 
 /// Where a server's resource metadata may be, if the server has not said: with its path, then at the root.
 pub(super) fn of_resource(server: &Uri) -> Vec<String> {

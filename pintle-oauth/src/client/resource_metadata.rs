@@ -20,7 +20,7 @@ pub(super) fn about_server(metadata: ResourceMetadata, server: &http::Uri) -> Re
         return Err(Error::Refused(format!(
             "the server's resource metadata is about `{}`, not about `{}{}`: tokens for one are not asked for on \
              behalf of the other",
-            metadata.resource,
+            places::shown(&metadata.resource),
             places::origin(server),
             server.path()
         )));

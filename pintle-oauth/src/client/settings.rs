@@ -15,3 +15,14 @@ pub(super) struct Settings {
     pub(super) web: Arc<dyn AnyWeb>,
     pub(super) dpop: bool,
 }
+
+impl Settings {
+    /// The only authorization server that may be shown what the client proves itself with. `None`: it has nothing to show
+    /// but what each of them gave it.
+    pub(super) fn issuer(&self) -> Option<&str> {
+        match &*self.grant {
+            Grant::Workload { issuer, .. } => Some(issuer),
+            _ => self.registered.as_ref().map(|client| client.issuer.as_str()),
+        }
+    }
+}

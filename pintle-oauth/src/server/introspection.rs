@@ -43,8 +43,8 @@ const ENDPOINT: Duration = Duration::from_secs(60 * 60);
 ///
 /// # fn main() -> pintle::Result<()> {
 /// // What the authorization server knows this server as.
-/// let us = Registered::new("notes-server").secret("s3cret");
-/// let tokens = Introspection::new("https://login.example.com", us)?;
+/// let us = Registered::new("https://login.example.com", "notes-server").secret("s3cret");
+/// let tokens = Introspection::new(us)?;
 /// let protected = Protected::new("https://mcp.example.com/mcp", tokens)?;
 /// # Ok(()) }
 /// ```
@@ -93,16 +93,15 @@ struct Endpoint {
 type Verdict = Result<Principal, Rejection>;
 
 impl Introspection {
-    /// Asks this issuer, as this client of it.
+    /// Asks the issuer that knows this client, as that client.
     ///
     /// # Errors
     ///
     /// The issuer is no `https` address. Plain `http` is for this machine only.
-    pub fn new(issuer: impl Into<String>, client: Registered) -> Result<Self> {
-        let issuer = issuer.into();
-        check_issuer(&issuer)?;
+    pub fn new(client: Registered) -> Result<Self> {
+        check_issuer(&client.issuer)?;
         Ok(Self::of(Settings {
-            issuer,
+            issuer: client.issuer.clone(),
             endpoint: None,
             client,
             audience: Audience::Resource,
@@ -342,8 +341,8 @@ mod tests {
     };
 
     fn asking(web: &Script) -> Introspection {
-        let us = Registered::new("notes").secret("s3cret");
-        Introspection::new(ISSUER, us).unwrap().web(web.clone())
+        let us = Registered::new(ISSUER, "notes").secret("s3cret");
+        Introspection::new(us).unwrap().web(web.clone())
     }
 
     fn answering(answer: &Value) -> Script {

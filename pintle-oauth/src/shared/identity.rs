@@ -137,7 +137,7 @@ mod tests {
         ];
         for (methods, with_secret) in table {
             let server = server(methods);
-            let client = Registered::new("c").secret("s");
+            let client = Registered::new("https://as", "c").secret("s");
             assert_eq!(Identity::registered(&client, &server).method, *with_secret, "{methods:?}");
         }
     }

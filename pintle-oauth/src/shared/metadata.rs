@@ -62,7 +62,8 @@ impl ServerMetadata {
         }
         Err(match other {
             Some(other) => Error::Refused(format!(
-                "the metadata of the authorization server `{issuer}` is that of `{other}`: nothing in it is used"
+                "the metadata of the authorization server `{issuer}` is that of `{}`: nothing in it is used",
+                places::shown(&other)
             )),
             None => Error::Decode(format!(
                 "the authorization server `{issuer}` has no metadata at its well-known addresses"
@@ -84,6 +85,17 @@ impl ServerMetadata {
             token_endpoint_auth_methods_supported: Some(vec!["none".to_owned()]),
             ..Self::default()
         }
+    }
+
+    /// Every endpoint that a client uses, with its name.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("authorization_endpoint", &self.authorization_endpoint),
+            ("token_endpoint", &self.token_endpoint),
+            ("registration_endpoint", &self.registration_endpoint),
+            ("device_authorization_endpoint", &self.device_authorization_endpoint),
+        ];
+        all.into_iter().filter_map(|(name, url)| Some((name, url.as_deref()?)))
     }
 
     pub(crate) fn token_endpoint(&self) -> Result<&str> {

@@ -30,6 +30,11 @@ pub(crate) fn origin(uri: &Uri) -> String {
     format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
 }
 
+/// An address that somebody else wrote, for an error: on one line and not too long.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

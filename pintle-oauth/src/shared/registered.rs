@@ -4,19 +4,21 @@ use pintle::Result;
 
 use super::{jwt::SigningKey, secret::Secret};
 
-/// A client that an authorization server knows already: its id, and what it proves itself with.
+/// A client that an authorization server knows already: which one, its id, and what it proves itself with.
+///
+/// No other authorization server is shown anything of it, whatever a server's metadata says.
 ///
 /// ```
 /// use pintle_oauth::client::{OAuth, Registered};
 ///
-/// let client = Registered::new("my-app").secret("s3cret").issuer("https://login.example.com");
+/// let client = Registered::new("https://login.example.com", "my-app").secret("s3cret");
 /// let oauth = OAuth::machine(client);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Registered {
     pub(crate) client_id: String,
     pub(crate) proof: Proof,
-    pub(crate) issuer: Option<String>,
+    pub(crate) issuer: String,
 }
 
 /// What a client proves itself with.
@@ -29,9 +31,11 @@ pub(crate) enum Proof {
 }
 
 impl Registered {
-    /// A client that proves itself with nothing.
-    pub fn new(client_id: impl Into<String>) -> Self {
-        Self { client_id: client_id.into(), proof: Proof::None, issuer: None }
+    /// The client that the authorization server `issuer` knows by this id. It proves itself with nothing yet.
+    ///
+    /// The issuer is written as its metadata has it, byte for byte.
+    pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
+        Self { client_id: client_id.into(), proof: Proof::None, issuer: issuer.into() }
     }
 
     /// Proves itself with a secret.
@@ -50,14 +54,5 @@ impl Registered {
     pub fn key(mut self, pem: impl AsRef<str>) -> Result<Self> {
         self.proof = Proof::Key(Arc::new(SigningKey::from_pem(pem.as_ref())?));
         Ok(self)
-    }
-
-    /// The authorization server that knows it; no other is shown anything of it.
-    ///
-    /// If this is not said, it is the first one that the server names.
-    #[must_use]
-    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
     }
 }

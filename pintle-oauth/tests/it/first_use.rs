@@ -155,12 +155,13 @@ async fn a_user_who_says_no_is_not_let_in() {
 async fn a_program_is_let_in_as_itself() {
     let notes = Notes::listening().await;
     notes.login.add_client_with_secret("bot", "s3cret");
-    let bot = OAuth::machine(Registered::new("bot").secret("s3cret")).web(Network::through(Proxy::none()));
+    let bot = OAuth::machine(Registered::new(notes.login.issuer(), "bot").secret("s3cret"))
+        .web(Network::through(Proxy::none()));
     let server = notes.connect_as(&bot, STATELESS).await.unwrap();
     assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for bot");
     assert_eq!(notes.asked()[1], "POST /token (client_credentials): 200");
-    let stranger =
-        OAuth::machine(Registered::new("bot").secret("guessed")).web(Network::through(Proxy::none()));
+    let stranger = OAuth::machine(Registered::new(notes.login.issuer(), "bot").secret("guessed"))
+        .web(Network::through(Proxy::none()));
     let error = notes.connect_as(&stranger, STATELESS).await.unwrap_err().to_string();
     assert!(error.ends_with("gave no token: `invalid_client`: the client's secret is another"), "{error}");
 }

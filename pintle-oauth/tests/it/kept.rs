@@ -105,8 +105,9 @@ async fn another_client_does_not_use_what_this_one_was_given() {
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.log();
     world.login.add_client_with_secret("bot", "s3cret");
-    let bot =
-        OAuth::machine(Registered::new("bot").secret("s3cret")).web(world.hosts.clone()).store(store.clone());
+    let bot = OAuth::machine(Registered::new("https://as.test", "bot").secret("s3cret"))
+        .web(world.hosts.clone())
+        .store(store.clone());
     world.connect(&bot).await.unwrap();
     assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
     world.connect(&world.login().store(store)).await.unwrap();

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use pintle_oauth::{client::Registered, testing::AuthorizationServer};
+use pintle_oauth::{
+    client::Registered,
+    testing::{AuthorizationServer, Fault},
+};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -65,6 +68,50 @@ async fn a_server_without_metadata_is_its_own_authorization_server() {
 }
 
 #[tokio::test]
+async fn a_server_that_passes_for_another_authorization_server_gets_nothing_meant_for_that() {
+    let (issuer, authorize) =
+        (("issuer", "https://as.test"), ("authorization_endpoint", "https://as.test/authorize"));
+    // The first is a mix-up: an honest place to log in at, and the code goes elsewhere.
+    for lies in
+        [&[issuer, authorize][..], &[issuer], &[authorize], &[("token_endpoint", "https://as.test/token")]]
+    {
+        let world = World::new();
+        world.change(|state| {
+            state.resource = Value::Null;
+            state.challenge = "Bearer".into();
+        });
+        let own = AuthorizationServer::new("https://mcp.test");
+        own.opaque();
+        for (member, value) in lies {
+            own.say(*member, *value);
+        }
+        world.also(&own);
+        world.connect(&world.login()).await.unwrap();
+        let log = world.log();
+        assert!(!log.iter().any(|line| line.contains("as.test")), "{lies:?}: {log:#?}");
+        // The endpoints are those that the old revision has for servers that say nothing.
+        assert_eq!(log[5], "login mcp.test/authorize client=client-1 scope=- resource=-", "{lies:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_a_server_without_metadata_is_from_its_origin() {
+    let world = World::new();
+    world.change(|state| {
+        state.resource = Value::Null;
+        state.challenge = "Bearer".into();
+    });
+    let own = AuthorizationServer::new("https://mcp.test");
+    own.say("issuer", "https://as.test");
+    own.fault(Fault::redirect("iss", "https://as.test"));
+    world.also(&own);
+    let error = world.connect(&world.login()).await.unwrap_err().to_string();
+    assert!(error.contains("another authorization server than `https://mcp.test`"), "{error}");
+    assert!(error.contains("its `issuer` is `https://as.test`, which is not the server's origin"), "{error}");
+    assert!(!world.log().iter().any(|line| line.starts_with("token")));
+}
+
+#[tokio::test]
 async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
     let world = World::new();
     world.login.say("client_id_metadata_document_supported", true);
@@ -72,8 +119,9 @@ async fn a_known_client_is_not_registered_and_one_with_a_document_neither() {
     let documented = world.login().document("https://app.test/client.json").unwrap();
     world.connect(&documented).await.unwrap();
     assert_eq!(world.log()[4], "token at as.test by https://app.test/client.json: authorization_code");
-    let known = documented.registered(Registered::new("known").secret("s3cret"));
-    let again = world.connect(&world.login().registered(Registered::new("known"))).await.unwrap();
+    let known = documented.registered(Registered::new("https://as.test", "known").secret("s3cret"));
+    let again =
+        world.connect(&world.login().registered(Registered::new("https://as.test", "known"))).await.unwrap();
     assert_eq!(world.log()[4], "token at as.test by known: authorization_code");
     again.close().await;
     assert_eq!(format!("{known:?}"), "OAuth(…)");
@@ -145,7 +193,7 @@ async fn a_server_that_moves_to_another_authorization_server_is_followed_with_no
 async fn a_client_registered_elsewhere_is_not_shown_to_a_new_authorization_server() {
     let world = World::new();
     world.login.add_client_with_secret("known", "s3cret");
-    let oauth = world.login().registered(Registered::new("known").secret("s3cret"));
+    let oauth = world.login().registered(Registered::new("https://as.test", "known").secret("s3cret"));
     let server = world.connect(&oauth).await.unwrap();
     world.also(&AuthorizationServer::new("https://new.test"));
     world.change(|state| state.resource["authorization_servers"] = json!(["https://new.test"]));

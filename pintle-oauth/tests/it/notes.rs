@@ -42,8 +42,8 @@ impl Notes {
     /// In memory, with tokens that the authorization server is asked about each time.
     pub(crate) fn asking() -> Self {
         let notes = Self::checking(|login, hosts| {
-            let us = Registered::new("notes").secret("s3cret");
-            Introspection::new(login, us).unwrap().remembered(std::time::Duration::ZERO).web(hosts)
+            let us = Registered::new(login, "notes").secret("s3cret");
+            Introspection::new(us).unwrap().remembered(std::time::Duration::ZERO).web(hosts)
         });
         notes.login.opaque();
         notes.login.add_client_with_secret("notes", "s3cret");
