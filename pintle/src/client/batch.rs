@@ -71,12 +71,14 @@ impl<'a> Batch<'a> {
         let mut waiting = Vec::with_capacity(requests.len());
         for (method, params) in requests {
             let admitted = match params {
-                Ok(params) => connection.admit(&method, &params).await.map(|()| params),
+                Ok(params) => connection.admit(&method, &params).await.map(|admission| (params, admission)),
                 Err(error) => Err(error),
             };
-            waiting.push(admitted.map(|params| {
+            waiting.push(admitted.map(|(params, admission)| {
                 let (post, pending) = mailbox(shared);
-                asks.push(options.ask(shared, method, Cow::Owned(params), post));
+                let mut ask = options.ask(shared, method, Cow::Owned(params), post);
+                ask.judged = admission.map(|admission| admission.stamp());
+                asks.push(ask);
                 pending
             }));
         }

@@ -13,15 +13,17 @@ use tokio::{
 };
 
 use super::{
+    admission::Admission,
     connection::Connection,
     driver::Command,
-    exchange::{Options, failed},
+    exchange::{Missing, Options, failed},
     mailbox::{Failure, mailbox},
-    output,
-    policy::{Proposal, decide},
-    rounds,
+    output, rounds,
 };
 use crate::{Error, Result, transport::Delivery};
+
+/// How often a call is decided on anew because the tools changed before it was sent.
+const MOST_CHANGES: u32 = 4;
 
 /// A call of a tool, being put together. From [`Connection::call`].
 ///
@@ -145,7 +147,7 @@ impl Connection {
         params: RawObject,
         options: &mut Options,
     ) -> Result<RawObject> {
-        self.admit(&method, &params).await?;
+        let mut admission = self.admit(&method, &params).await?;
         let cached = Cache::keeps(&method).then(|| {
             self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
                 Some(result) => Err(result.clone()),
@@ -153,7 +155,10 @@ impl Connection {
             })
         });
         let ticket = match cached.flatten() {
-            Some(Err(result)) => return Ok(result),
+            Some(Err(result)) => {
+                options.from_cache = true;
+                return Ok(result);
+            }
             Some(Ok(ticket)) => Some(ticket),
             None => None,
         };
@@ -164,7 +169,8 @@ impl Connection {
         let mut pages_shown = false;
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
-            match self.exchange(method.clone(), next.as_ref().unwrap_or(&params), options).await? {
+            let sent = next.as_ref().unwrap_or(&params);
+            match self.exchange(method.clone(), sent, options, &mut admission).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
@@ -202,25 +208,22 @@ impl Connection {
         }
     }
 
-    /// Whether the client's policy lets this request pass.
-    pub(super) async fn admit(&self, method: &str, params: &RawObject) -> Result<()> {
-        let shared = self.shared();
-        let (Some(policy), "tools/call") = (&shared.settings.policy, method) else { return Ok(()) };
-        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
-        let tool = shared.tool(&name);
-        Box::pin(decide(policy, &Proposal { name: &name, params, tool: tool.as_deref() })).await
-    }
-
     async fn exchange(
         &self,
         method: Cow<'static, str>,
         params: &RawObject,
         options: &mut Options,
+        admission: &mut Option<Admission>,
     ) -> Result<Outcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
+        let mut changes = 0;
         loop {
+            if admission.is_some() {
+                self.readmit(admission, params).await?;
+            }
             let (post, pending) = mailbox(self.shared());
-            let ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
+            let mut ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
+            ask.judged = admission.as_ref().map(Admission::stamp);
             let started = Instant::now();
             // Who waits in the queue is not overtaken.
             let queue = self.commands();
@@ -240,15 +243,19 @@ impl Connection {
                 }
             };
             let ended = match sent {
-                Ok(Ok(())) => options.wait(pending, started).await.map_err(failed),
-                Ok(Err(())) => Err(failed(Failure::Closed(self.shared().how_ended()).into())),
-                Err(_) => Err(Error::Timeout(options.timeout)),
+                Ok(Ok(())) => options.wait(pending, started).await,
+                Ok(Err(())) => Err(Failure::Closed(self.shared().how_ended()).into()),
+                Err(_) => Err(Missing::Timeout(options.timeout)),
             };
-            tries -= 1;
             match ended {
                 // The session was lost before it took the request, and there is another by now.
-                Err(Error::Failed(lost)) if tries > 0 && lost.delivery == Delivery::LostSession => {}
-                ended => return ended,
+                Err(Missing::Failed(Failure::Failed(lost)))
+                    if tries > 1 && lost.delivery == Delivery::LostSession =>
+                {
+                    tries -= 1;
+                }
+                Err(Missing::Failed(Failure::Outdated)) if changes < MOST_CHANGES => changes += 1,
+                ended => return ended.map_err(failed),
             }
         }
     }

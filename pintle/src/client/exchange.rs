@@ -25,6 +25,8 @@ pub(super) struct Options {
     pub(super) progress: bool,
     pub(super) on_progress: Option<Box<dyn FnMut(ProgressParams) + Send>>,
     pub(super) log_level: Option<LoggingLevel>,
+    /// Set if the result was not asked for, but known.
+    pub(super) from_cache: bool,
 }
 
 /// Why there is no outcome.
@@ -47,6 +49,9 @@ pub(super) fn failed(missing: Missing) -> Error {
         Missing::Failed(Failure::Failed(failed)) => Error::Failed(failed),
         Missing::Failed(Failure::Closed(ended)) => Error::Closed(ended),
         Missing::Failed(Failure::Refused(said)) => Error::Refused(said),
+        Missing::Failed(Failure::Outdated) => {
+            Error::Refused("the server's tools changed before the call was sent: call again".into())
+        }
         Missing::Timeout(after) => Error::Timeout(after),
     }
 }
@@ -66,6 +71,7 @@ impl Options {
                 boxed
             }),
             log_level: None,
+            from_cache: false,
         }
     }
 
@@ -77,7 +83,7 @@ impl Options {
         post: Post,
     ) -> Ask<'a> {
         let log_level = self.log_level.or_else(|| shared.log_level());
-        Ask { method, params, progress: self.progress, log_level, post }
+        Ask { method, params, progress: self.progress, log_level, judged: None, post }
     }
 
     pub(super) fn deadline(&self, started: Instant) -> Instant {

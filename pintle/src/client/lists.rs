@@ -55,7 +55,9 @@ pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
     #[doc(hidden)]
     fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
     #[doc(hidden)]
-    fn learn(_connection: &Connection, _page: &mut Self::Result, _first: bool) {}
+    fn as_tools(_page: &mut Self::Result) -> Option<&mut ListToolsResult> {
+        None
+    }
 }
 
 impl List for ListTools {
@@ -63,8 +65,8 @@ impl List for ListTools {
     fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
         (page.tools, page.next_cursor)
     }
-    fn learn(connection: &Connection, page: &mut ListToolsResult, first: bool) {
-        connection.shared().learn(&mut page.tools, first);
+    fn as_tools(page: &mut ListToolsResult) -> Option<&mut ListToolsResult> {
+        Some(page)
     }
 }
 
@@ -287,9 +289,13 @@ impl Connection {
         let mut asked = ListParams::new();
         asked.cursor = cursor;
         let asked = if first { RawObject::empty() } else { params(&asked)? };
-        let result = self.request(L::NAME.into(), asked, &mut Options::of(self)).await?;
+        let mut options = Options::of(self);
+        let stamp = self.shared().stamp();
+        let result = self.request(L::NAME.into(), asked, &mut options).await?;
         let mut page = decode(L::NAME, &result)?;
-        L::learn(self, &mut page, first);
+        if let Some(tools) = L::as_tools(&mut page) {
+            self.shared().learn(tools, first, (!options.from_cache).then_some(stamp));
+        }
         Ok(page)
     }
 }

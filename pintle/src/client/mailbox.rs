@@ -36,6 +36,8 @@ pub(super) enum Failure {
     Misused(String),
     /// It is more than this side's limits, or the server's kindness, allow.
     Refused(String),
+    /// The tools are others than those that the policy decided on: it was not sent.
+    Outdated,
 }
 
 /// Where the driver puts what concerns one call. Dropped without an end, it says that the connection is gone.

@@ -3,6 +3,7 @@
 //! A [`Client`] says who is asking and what it can do; [`connect`](Client::connect) makes a [`Connection`] of it and a
 //! transport. Which era and revision the server speaks is found out on the way, and nothing after that depends on it.
 
+mod admission;
 mod answer;
 mod batch;
 mod call;
@@ -25,6 +26,7 @@ mod rounds;
 mod settings;
 mod shared;
 mod signals;
+mod tool_registry;
 
 use std::{fmt, future::Future, sync::Arc};
 
@@ -203,6 +205,10 @@ impl Client {
     }
 
     /// Decides whether a tool may be called, before every call.
+    ///
+    /// It never decides on what the server said of the tool before it was restarted, or before changes could be missed:
+    /// then the tools are listed again first. While nothing tells of changes, that is before every call. An open
+    /// [`changes`](Connection::changes) saves it, and so does a server that says for how long its list is good.
     pub fn policy(mut self, decide: impl Fn(&Proposal<'_>) -> Policy + Send + Sync + 'static) -> Self {
         self.settings.policy = Some(Arc::new(decide));
         self

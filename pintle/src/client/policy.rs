@@ -60,7 +60,8 @@ pub struct Proposal<'a> {
     pub name: &'a str,
     /// All of the params, as they would be sent.
     pub params: &'a RawObject,
-    /// What the server said of the tool, if it was listed. Only as trustworthy as the server.
+    /// What the server says of the tool; `None` if it lists no such tool, or could not be asked. Only as trustworthy as
+    /// the server.
     pub tool: Option<&'a Tool>,
 }
 
@@ -121,15 +122,23 @@ impl Hints {
 /// Decides on every tool call of a client.
 pub(super) type PolicyHook = Arc<dyn Fn(&Proposal<'_>) -> Policy + Send + Sync>;
 
+/// How a call was let pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Decided {
+    AtOnce,
+    /// Somebody was asked, which takes time.
+    Later,
+}
+
 /// Asks the policy, and whomever the policy asks.
-pub(super) async fn decide(hook: &PolicyHook, proposal: &Proposal<'_>) -> Result<()> {
+pub(super) async fn decide(hook: &PolicyHook, proposal: &Proposal<'_>) -> Result<Decided> {
     let allowed = match hook(proposal) {
-        Policy::Allow => return Ok(()),
+        Policy::Allow => return Ok(Decided::AtOnce),
         Policy::Deny(reason) => return Err(Error::Refused(reason)),
         Policy::Ask(decision) => caught(decision).await.unwrap_or(false),
     };
     if allowed {
-        Ok(())
+        Ok(Decided::Later)
     } else {
         Err(Error::Refused(format!("calling `{}` was not confirmed", proposal.name)))
     }

@@ -1,9 +1,9 @@
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use http::HeaderMap;
@@ -13,7 +13,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     Meta, RawObject, RawValue,
-    schema::{Implementation, LoggingLevel, ServerCapabilities, Tool},
+    schema::{Implementation, ListToolsResult, LoggingLevel, ServerCapabilities, Tool},
 };
 use tokio::{sync::watch, time::Instant};
 
@@ -22,10 +22,12 @@ use super::{
     notices::{Notice, Notices},
     settings::Settings,
     signals::Signals,
+    tool_registry::{Known, Page, Stamp, ToolRegistry},
 };
 use crate::{
     Ended,
-    transport::{Holdups, Transport},
+    timeouts::after,
+    transport::{Holdups, Listening, Transport},
 };
 
 /// What the driver of a connection and its handles share.
@@ -42,8 +44,7 @@ pub(super) struct Shared {
     pub(super) ended: watch::Sender<Option<Ended>>,
     facts: Mutex<Arc<Facts>>,
     log_level: Mutex<Option<LoggingLevel>>,
-    /// Tools by name, as they were listed last.
-    tools: Mutex<HashMap<String, Known>>,
+    tools: Mutex<ToolRegistry>,
     cache: Option<Mutex<Cache>>,
     /// The `_meta` of the last result of a tool, as it was printed and as it was read.
     last_meta: Mutex<Option<(Box<str>, Meta)>>,
@@ -51,14 +52,7 @@ pub(super) struct Shared {
     /// Whether the transport says things in headers too.
     pub(super) has_headers: bool,
     pub(super) holdups: Holdups,
-}
-
-/// A tool that was listed.
-#[derive(Clone, Debug)]
-struct Known {
-    tool: Arc<Tool>,
-    /// Which arguments are repeated as headers, where there are headers.
-    headers: Arc<HeaderParams>,
+    listening: Listening,
 }
 
 /// What the server says of itself.
@@ -106,6 +100,7 @@ impl Shared {
             started: Instant::now(),
             has_headers: transport.has_headers(),
             holdups: transport.holdups(),
+            listening: transport.listening(),
             settings,
         }
     }
@@ -125,7 +120,7 @@ impl Shared {
 
     /// The server was started again, and may be another.
     pub(super) fn reopened(&self) {
-        lock(&self.tools).clear();
+        lock(&self.tools).drop_all();
         self.with_cache(|cache, _| cache.clear());
         self.hub.push(&Event::Reopened);
     }
@@ -142,13 +137,58 @@ impl Shared {
         Some(lock(&self.tools).get(name)?.tool.clone())
     }
 
-    /// Remembers a page of tools; the first page begins anew. Where arguments are repeated as headers, tools that say
-    /// so in a way that cannot be followed are left out: they must not be called.
-    pub(super) fn learn(&self, tools: &mut Vec<Tool>, first: bool) {
-        const MOST: usize = 16_384;
+    /// What is known of a tool if that is still to be believed, and as of when: see [`ToolRegistry::fresh`].
+    pub(super) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, Stamp)> {
+        let told = self.told_by_connection();
+        let tools = lock(&self.tools);
+        let now = tools.stamp(told);
+        Some((tools.fresh(name, now, Instant::now())?, now))
+    }
+
+    /// What is asked for now is as new as this.
+    pub(super) fn stamp(&self) -> Stamp {
+        let told = self.told_by_connection();
+        lock(&self.tools).stamp(told)
+    }
+
+    /// Whether no change of the tools was heard of since, nor anything that could have hidden one.
+    pub(super) fn is_since(&self, stamp: Stamp) -> bool {
+        lock(&self.tools).is_since(stamp)
+    }
+
+    /// A subscription tells of changes of the tools from now on.
+    pub(super) fn tools_subscribed(&self) {
+        lock(&self.tools).subscribed();
+    }
+
+    /// The subscription is over, and the server may have been restarted: what is known is old.
+    pub(super) fn tools_unsubscribed(&self) {
+        lock(&self.tools).unsubscribed();
+        self.forget_tools();
+    }
+
+    /// Since when the connection tells of changes without being asked, in periods without a gap. In a session it does. So
+    /// does a pipe to a server whose list never changes: that it is another server is noticed.
+    fn told_by_connection(&self) -> Option<u64> {
+        let facts = self.facts();
+        let changes = |can: &ServerCapabilities| {
+            can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        };
+        let told = match facts.verdict {
+            Some(verdict) if verdict.revision().is_stateless() => {
+                !self.has_headers && facts.capabilities.as_ref().is_some_and(|can| !changes(can))
+            }
+            verdict => verdict.is_some(),
+        };
+        told.then(|| self.listening.period()).flatten()
+    }
+
+    /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
+    /// headers, tools that say so in a way that cannot be followed are left out: they must not be called.
+    pub(super) fn learn(&self, page: &mut ListToolsResult, first: bool, asked: Option<Stamp>) {
         let mirrors = self.facts().mirrors;
-        let mut page = Vec::with_capacity(tools.len());
-        tools.retain(|tool| {
+        let mut tools = Vec::with_capacity(page.tools.len());
+        page.tools.retain(|tool| {
             let headers = match mirrors.then(|| header_params(tool)) {
                 None => HeaderParams::default(),
                 Some(Ok(headers)) => headers,
@@ -158,15 +198,14 @@ impl Shared {
                 }
             };
             let known = Known { tool: Arc::new(tool.clone()), headers: Arc::new(headers) };
-            page.push((tool.name.clone(), known));
+            tools.push((tool.name.clone(), known));
             true
         });
         let mut known = lock(&self.tools);
-        if first {
-            known.clear();
-        }
-        let room = MOST.saturating_sub(known.len());
-        known.extend(page.into_iter().take(room));
+        let Some(asked) = asked else { return known.supplement(tools) };
+        let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
+        let until = after(Instant::now(), Duration::from_millis(ttl));
+        known.learn(Page { tools, first, last: page.next_cursor.is_none(), until }, asked);
     }
 
     /// The headers that repeat arguments of this request.
@@ -206,14 +245,14 @@ impl Shared {
 
     /// What is known of the tools is wrong.
     pub(super) fn forget_tools(&self) {
-        lock(&self.tools).clear();
+        lock(&self.tools).drop_all();
         self.with_cache(|cache, _| cache.forget(&Change::Tools));
     }
 
     /// Something of the server's has changed: nothing old of it is served from here on.
     pub(super) fn changed(&self, change: Change) {
         if change == Change::Tools {
-            lock(&self.tools).clear();
+            lock(&self.tools).drop_all();
         }
         self.with_cache(|cache, _| cache.forget(&change));
         self.hub.push(&Event::Changed(change.clone()));

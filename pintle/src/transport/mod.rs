@@ -11,6 +11,7 @@ mod child;
 mod failed;
 mod holdups;
 pub mod kit;
+mod listening;
 mod memory;
 mod record;
 #[cfg(feature = "net")]
@@ -35,6 +36,7 @@ pub use channels::{Channels, channels};
 pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
 pub use failed::{Delivery, Failed};
 pub use holdups::{Holdup, Holdups};
+pub use listening::Listening;
 pub use memory::{Memory, memory};
 pub use record::{Direction, Record, Recorded};
 #[cfg(feature = "net")]
@@ -155,6 +157,11 @@ pub trait Transport: fmt::Debug + Send + 'static {
     fn holdups(&self) -> Holdups {
         Holdups::new()
     }
+
+    /// Whether messages that belong to no request can arrive: always, unless they need a stream of their own.
+    fn listening(&self) -> Listening {
+        Listening::always()
+    }
 }
 
 /// What came in.
@@ -220,5 +227,9 @@ impl Transport for Box<dyn Transport> {
 
     fn holdups(&self) -> Holdups {
         (**self).holdups()
+    }
+
+    fn listening(&self) -> Listening {
+        (**self).listening()
     }
 }

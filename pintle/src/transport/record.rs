@@ -6,7 +6,7 @@ use std::{
 use bytes::Bytes;
 use pintle_types::RequestId;
 
-use super::{About, Failed, Holdups, Incoming, Transport};
+use super::{About, Failed, Holdups, Incoming, Listening, Transport};
 
 /// A transport that shows every message that passes through it, for finding out what really was said.
 ///
@@ -139,6 +139,10 @@ impl<T: Transport> Transport for Record<T> {
 
     fn holdups(&self) -> Holdups {
         self.transport.holdups()
+    }
+
+    fn listening(&self) -> Listening {
+        self.transport.listening()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use pintle::client::{Change, Event};
+use pintle::{
+    Error,
+    client::{Change, Event, Policy},
+};
 use tokio::time::Instant;
 
 use crate::http_client_script::{Saying, Script, client, script};
@@ -55,4 +58,45 @@ async fn a_subscription_that_never_came_to_be_is_an_error() {
     });
     let error = changes.unwrap_err().to_string();
     assert!(error.contains("answered `subscriptions/listen` with status 500"), "{error}");
+}
+
+async fn lists(server: &mut Script, hints: &str) {
+    server.hears("tools/list").await.result(&format!(
+        r#"{{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[{{"name":"t","inputSchema":{{"type":"object"}},"annotations":{hints}}}]}}"#
+    ));
+}
+
+/// As when the server is restarted, and says good-bye before.
+#[tokio::test(start_paused = true)]
+async fn a_policy_does_not_decide_on_what_was_said_before_a_subscription_ended() {
+    let reads_only = client().policy(|call| match call.hints().read_only {
+        true => Policy::Allow,
+        false => Policy::deny("it writes"),
+    });
+    for graceful in [true, false] {
+        let (mut server, http) = script();
+        let connection = server.opens(reads_only.clone(), http).await;
+        let (changes, stream) = tokio::join!(connection.changes(), acknowledges(&mut server));
+        let mut changes = changes.unwrap();
+        let (listed, ()) = tokio::join!(connection.tools(), lists(&mut server, r#"{"readOnlyHint":true}"#));
+        listed.unwrap();
+        let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+            server.hears("tools/call").await.result(r#"{"resultType":"complete","content":[]}"#);
+        });
+        called.unwrap();
+
+        if graceful {
+            stream.says("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":2}}}\n\n");
+        } else {
+            stream.breaks();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (refused, ()) = tokio::join!(connection.call_tool("t", ()), lists(&mut server, "{}"));
+        assert!(matches!(refused.unwrap_err(), Error::Refused(_)), "graceful: {graceful}");
+        // Whoever listens is told that something may have been missed.
+        let _stream = acknowledges(&mut server).await;
+        assert_eq!(changes.next().await, Some(Event::Reopened), "graceful: {graceful}");
+        let (refused, ()) = tokio::join!(connection.call_tool("t", ()), lists(&mut server, "{}"));
+        assert!(matches!(refused.unwrap_err(), Error::Refused(_)));
+    }
 }

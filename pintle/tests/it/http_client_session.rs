@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use pintle::{
     Error,
-    client::{Answer, Event, Mode},
+    client::{Answer, Event, Mode, Policy},
 };
 use serde_json::json;
 
-use crate::http_client_script::{client, script};
+use crate::http_client_script::{Script, client, script};
 
 const GET: &str = "GET http://server.test/mcp";
 const DONE: &str = r#"{"content":[]}"#;
@@ -250,4 +250,66 @@ async fn a_stream_of_a_session_that_cannot_be_taken_up_is_opened_anew() {
     assert_eq!(anew.header("mcp-session-id"), Some("s-1"));
     anew.status(405);
     server.hears_nothing(Duration::from_secs(3600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_notices_that_its_session_is_gone() {
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", client(), http).await;
+    let stream = server.line(GET).await.events();
+    stream.says(": here\n\n");
+    let mut changes = connection.changes().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // The server is restarted: for a while there is none, then one that knows nothing of the session.
+    drop(stream);
+    server.line(GET).await.status(503);
+    let resumed = server.line(GET).await;
+    assert_eq!(resumed.header("mcp-session-id"), Some("s-1"));
+    resumed.status(404);
+    server.initializes("2025-11-25", "s-2").await;
+    server.line(GET).await.status(405);
+    assert_eq!(changes.next().await, Some(Event::Reopened));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_a_stream_for_its_session_may_say_so_with_404() {
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", client(), http).await;
+    server.line(GET).await.status(404);
+    server.hears_nothing(Duration::from_secs(3600)).await;
+    let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+        let asked = server.hears("tools/call").await;
+        assert_eq!(asked.header("mcp-session-id"), Some("s-1"));
+        asked.result(DONE);
+    });
+    called.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_sent_again_to_another_session_is_decided_on_again() {
+    async fn lists(server: &mut Script, hints: &str) {
+        server.hears("tools/list").await.result(&format!(
+            r#"{{"tools":[{{"name":"t","inputSchema":{{"type":"object"}},"annotations":{hints}}}]}}"#
+        ));
+    }
+    let reads_only = client().policy(|call| match call.hints().read_only {
+        true => Policy::Allow,
+        false => Policy::deny("it writes"),
+    });
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", reads_only, http).await;
+    let _stream = server.line(GET).await.events();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let call = tokio::spawn({
+        let connection = connection.clone();
+        async move { connection.call_tool("t", ()).await }
+    });
+    lists(&mut server, r#"{"readOnlyHint":true}"#).await;
+    server.hears("tools/call").await.status(404);
+    server.initializes("2025-11-25", "s-2").await;
+    server.line(GET).await.status(405);
+    lists(&mut server, "{}").await;
+    let refused = call.await.unwrap().unwrap_err();
+    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
+    server.hears_nothing(Duration::from_secs(60)).await;
 }

@@ -6,7 +6,10 @@ use pintle_proto::client::{Extras, SendError};
 use pintle_types::{Message, RawObject, schema::LoggingLevel};
 
 use super::{Driver, Failure, Waiting};
-use crate::{client::mailbox::Post, transport::About};
+use crate::{
+    client::{mailbox::Post, tool_registry::Stamp},
+    transport::About,
+};
 
 /// What a handle wants of the driver.
 #[derive(Debug)]
@@ -28,14 +31,16 @@ pub(in crate::client) struct Ask<'a> {
     pub(in crate::client) params: Cow<'a, RawObject>,
     pub(in crate::client) progress: bool,
     pub(in crate::client) log_level: Option<LoggingLevel>,
+    /// What the policy knew when it let this pass.
+    pub(in crate::client) judged: Option<Stamp>,
     pub(in crate::client) post: Post,
 }
 
 impl Ask<'_> {
     /// With params of its own, to be sent later.
     pub(in crate::client) fn into_owned(self) -> Ask<'static> {
-        let Self { method, params, progress, log_level, post } = self;
-        Ask { method, params: Cow::Owned(params.into_owned()), progress, log_level, post }
+        let Self { method, params, progress, log_level, judged, post } = self;
+        Ask { method, params: Cow::Owned(params.into_owned()), progress, log_level, judged, post }
     }
 }
 
@@ -72,8 +77,13 @@ impl Driver {
 
     /// Notes who waits, and returns what to send.
     fn admit(&mut self, ask: Ask<'_>) -> Option<(Message, HeaderMap)> {
-        let Ask { method, params, progress, log_level, post } = ask;
+        let Ask { method, params, progress, log_level, judged, post } = ask;
         if post.is_abandoned() {
+            return None;
+        }
+        // As after waiting in the queue for a server that was started again.
+        if judged.is_some_and(|stamp| !self.shared.is_since(stamp)) {
+            post.end(Err(Failure::Outdated), 0);
             return None;
         }
         let headers = match self.shared.mirrored(&method, &params) {

@@ -430,6 +430,7 @@ impl Driver {
             }
         }
         self.watching.lose(ended);
+        self.shared.tools_unsubscribed();
         self.thinking = JoinSet::new();
         let questions = self.questions.drain().count();
         self.shared.questions.fetch_sub(questions, Ordering::Relaxed);

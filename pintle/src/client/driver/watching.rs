@@ -25,7 +25,7 @@ pub(super) struct Watching {
     /// Who waits for that, and the resource that they wish for.
     waiters: Vec<(Option<String>, Post)>,
     failures: u32,
-    /// The last one broke, so that something may have been missed.
+    /// The last one is over, so that something may have been missed.
     broke: bool,
     /// When to try again.
     pub(super) retry: Option<Instant>,
@@ -187,6 +187,11 @@ impl Driver {
         if std::mem::take(&mut self.watching.broke) {
             self.shared.reopened();
         }
+        if granted.get("toolsListChanged") == Some("true") {
+            self.shared.tools_subscribed();
+        } else {
+            self.shared.tools_unsubscribed();
+        }
         if let Some(last) = self.watching.live.replace(subscription.clone()) {
             self.stop(&last);
         }
@@ -212,7 +217,7 @@ impl Driver {
         if opening {
             self.watching.opening = None;
         } else {
-            self.watching.live = None;
+            self.missed();
         }
         let refused = match end {
             End::Error(error) => Some(error),
@@ -255,12 +260,18 @@ impl Driver {
                 return;
             }
         } else if self.watching.live.as_ref() == Some(subscription) {
-            self.watching.live = None;
-            self.watching.broke = true;
+            self.missed();
         } else {
             return;
         }
         self.listen_later();
+    }
+
+    /// The subscription is over, however it ended: from now on something may be missed.
+    fn missed(&mut self) {
+        self.watching.live = None;
+        self.watching.broke = true;
+        self.shared.tools_unsubscribed();
     }
 
     fn listen_later(&mut self) {

@@ -80,6 +80,14 @@ impl Line {
         let _ = self.events.send(event).await;
     }
 
+    /// The stream for what belongs to no request is open, unless this is not the connection any more.
+    pub(super) fn listens(&self) {
+        self.wire.listening.open();
+        if self.events.is_closed() {
+            self.wire.listening.close();
+        }
+    }
+
     /// Takes the session that an answer to `initialize` names.
     pub(super) fn open_session(&self, headers: &HeaderMap) -> Result<(), Failed> {
         let Some(id) = headers.get(&MCP_SESSION_ID) else { return Ok(()) };

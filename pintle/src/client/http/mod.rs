@@ -38,7 +38,10 @@ pub use proxy::Proxy;
 pub use requests::Requests;
 pub use retry::Retry;
 
-use crate::{Result, transport::Holdups};
+use crate::{
+    Result,
+    transport::{Holdups, Listening},
+};
 use address::Address;
 use auth::AnyAuth;
 use connector::Encrypt;
@@ -72,6 +75,7 @@ pub struct Http {
     proxy: Proxy,
     fault: Option<String>,
     holdups: Holdups,
+    listening: Listening,
     live: Option<Live>,
 }
 
@@ -92,6 +96,7 @@ impl Http {
             proxy: Proxy::system(),
             fault: None,
             holdups: Holdups::new(),
+            listening: Listening::closed(),
             live: None,
         })
     }
@@ -218,6 +223,7 @@ impl Http {
             limits: self.limits.clone(),
             retry: self.retry.clone(),
             holdups: self.holdups.clone(),
+            listening: self.listening.clone(),
             fault: self.fault.take(),
         }
     }

@@ -18,7 +18,9 @@ use crate::transport::Failed;
 /// Listens until the stream ends, which is the end of the session.
 pub(super) async fn run(line: Arc<Line>) {
     let mut named = false;
-    let why = match listen(&line, &mut named).await {
+    let heard = listen(&line, &mut named).await;
+    line.wire.listening.close();
+    let why = match heard {
         Ok(why) => why,
         Err(failed) if !named => {
             return line.tell(Event::Endpoint(Err(Box::new(failed)))).await;
@@ -71,6 +73,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
                         .map_err(|bad| garbled(format!("the endpoint that `{address}` names: {bad}")))?;
                     line.move_to(Address::of(endpoint));
                     *named = true;
+                    line.listens();
                     line.tell(Event::Endpoint(Ok(()))).await;
                 }
                 None | Some("message") if !event.data.is_empty() => {

@@ -8,11 +8,12 @@ use super::{
 };
 
 /// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
-/// is asked again: never is it a reason to end the session.
+/// is asked again; only a server that no longer knows the session ends it.
 pub(super) async fn run(line: Arc<Line>) {
     let mut reader = Reader::new(line.clone());
     let mut failures = 0;
     let mut first = true;
+    let mut was_open = false;
     loop {
         let opened = if first { reader.open().await } else { reader.resume(failures).await };
         if std::mem::take(&mut first) {
@@ -20,11 +21,21 @@ pub(super) async fn run(line: Arc<Line>) {
         }
         match opened {
             Ok(body) => {
+                was_open = true;
+                line.listens();
                 let rest = reader.read(body, &mut Vec::new()).await;
+                line.wire.listening.close();
                 tracing::debug!(%rest, "the stream of the session ended");
                 failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
             }
-            // The server may have forgotten the last event and still have a stream; of a lost session it has none.
+            // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a
+            // new session" (Transports, Session Management). Not so the first time: that a server has no such stream
+            // should be a 405, and is a 404 where only POST has a route.
+            Err(Some(failed)) if was_open && failed.status == Some(404) && line.has_session() => {
+                tracing::debug!(%failed, "the session is gone");
+                return line.tell(Event::Lost).await;
+            }
+            // The server may have forgotten the last event and still have a stream.
             Err(Some(failed)) if reader.has_begun() && failed.status != Some(404) => {
                 tracing::debug!(%failed, "the stream of the session cannot be taken up: it is opened anew");
                 reader = Reader::new(line.clone());

@@ -26,7 +26,7 @@ use super::{
     standing,
     wire::{Wire, drain},
 };
-use crate::transport::{About, Delivery, Failed, Holdups, Incoming, Transport};
+use crate::transport::{About, Delivery, Failed, Holdups, Incoming, Listening, Transport};
 
 /// How many messages that are no requests may be on their way before more of them have to wait.
 const TELLING: usize = 256;
@@ -286,6 +286,8 @@ impl Live {
     /// Nothing of before is left; what was sent has no answer.
     fn restart(&mut self) {
         *self = Self::new(self.wire.clone());
+        // What listened before may have said so until it was dropped.
+        self.wire.listening.close();
     }
 
     /// Ready when what was to be said is said, and the session ended.
@@ -459,6 +461,10 @@ impl Transport for Http {
 
     fn holdups(&self) -> Holdups {
         self.holdups.clone()
+    }
+
+    fn listening(&self) -> Listening {
+        self.listening.clone()
     }
 }
 

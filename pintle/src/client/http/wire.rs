@@ -21,7 +21,7 @@ use super::{
     retry::Retry,
     service::Sender,
 };
-use crate::transport::{Delivery, Failed, Holdups};
+use crate::transport::{Delivery, Failed, Holdups, Listening};
 
 /// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
 const REFUSAL: usize = 64 << 10;
@@ -38,6 +38,8 @@ pub(super) struct Wire {
     pub(super) limits: Limits,
     pub(super) retry: Retry,
     pub(super) holdups: Holdups,
+    /// Whether the stream of the session is open.
+    pub(super) listening: Listening,
     /// What is wrong with the settings.
     pub(super) fault: Option<String>,
 }
