@@ -202,7 +202,7 @@ impl Server {
         let desk = std::mem::take(&mut *running.desk.borrow_mut());
         out.extend(desk.lines);
         for (request, slot) in desk.questions {
-            match engine.ask(&request).expect("a session") {
+            match engine.ask(&running.call, &request).expect("a session") {
                 Ok((id, line)) => {
                     assert!(ids.insert(id.clone()), "an id is used twice: {id}");
                     running.asked.push(id.clone());

@@ -279,7 +279,7 @@ impl Stage {
             _ => {}
         }
         match call.ask(&self.service, key, &question) {
-            Ok(Ask::Send(request)) => match self.engine.ask(&request).expect("a session that asks") {
+            Ok(Ask::Send(request)) => match self.engine.ask(&call, &request).expect("a session that asks") {
                 Ok((id, bytes)) => {
                     let kind = question.kind();
                     self.asked.push((id.clone(), Some(Asker { call, key, kind })));
