@@ -36,6 +36,9 @@ pub struct Timeouts {
     pub keepalive: Option<Duration>,
     /// For how long a session over HTTP may be idle before it is forgotten. 30 minutes.
     pub idle_session: Duration,
+    /// The same for a session whose client has sent nothing since its handshake, not even `notifications/initialized`.
+    /// 60 seconds.
+    pub uninitialized_session: Duration,
 }
 
 impl Default for Timeouts {
@@ -49,6 +52,7 @@ impl Default for Timeouts {
             shutdown: Duration::from_secs(5),
             keepalive: None,
             idle_session: Duration::from_secs(1800),
+            uninitialized_session: Duration::from_secs(60),
         }
     }
 }

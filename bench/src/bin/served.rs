@@ -18,7 +18,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some("http") => {
                 let listener = TcpListener::bind("127.0.0.1:0").await?;
                 let address = listener.local_addr()?;
-                let serving = server.http()?.max_sessions(SESSIONS).at("/mcp").serve(listener)?;
+                let serving = server
+                    .http()?
+                    .max_sessions(SESSIONS)
+                    .max_sessions_per_address(SESSIONS)
+                    .at("/mcp")
+                    .serve(listener)?;
                 println!("{address}");
                 serving.wait().await;
                 Ok(())

@@ -47,6 +47,12 @@ impl Around {
         &self.left
     }
 
+    /// Where it came from, if that is known.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn address(&self) -> Option<PeerAddress> {
+        self.address.or_else(|| self.left.get::<PeerAddress>().copied())
+    }
+
     /// The same but for the address: for those who look for something else.
     pub(crate) fn left(&self) -> &Extensions {
         &self.left

@@ -365,11 +365,12 @@ impl Server {
     /// client has hung up, the next request of a session over HTTP.
     #[must_use]
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, idle_session, .. } = *timeouts;
+        let Timeouts { keepalive, shutdown, idle_session, uninitialized_session, .. } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = shutdown;
             settings.idle_session = idle_session;
+            settings.uninitialized_session = uninitialized_session;
         })
     }
 

@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) grace: Duration,
     /// For the next request of a session over HTTP.
     pub(crate) idle_session: Duration,
+    pub(crate) uninitialized_session: Duration,
     /// Handlers of one connection that run at the same time; more wait.
     pub(crate) running: usize,
     /// Whether no other process has the keys that seal states.
@@ -67,6 +68,7 @@ impl Default for Settings {
             keepalive: None,
             grace: Timeouts::default().shutdown,
             idle_session: Timeouts::default().idle_session,
+            uninitialized_session: Timeouts::default().uninitialized_session,
             seals_alone: true,
             running: 1024,
             result_bytes: 16 << 20,

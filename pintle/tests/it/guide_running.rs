@@ -43,6 +43,7 @@ fn the_defaults_are_those_of_the_page() {
         ("shutdown", time(timeouts.shutdown)),
         ("keepalive", timeouts.keepalive.map_or("off".to_owned(), time)),
         ("idle_session", time(timeouts.idle_session)),
+        ("uninitialized_session", time(timeouts.uninitialized_session)),
     ];
     for (field, default) in rows {
         let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{field}` |")));

@@ -70,6 +70,8 @@ mod http_crowd;
 mod http_cut;
 #[cfg(all(unix, feature = "child", feature = "http-client", feature = "http-server"))]
 mod http_docs;
+#[cfg(feature = "http-server")]
+mod http_flood;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_gone;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

@@ -13,8 +13,10 @@ use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
 use super::{
     Body,
     exchange::Exchange,
+    origin::AddressKey,
     post::Begun,
-    response::{accepted, json, refused},
+    registry::Refused,
+    response::{accepted, json, overloaded, refused},
     rights,
     service::{Asked, store_failed},
     session::Session,
@@ -25,7 +27,6 @@ use crate::server::{around::Around, state::State};
 
 /// Answers `initialize`, with a session if it was welcome and sessions are kept.
 pub(super) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
-    let shared = &asked.http.0;
     let opened = match asked.open(Engine::new_session()) {
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, None),
@@ -38,7 +39,6 @@ pub(super) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, answer.id.as_ref()),
     };
-    shared.keep_tidy();
     session.opened(asked.around.extensions());
     let mut response = reply(answer);
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
@@ -54,7 +54,15 @@ impl Asked {
             let error = RpcError::internal("no session can be opened: the system has no random numbers");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })?;
-        Ok(Session::new(id, self.principal.clone(), self.server.clone(), engine))
+        let session = Session::new(id, self.principal.clone(), self.server.clone(), engine);
+        Ok(session.at(self.address()))
+    }
+
+    /// The address of the client, as far as it can be known.
+    pub(super) fn address(&self) -> Option<AddressKey> {
+        let peer = self.around.address()?.0.ip();
+        let head = self.around.head.as_ref()?;
+        Some(AddressKey::of(self.http.settings().proxies.client(peer, &head.headers)))
     }
 
     /// Puts it where it is found again.
@@ -62,20 +70,37 @@ impl Asked {
         let shared = &self.http.0;
         let session = Arc::new(session);
         if let Some((store, stored)) = shared.settings.store.as_ref().zip(session.stored()) {
-            let put = store.put(&session.id.to_string(), stored, shared.settings.idle_session).await;
+            // Whoever asks for it next has it live longer.
+            let life = shared.settings.uninitialized_session.min(shared.settings.idle_session);
+            let put = store.put(&session.id.to_string(), stored, life).await;
             put.map_err(|error| store_failed(&error))?;
         }
         shared.listening.add(&session.ear);
-        if let Some(session) = shared.sessions.add(session.clone(), shared.settings.most_sessions) {
-            return Ok(session);
-        }
+        let refused = match shared.admit(session.clone()).await {
+            Ok(session) => return Ok(session),
+            Err(refused) => refused,
+        };
         if let Some(store) = &shared.settings.store {
             // Nobody knows its id; if this fails too, it is forgotten in time.
             let _ = store.remove(&session.id.to_string()).await;
         }
-        let said = "there are as many sessions as there may be: try again later, or end one with DELETE";
-        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said)))
+        Err(no_room(refused))
     }
+}
+
+/// Why no session is opened.
+pub(super) fn no_room(refused: Refused) -> Refusal {
+    let (status, said) = match refused {
+        Refused::Full => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there are as many sessions as there may be: try again later, or end one with DELETE",
+        ),
+        Refused::TooMany => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "you use as many sessions as you may have: end one with DELETE, or try again later",
+        ),
+    };
+    overloaded(status, said)
 }
 
 /// Begins what came in a session.

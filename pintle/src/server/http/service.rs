@@ -21,6 +21,7 @@ use super::{
     Body, PeerAddress, RequestBody, Unread,
     body::read_content,
     content::Content,
+    conversation::no_room,
     listen::Listens,
     post,
     response::{bare, refused},
@@ -338,7 +339,7 @@ impl Asked {
         let shared = &self.http.0;
         let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
         match stored.map_err(|error| store_failed(&error))? {
-            Some(stored) => Ok(self.adopt(id, found, &stored)),
+            Some(stored) => self.adopt(id, found, &stored).await,
             None => {
                 if let Some(session) = found {
                     shared.end(&session, Ended::Stopped).await;
@@ -354,24 +355,25 @@ impl Asked {
     }
 
     /// Goes on with a session that was written down.
-    fn adopt(
+    async fn adopt(
         &self,
         id: SessionId,
         found: Option<Arc<Session>>,
         stored: &StoredSession,
-    ) -> Option<Arc<Session>> {
+    ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
         if let Some(session) = found {
             session.adopt(&stored.record);
-            return Some(session);
+            return Ok(Some(session));
         }
-        let engine = Engine::restore(&self.state.service, &stored.record, session::fresh_number())?;
+        let restored = Engine::restore(&self.state.service, &stored.record, session::fresh_number());
+        let Some(engine) = restored else { return Ok(None) };
         let principal = stored.principal.as_deref().map(Into::into);
-        let session = Arc::new(Session::new(id, principal, self.server.clone(), engine));
+        let session = Session::new(id, principal, self.server.clone(), engine).at(self.address());
+        session.set_initialized();
         session.number_from(session::fresh_number().unsigned_abs());
         shared.listening.add(&session.ear);
-        let most = shared.settings.most_sessions;
-        shared.sessions.add(session, most).inspect(|_| shared.keep_tidy())
+        shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
     }
 
     /// A session for one request only: its client keeps none.

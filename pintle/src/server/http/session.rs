@@ -2,7 +2,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -14,9 +14,9 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
-use pintle_types::{Frame, RequestId, Response, schema::InputRequest};
+use pintle_types::{Frame, Message, RequestId, Response, schema::InputRequest};
 
-use super::{channel::Channel, session_id::SessionId, store::StoredSession};
+use super::{channel::Channel, origin::AddressKey, session_id::SessionId, store::StoredSession};
 use crate::{
     Ended,
     server::{
@@ -31,12 +31,16 @@ use crate::{
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) principal: Option<Box<str>>,
+    /// Where its handshake came from, if that is known.
+    pub(super) address: Option<AddressKey>,
     pub(super) server: Server,
     /// Changes that its GET stream has not told yet.
     pub(super) ear: Arc<Ear>,
     core: Mutex<Core>,
     /// Whether it is there for one request only.
     pub(super) alone: bool,
+    /// Whether its client has come back after the handshake.
+    initialized: AtomicBool,
     /// When somebody last used it, in milliseconds of its table's clock.
     pub(super) seen: AtomicU64,
 }
@@ -125,7 +129,32 @@ impl Session {
             busy: None,
             visit: None,
         };
-        Self { id, principal, server, ear, core: Mutex::new(core), alone, seen: AtomicU64::new(0) }
+        Self {
+            id,
+            principal,
+            address: None,
+            server,
+            ear,
+            core: Mutex::new(core),
+            alone,
+            initialized: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// One whose handshake came from there.
+    pub(super) fn at(self, address: Option<AddressKey>) -> Self {
+        Self { address, ..self }
+    }
+
+    /// Whether its client has come back after the handshake: with `notifications/initialized`, or with any other message
+    /// that needs the session.
+    pub(super) fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_initialized(&self) {
+        self.initialized.store(true, Ordering::Relaxed);
     }
 
     /// What another process would have to know to go on with it.
@@ -152,6 +181,9 @@ impl Session {
         let mut arrival = Arrival::by_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
+        }
+        if !self.is_initialized() && needs_session(&frame) {
+            self.set_initialized();
         }
         self.lock().engine.receive(service, frame, &arrival)
     }
@@ -544,6 +576,14 @@ impl Core {
 
     fn take_back(&mut self, questions: &[RequestId]) -> Vec<Vec<u8>> {
         questions.iter().filter_map(|id| self.engine.abandon(id)).collect()
+    }
+}
+
+/// Whether a message says that its sender goes on with a session: these two may come before that.
+fn needs_session(frame: &Frame) -> bool {
+    match frame {
+        Frame::One(Message::Request(request)) => !matches!(&*request.method, "initialize" | "ping"),
+        _ => true,
     }
 }
 

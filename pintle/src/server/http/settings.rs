@@ -6,10 +6,12 @@ use pintle_proto::http::Guard;
 use super::{
     Http, Patience,
     log::{EventLog, MemoryLog},
+    origin::TrustedProxies,
+    registry::Quota,
     store::Sessions,
     two_endpoints::TwoEndpoints,
 };
-use crate::server::Server;
+use crate::{Result, server::Server};
 
 /// What the author chose.
 #[derive(Clone)]
@@ -33,7 +35,10 @@ pub(super) struct Settings {
     pub(super) retry: Duration,
     /// For the next request of a session.
     pub(super) idle_session: Duration,
-    pub(super) most_sessions: usize,
+    /// For the first message after the handshake.
+    pub(super) uninitialized_session: Duration,
+    pub(super) quota: Quota,
+    pub(super) proxies: TrustedProxies,
     pub(super) log: Arc<dyn EventLog>,
     pub(super) store: Option<Arc<dyn Sessions>>,
     pub(super) two_endpoints: Option<TwoEndpoints>,
@@ -61,7 +66,9 @@ impl Settings {
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(1),
             idle_session: state.settings.idle_session,
-            most_sessions: 100_000,
+            uninitialized_session: state.settings.uninitialized_session,
+            quota: Quota { total: 100_000, principal: 1000, address: 10_000 },
+            proxies: TrustedProxies::default(),
             log: Arc::new(MemoryLog::default()),
             store: None,
             two_endpoints: None,
@@ -146,11 +153,54 @@ impl Http {
         self.set(|settings| settings.keep_alive = every)
     }
 
-    /// Keeps at most so many sessions; who wants to open one more is told to come back later. 100,000 if nothing is
-    /// said. How long an idle one is kept is one of the server's [timeouts](Server::timeouts).
+    /// Keeps at most so many sessions. 100,000 if nothing is said. How long an idle one is kept is one of the server's
+    /// [timeouts](Server::timeouts).
+    ///
+    /// If there are as many, room for one more is made first among sessions whose client has sent nothing since its
+    /// handshake, the oldest first, and then among unused ones of the same [principal](Self::max_sessions_per_principal) or
+    /// [address](Self::max_sessions_per_address). If there is none either, the client is told to come back later: nobody can
+    /// throw out what others use.
     #[must_use]
     pub fn max_sessions(self, most: usize) -> Self {
-        self.set(|settings| settings.most_sessions = most)
+        self.set(|settings| settings.quota.total = most)
+    }
+
+    /// Keeps at most so many sessions of one principal. 1,000 if nothing is said. One more takes the place of the one that
+    /// was unused for longest; if all are in use, it is refused with 429.
+    #[must_use]
+    pub fn max_sessions_per_principal(self, most: usize) -> Self {
+        self.set(|settings| settings.quota.principal = most)
+    }
+
+    /// Keeps at most so many sessions of one address, of those that have no principal. 10,000 if nothing is said. One more
+    /// takes the place of the one that was unused for longest; if all are in use, it is refused with 429.
+    ///
+    /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy say which addresses are
+    /// [its own](Self::trusted_proxies), or all its clients count as one too. Where the service is mounted in a framework,
+    /// leave a [`PeerAddress`](super::PeerAddress) in the extensions of each request: without an address there is no such
+    /// limit.
+    #[must_use]
+    pub fn max_sessions_per_address(self, most: usize) -> Self {
+        self.set(|settings| settings.quota.address = most)
+    }
+
+    /// The proxies whose `Forwarded` or `X-Forwarded-For` says where a request came from: addresses, or networks. None if
+    /// nothing is said. Sessions are counted by what they say, from the end up to the first address that is not one of
+    /// these; if both headers are there and say different things, neither counts.
+    ///
+    /// # Errors
+    ///
+    /// One of them is neither an address nor a network.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// let http = Server::new("notes", "1.0.0").http()?.trusted_proxies(["127.0.0.1", "10.0.0.0/8", "fd00::/8"])?;
+    /// # Ok::<(), pintle::Error>(())
+    /// ```
+    pub fn trusted_proxies<T: AsRef<str>>(self, proxies: impl IntoIterator<Item = T>) -> Result<Self> {
+        let proxies = TrustedProxies::parse(proxies)?;
+        Ok(self.set(|settings| settings.proxies = proxies))
     }
 
     /// When a client that lost its stream is to come back, if it asks. After a second if nothing is said.

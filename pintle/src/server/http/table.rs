@@ -1,8 +1,6 @@
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    hash::BuildHasherDefault,
     sync::{
-        Arc, PoisonError, RwLock, Weak,
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -11,15 +9,16 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use super::{
+    registry::{Admitted, Quota, Refused, Registry},
     service::Shared,
     session::Session,
-    session_id::{AsItIs, SessionId},
+    session_id::SessionId,
 };
 use crate::Ended;
 
 /// The sessions of this process. One task looks for idle ones, as long as there are any.
 pub(super) struct Table {
-    sessions: RwLock<HashMap<SessionId, Arc<Session>, BuildHasherDefault<AsItIs>>>,
+    sessions: RwLock<Registry>,
     swept: AtomicBool,
     epoch: Instant,
 }
@@ -32,42 +31,37 @@ impl Table {
         Self { sessions: RwLock::default(), swept: AtomicBool::new(false), epoch: Instant::now() }
     }
 
-    /// Adds a session, unless there are `most`. The one that is there, if two were about to add it.
-    pub(super) fn add(&self, session: Arc<Session>, most: usize) -> Option<Arc<Session>> {
-        session.touch(self.now());
-        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
-        let fits = sessions.len() < most;
-        match sessions.entry(session.id) {
-            Entry::Occupied(there) => Some(there.get().clone()),
-            Entry::Vacant(place) => fits.then(|| place.insert(session).clone()),
-        }
+    /// Adds a session, if there is room or room can be made. The one that is there, if two were about to add it.
+    pub(super) fn add(&self, session: Arc<Session>, quota: &Quota) -> Result<Admitted, Refused> {
+        let now = self.now();
+        session.touch(now);
+        self.write().add(session, quota, now)
     }
 
     pub(super) fn find(&self, id: SessionId) -> Option<Arc<Session>> {
-        let session = self.sessions.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()?;
+        let session = self.read().find(id).cloned()?;
         session.touch(self.now());
         Some(session)
     }
 
     pub(super) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {
-        self.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(&id)
+        self.write().remove(id)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.sessions.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.read().len()
     }
 
     /// Takes out those that nobody has used for so long.
     fn idle(&self, after: Duration) -> Vec<Arc<Session>> {
         let now = self.now();
-        let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        let after = milliseconds(after);
         let is_old = |session: &Session| now.saturating_sub(session.seen.load(Ordering::Relaxed)) >= after;
         let (mut idle, held) = {
-            let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+            let mut sessions = self.write();
             // Somebody who holds one is using it: a request in flight, an open stream, a call that runs.
-            let idle = sessions.extract_if(|_, session| Arc::strong_count(session) == 1 && is_old(session));
-            let idle: Vec<_> = idle.map(|(_, session)| session).collect();
-            let held: Vec<_> = sessions.values().filter(|session| is_old(session)).cloned().collect();
+            let idle = sessions.extract(|session| Arc::strong_count(session) == 1 && is_old(session));
+            let held: Vec<_> = sessions.all().filter(|session| is_old(session)).cloned().collect();
             (idle, held)
         };
         // Unless that call waits for a client that does not come back: then nobody would ever let go.
@@ -76,30 +70,77 @@ impl Table {
         idle
     }
 
+    /// Takes out those whose client has not come back since the handshake, and that nobody has used for so long.
+    fn uninitialized(&self, after: Duration) -> Vec<Arc<Session>> {
+        let now = self.now();
+        self.write().uninitialized(milliseconds(after), now)
+    }
+
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+        milliseconds(self.epoch.elapsed())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Registry> {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Registry> {
+        self.sessions.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Shared {
+    /// Adds a session, and ends the one that had to make room for it.
+    pub(super) async fn admit(self: &Arc<Self>, session: Arc<Session>) -> Result<Arc<Session>, Refused> {
+        let Admitted { session, evicted } = self.sessions.add(session, &self.settings.quota)?;
+        self.keep_tidy();
+        if let Some(evicted) = evicted {
+            tracing::debug!("a session had to make room for another one");
+            self.expire(&evicted).await;
+        }
+        Ok(session)
+    }
+
     /// Sees to it that idle sessions are looked for.
     pub(super) fn keep_tidy(self: &Arc<Self>) {
         if !self.sessions.swept.swap(true, Ordering::AcqRel) {
-            tokio::spawn(sweep(Arc::downgrade(self), self.settings.idle_session));
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Ends a session that was taken out of the table.
+    async fn expire(&self, session: &Session) {
+        session.end(Ended::Dead);
+        // One that is written down may be in use elsewhere, and its events too.
+        if self.settings.store.is_none() {
+            let _ = self.settings.log.forget_session(&session.id.to_string()).await;
         }
     }
 }
 
-async fn sweep(shared: Weak<Shared>, idle: Duration) {
+async fn sweep(shared: Weak<Shared>) {
+    let Some((idle, opening)) =
+        shared.upgrade().map(|shared| (shared.settings.idle_session, shared.settings.uninitialized_session))
+    else {
+        return;
+    };
+    let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
+    // All sessions are looked at only as often as has to be.
+    let mut next = Instant::now() + pause(idle);
     loop {
-        sleep((idle / 4).clamp(SWEEP.0, SWEEP.1)).await;
+        sleep(pause(idle).min(pause(opening))).await;
         let Some(shared) = shared.upgrade() else { return };
-        for session in shared.sessions.idle(idle) {
-            session.end(Ended::Dead);
-            // One that is written down may be in use elsewhere, and its events too.
-            if shared.settings.store.is_none() {
-                let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
-            }
+        let mut over = shared.sessions.uninitialized(opening);
+        if Instant::now() >= next {
+            next = Instant::now() + pause(idle);
+            over.extend(shared.sessions.idle(idle));
+        }
+        for session in over {
+            shared.expire(&session).await;
         }
         if shared.sessions.len() == 0 {
             shared.sessions.swept.store(false, Ordering::Release);
