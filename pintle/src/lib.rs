@@ -95,6 +95,8 @@ pub mod content;
 pub mod directory;
 mod ended;
 mod error;
+#[cfg(feature = "client")]
+mod excerpt;
 #[cfg(all(
     doctest,
     feature = "child",

@@ -37,6 +37,15 @@ pub enum OpenError {
         /// The HTTP status, if there is one.
         status: Option<u16>,
     },
+    /// Over HTTP: the server refused, and said why.
+    Rejected {
+        /// What it was asked.
+        method: &'static str,
+        /// The HTTP status.
+        status: u16,
+        /// What it said, as it is to be shown.
+        said: Box<str>,
+    },
     /// There is no revision that both sides speak.
     NothingInCommon {
         /// What this client may speak here.
@@ -81,6 +90,13 @@ impl fmt::Display for OpenError {
             ),
             Self::Garbled { method, status: None } => {
                 write!(f, "`{method}` was answered with something that is no JSON-RPC message: check that it is an MCP server")
+            }
+            Self::Rejected { method, status, said } => {
+                write!(f, "the server refused `{method}` with HTTP status {status}: {said}")?;
+                match status {
+                    404 | 405 => f.write_str("; check that the URL is that of an MCP endpoint"),
+                    _ => Ok(()),
+                }
             }
             Self::NothingInCommon { ours, theirs } => {
                 f.write_str("no revision in common: this client speaks ")?;

@@ -13,6 +13,8 @@ pub struct Failed {
     pub status: Option<u16>,
     /// What the server said of it: an error of the protocol.
     pub error: Option<RpcError>,
+    /// Why the server refused it, in the server's own words: one line, cut, control characters escaped.
+    pub reason: Option<Box<str>>,
     /// What it says about the server, while a connection is being opened.
     pub probed: Probed,
     /// Whether the server may have got the request.
@@ -40,6 +42,7 @@ impl Failed {
             request: None,
             status: None,
             error: None,
+            reason: None,
             probed: Probed::Nothing,
             delivery: Delivery::Maybe,
             said: said.into(),

@@ -144,3 +144,74 @@ async fn a_setting_that_cannot_be_is_an_error_of_the_opening() {
         assert!(matches!(Http::new(url), Err(Error::Misuse(_))), "{url}");
     }
 }
+
+const HOST: &str = "`Host: server.test` is not let in here; add it to the server's hosts";
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_of_a_server_that_lets_nobody_in_is_shown() {
+    let text = vec![("content-type", "text/plain; charset=utf-8")];
+    let json = vec![("content-type", "application/json")];
+    let error = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"{HOST}"}}}}"#);
+    for (headers, body) in [(text, HOST), (vec![], HOST), (json, error.as_str())] {
+        for mode in [Mode::Auto, Mode::Legacy, Mode::Modern] {
+            let (mut server, http) = script();
+            let opening = tokio::spawn(async move { client().mode(mode).connect(http).await });
+            let serving = tokio::spawn({
+                let (headers, body) = (headers.clone(), body.to_owned());
+                async move {
+                    loop {
+                        server.next().await.answer(403, &headers, &body);
+                    }
+                }
+            });
+            let refused = opening.await.unwrap().unwrap_err().to_string();
+            serving.abort();
+            assert!(refused.contains(HOST), "{mode:?}: {refused}");
+            assert_eq!(refused.matches("is not let in").count(), 1, "{mode:?}: {refused}");
+            assert!(!refused.contains("check that the URL"), "{mode:?}: {refused}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_later_does_not_hide_the_first_reason() {
+    type Ends = fn(crate::http_client_script::Asked);
+    let ends: [(Ends, &str); 4] = [
+        (|asked| asked.status(403), "HTTP status 403"),
+        (|asked| asked.status(500), "with status 500"),
+        (|asked| asked.answer(200, &[("content-type", "text/html")], "<html>"), "no JSON-RPC message"),
+        (|asked| asked.answer(404, &[], "no such page"), "no such page"),
+    ];
+    for (end, last) in ends {
+        let (mut server, http) = script();
+        let opening = tokio::spawn(async move { client().connect(http).await });
+        server.hears("server/discover").await.answer(403, &[], "the tenant is suspended");
+        let serving = tokio::spawn(async move {
+            loop {
+                end(server.next().await);
+            }
+        });
+        let refused = opening.await.unwrap().unwrap_err().to_string();
+        serving.abort();
+        assert!(refused.contains("the tenant is suspended"), "{refused}");
+        assert!(refused.contains(last), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reason_is_cut_and_cannot_move_the_cursor() {
+    let (mut server, http) = script();
+    let opening = tokio::spawn(async move { client().mode(Mode::Legacy).connect(http).await });
+    let long = format!("no:\u{1b}[2J\n\u{202e}{}", "x".repeat(1 << 20));
+    server.hears("initialize").await.answer(403, &[], &long);
+    // This one says something, and then nothing for ever.
+    let _saying = {
+        let saying = server.line("GET http://server.test/mcp").await.begins(403, &[]);
+        saying.says("half a reason");
+        saying
+    };
+    let refused = opening.await.unwrap().unwrap_err().to_string();
+    assert!(refused.contains("no:\\u{1b}[2J \\u{202e}xxx") && refused.contains("xxx…"), "{refused}");
+    assert!(refused.contains("half a reason"), "{refused}");
+    assert!(refused.len() < 1000 && !refused.contains('\u{1b}'), "{refused}");
+}

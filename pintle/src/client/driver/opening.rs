@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     future::poll_fn,
     io,
     sync::atomic::Ordering,
@@ -22,6 +23,24 @@ use crate::{
     transport::{Failed, Incoming},
 };
 
+/// A request of the opening that the server refused, and why.
+struct Refusal {
+    method: &'static str,
+    status: u16,
+    reason: Box<str>,
+}
+
+impl Refusal {
+    /// Notes what the server said, if it said anything that it has not said before.
+    fn note(refusals: &mut Vec<Self>, method: &'static str, failed: &Failed) {
+        if let (Some(status), Some(reason)) = (failed.status, failed.reason.clone())
+            && !refusals.iter().any(|known| known.reason == reason)
+        {
+            refusals.push(Self { method, status, reason });
+        }
+    }
+}
+
 /// What came of a request of the opening.
 enum Came {
     Answer(Outcome),
@@ -35,6 +54,8 @@ impl Driver {
     pub(in crate::client) async fn open(&mut self, remembered: Option<Verdict>) -> Result<()> {
         let mode = self.shared.settings.mode;
         let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
+        // There are few requests in an opening.
+        let mut refusals = Vec::new();
         loop {
             step = match step {
                 Step::Send { method, params, revision } => {
@@ -47,7 +68,13 @@ impl Driver {
                         Came::Answer(outcome) => opening.step(Event::from(&outcome)),
                         Came::Failed(failed) => {
                             self.engine.abandon(&id);
-                            opening.step(said_of_the_era(&failed).ok_or(Error::Failed(failed.clone()))?)
+                            match said_of_the_era(&failed) {
+                                Some(event) => {
+                                    Refusal::note(&mut refusals, method, &failed);
+                                    opening.step(event)
+                                }
+                                None => return Err(failed_after(failed, &refusals)),
+                            }
                         }
                         Came::Silence => {
                             self.transport.abandon(&id);
@@ -77,11 +104,14 @@ impl Driver {
                         Ok(Ok(())) => opening.step(Event::Done),
                         Ok(Err(failed)) => match failed.status {
                             Some(status) if failed.probed == Probed::Rejected => {
+                                Refusal::note(&mut refusals, "GET", &failed);
                                 opening.step(Event::Status { status, error: None })
                             }
-                            _ => return Err(Error::Failed(failed)),
+                            _ => return Err(failed_after(failed, &refusals)),
                         },
-                        Err(_) => return Err(self.refused(OpenError::Silent { method: "initialize" })),
+                        Err(_) => {
+                            return Err(self.refused(OpenError::Silent { method: "initialize" }, &refusals));
+                        }
                     }
                 }
                 Step::Ready(opened) => {
@@ -94,8 +124,8 @@ impl Driver {
                     self.resume();
                     return Ok(());
                 }
-                Step::Failed(error) => return Err(self.refused(error)),
-                _ => return Err(self.refused(OpenError::OutOfStep)),
+                Step::Failed(error) => return Err(self.refused(error, &refusals)),
+                _ => return Err(self.refused(OpenError::OutOfStep, &refusals)),
             };
         }
     }
@@ -213,8 +243,20 @@ impl Driver {
     }
 
     /// Why it could not be opened, with what was seen of the server.
-    fn refused(&self, error: OpenError) -> Error {
-        let mut seen = Vec::new();
+    fn refused(&self, error: OpenError, refusals: &[Refusal]) -> Error {
+        // What the handshake was told counts most: that an old server does not know the probe is no wonder.
+        let said = ["initialize", "server/discover", "GET"]
+            .into_iter()
+            .find_map(|method| refusals.iter().find(|refusal| refusal.method == method));
+        let error = match (error, said) {
+            (OpenError::Garbled { status: Some(_), .. }, Some(Refusal { method, status, reason })) => {
+                OpenError::Rejected { method, status: *status, said: reason.clone() }
+            }
+            (error, _) => error,
+        };
+        let shown = error.to_string();
+        let others = refusals.iter().filter(|refusal| !shown.contains(&*refusal.reason));
+        let mut seen: Vec<String> = others.map(|refusal| format!("it {refusal}")).collect();
         if let Some(line) = &self.first_noise {
             let lines = self.shared.noise.load(Ordering::Relaxed);
             seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
@@ -222,6 +264,23 @@ impl Driver {
         seen.extend(self.transport.why_ended());
         Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
     }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, status, reason } = self;
+        write!(f, "refused `{method}` with status {status}: {reason}")
+    }
+}
+
+/// A failure, and what the server had said before it.
+fn failed_after(mut failed: Box<Failed>, refusals: &[Refusal]) -> Error {
+    for refusal in refusals.iter().filter(|refusal| failed.reason.as_ref() != Some(&refusal.reason)) {
+        let said = failed.said.to_mut();
+        said.push_str("; before that the server ");
+        said.push_str(&refusal.to_string());
+    }
+    Error::Failed(failed)
 }
 
 /// What the failure of a request says about the server, if it says anything.

@@ -6,6 +6,7 @@ use pintle_types::{Frame, Message, Response, schema::LoggingMessageParams};
 use super::{Driver, Failure, Waiting};
 use crate::{
     client::{changes::Event, notices::Notice},
+    excerpt::excerpt,
     transport::{Delivery, Failed, Incoming},
 };
 
@@ -97,11 +98,11 @@ impl Driver {
         const SHOWN: usize = 200;
         self.shared.noise.fetch_add(1, Ordering::Relaxed);
         let shown = line.get(..SHOWN).unwrap_or(line);
-        let shown: Box<str> = String::from_utf8_lossy(shown).into();
+        let shown = String::from_utf8_lossy(shown);
+        self.first_noise.get_or_insert_with(|| excerpt(&shown, SHOWN).into());
         if self.shared.settings.on_noise.is_some() {
-            self.shared.notify(Notice::Noise(shown.clone()));
+            self.shared.notify(Notice::Noise(shown.into()));
         }
-        self.first_noise.get_or_insert(shown);
     }
 
     pub(super) fn take(&mut self, inbound: Inbound) {

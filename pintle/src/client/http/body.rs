@@ -3,11 +3,13 @@ use std::{
     fmt,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::time::timeout;
 
 use super::pool::Kept;
 
@@ -131,6 +133,24 @@ impl Answer {
             }
         }
         Ok(if all.is_empty() { only } else { all.freeze() })
+    }
+}
+
+impl Answer {
+    /// What comes of it in that time, up to so much: also if there is more, or it breaks off.
+    pub(super) async fn start(mut self, most: usize, wait: Duration) -> Bytes {
+        let mut start = BytesMut::new();
+        let reading = async {
+            while start.len() < most
+                && let Some(Ok(piece)) = self.next().await
+            {
+                let room = most - start.len();
+                start.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            }
+        };
+        // Whoever refuses and does not end has said enough.
+        let _ = timeout(wait, reading).await;
+        start.freeze()
     }
 }
 

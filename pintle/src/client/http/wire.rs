@@ -21,12 +21,15 @@ use super::{
     retry::Retry,
     service::Sender,
 };
+use crate::excerpt::excerpt;
 use crate::transport::{Delivery, Failed, Holdups, Listening};
 
 /// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
 const REFUSAL: usize = 64 << 10;
-/// How much of it is shown.
-const SHOWN: usize = 200;
+/// How long is waited for it.
+const REFUSAL_WAIT: Duration = Duration::from_secs(5);
+/// How many letters of it are shown.
+const SHOWN: usize = 300;
 
 /// What requests go through.
 pub(super) struct Wire {
@@ -211,20 +214,27 @@ impl Wire {
     /// What a refusal says.
     pub(super) async fn refusal(&self, ask: &Ask, head: &Parts, body: Answer) -> Failed {
         let status = head.status;
-        let text = body.collect(REFUSAL).await.unwrap_or_else(|_| Bytes::new());
+        let text = body.start(REFUSAL, REFUSAL_WAIT).await;
         let error = protocol_error(&text);
-        let said = match &error {
-            Some(error) => format!(": {error}"),
-            None if is_text(head) => shown(&text),
-            None => String::new(),
+        let reason = match &error {
+            Some(error) => Some(excerpt(&error.to_string(), SHOWN)),
+            None if is_text(head) => Some(excerpt(&String::from_utf8_lossy(&text), SHOWN)),
+            None => None,
         };
-        let advice = advice(status, &head.headers, self.auth.is_some());
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let said = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let advice = match status {
+            // It has said more than we could.
+            StatusCode::FORBIDDEN if reason.is_some() && !head.headers.contains_key(WWW_AUTHENTICATE) => "",
+            _ => advice(status, &head.headers, self.auth.is_some()),
+        };
         let Ask { address, what, .. } = ask;
         let said = format!("`{address}` answered `{what}` with status {}{said}{advice}", status.as_u16());
         Failed {
             request: None,
             status: Some(status.as_u16()),
             error,
+            reason: reason.map(Into::into),
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
             said: said.into(),
@@ -311,18 +321,10 @@ fn protocol_error(body: &[u8]) -> Option<RpcError> {
 
 fn is_text(head: &Parts) -> bool {
     let kind = head.headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_none_or(|kind| kind.starts_with("text/plain") || kind.starts_with("application/json"))
-}
-
-/// The start of what the server says, on one line.
-fn shown(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let text = text.trim();
-    if text.is_empty() {
-        return String::new();
-    }
-    let line: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!(": {line}")
+    let Some(kind) = kind else { return true };
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    // A page is for browsers.
+    (kind.starts_with("text/") && kind != "text/html") || kind.ends_with("/json") || kind.ends_with("+json")
 }
 
 fn advice(status: StatusCode, headers: &HeaderMap, has_auth: bool) -> &'static str {
