@@ -7,6 +7,8 @@ use {std::pin::Pin, tokio::time::Sleep};
 /// On whose behalf a request comes and what it may do, as an authentication layer found out: it leaves this in the
 /// extensions of the HTTP request.
 ///
+/// A request without one is [anonymous](super::Principal::Anonymous) and has no rights.
+///
 /// The principal binds sessions, states and subscriptions, unless `Http::principal` says otherwise. What the caller may
 /// do is compared with what tools, prompts and resources [require](super::ToolRoute::requires).
 ///
@@ -21,6 +23,7 @@ use {std::pin::Pin, tokio::time::Sleep};
 /// ```
 #[derive(Clone)]
 pub struct Authenticated {
+    /// `None` for the local user, who has no name.
     principal: Option<Box<str>>,
     has: Option<Arc<Has>>,
     challenge: Option<Arc<Challenge>>,
@@ -49,10 +52,9 @@ impl Authenticated {
         Self { principal: Some(principal.into()), has: None, challenge: None, body: None, until: None }
     }
 
-    /// Somebody whom nobody has asked for a name, and who may do nothing that anything is required for.
-    #[cfg(any(test, feature = "http-server"))]
-    pub(crate) fn nobody() -> Self {
-        Self { principal: None, has: Some(Arc::new(|_| false)), challenge: None, body: None, until: None }
+    /// The user of this machine, at the other end of a pipe: may do everything, and has no name.
+    pub(crate) fn local() -> Self {
+        Self { principal: None, has: None, challenge: None, body: None, until: None }
     }
 
     /// Which rights it has.

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{
     Cx, Entry, Partial, PromptRoute, TemplateRoute, ToolRoute,
     completion::{Completer, caught, fixed},
-    lists,
+    dispatch, lists,
+    required::Required,
     run::Handling,
 };
 
@@ -23,6 +24,8 @@ pub(crate) fn complete(cx: &Cx) -> Result<Handling, Outcome> {
         cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;
     let target = Target::find(cx, &params.reference)
         .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
+    // What completes an argument may tell as much as the thing itself.
+    dispatch::permitted(cx, target.required(), target.name())?;
     let name = params.argument.name;
     let completer = target.completer(&name).map_err(refuse)?;
     let partial = Partial {
@@ -90,6 +93,22 @@ impl Target {
                 lists::sees(cx, &route.required, Entry::Tool(&route.tool)).then(|| Self::Tool(route.clone()))
             }
             _ => None,
+        }
+    }
+
+    fn required(&self) -> &Required {
+        match self {
+            Self::Prompt(route) => &route.required,
+            Self::Template(route) => &route.required,
+            Self::Tool(route) => &route.required,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Prompt(route) => &route.prompt.name,
+            Self::Template(route) => &route.described.uri_template,
+            Self::Tool(route) => &route.tool.name,
         }
     }
 

@@ -145,7 +145,7 @@ impl Connection {
 
     /// Whom the other side is known to be, and what is known of it.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
-        self.principal = caller.principal.clone();
+        self.principal = caller.name().map(Into::into);
         self.around = Arc::new(Around::new(caller.extensions.clone()));
         self.visit = Some(Visit::begin(self.server.clone(), caller));
         self

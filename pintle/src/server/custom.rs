@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Cx, OnNotification, Server};
 
 impl Server {
-    /// Answers a method of your own.
+    /// Answers a method of your own. Nothing is required of its callers: decide by [`Cx::identity`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

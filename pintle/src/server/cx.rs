@@ -19,7 +19,7 @@ use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
 use self::telling::Telling;
-use super::{Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
+use super::{Principal, Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -132,6 +132,11 @@ impl Cx {
     /// On whose behalf, if somebody has checked that.
     pub fn principal(&self) -> Option<&str> {
         self.0.call.principal()
+    }
+
+    /// Whether the caller is local, anonymous or somebody by name.
+    pub fn identity(&self) -> Principal<'_> {
+        Principal::of(self.principal(), self.left())
     }
 
     /// What layers below have left for the handler.

@@ -5,7 +5,7 @@ use pintle_types::{RawValue, RpcError};
 use serde::Deserialize;
 
 use super::{
-    Cx, Entry, ToolRoute, complete, cx::Called, lists, required::Required, run::Handling, source,
+    Cx, Entry, Principal, ToolRoute, complete, cx::Called, lists, required::Required, run::Handling, source,
     texts::Given,
 };
 
@@ -90,14 +90,18 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     }
 }
 
-/// Over HTTP this was decided before, with an answer that says how to get more. Wherever else somebody is known, it is
-/// decided here.
-fn permitted(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
+/// Over HTTP this was decided before, with an answer that says how to get more. Everywhere else it is decided here, and
+/// here once more: against the same state that runs the call.
+pub(super) fn permitted(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
     if required.is_met(cx.left()) {
         return Ok(());
     }
     let shown: String = name.chars().take(128).collect();
-    Err(Outcome::Failed(RpcError::invalid_request(format!("`{shown}` needs more than the caller may"))))
+    let mut said = format!("`{shown}` needs more than the caller may");
+    if cx.identity() == Principal::Anonymous {
+        said += ", and nobody has checked who is calling";
+    }
+    Err(Outcome::Failed(RpcError::invalid_request(said)))
 }
 
 /// Headers that repeat arguments must say the same, where a revision has them.

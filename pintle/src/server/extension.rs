@@ -75,7 +75,7 @@ impl Installation {
         extension.install(empty)
     }
 
-    /// Answers a method.
+    /// Answers a method. Nothing is required of its callers: decide by [`Cx::identity`].
     #[must_use]
     pub fn method<P, R, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where

@@ -37,7 +37,7 @@ pub struct Opened {
 impl Opened {
     /// On whose behalf calls are made, if that is known.
     pub fn principal(&self) -> Option<&str> {
-        self.caller.principal.as_deref()
+        self.caller.name()
     }
 }
 

@@ -54,6 +54,7 @@ mod outbox;
 mod own;
 mod place;
 mod port;
+mod principal;
 mod prompt;
 mod questions;
 mod queue;
@@ -112,6 +113,7 @@ pub use layer::{Next, around};
 pub use lists::ListKind;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::{CacheHint, Outcome};
+pub use principal::Principal;
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use route::Route;
@@ -493,11 +495,15 @@ impl Server {
     }
 
     /// Serves one connection in a task of its own.
+    ///
+    /// Whoever is at the other end of a transport that [is local](Transport::is_local) may do everything; on any other one
+    /// it is anonymous, and may do nothing that something is [required](ToolRoute::requires) for.
     pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
-        self.serve_to(transport, Caller::new())
+        let caller = if transport.is_local() { Caller::local() } else { Caller::new() };
+        self.serve_to(transport, caller)
     }
 
-    /// The same, for somebody who is known.
+    /// The same, for somebody who is known: what `caller` says counts, whatever the transport.
     pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.check()?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));

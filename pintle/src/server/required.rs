@@ -40,12 +40,12 @@ impl Required {
         self.rights.iter().map(|right| &**right)
     }
 
-    /// Whether the caller has all of it. Where nobody authenticates, on a pipe of one user, everything is allowed.
+    /// Whether the caller has all of it. A caller of whom nothing is known has nothing.
     pub(crate) fn is_met(&self, extensions: &Extensions) -> bool {
         self.rights.is_empty()
             || extensions
                 .get::<Authenticated>()
-                .is_none_or(|caller| self.rights.iter().all(|right| caller.has(right)))
+                .is_some_and(|caller| self.rights.iter().all(|right| caller.has(right)))
     }
 
     /// Whether the caller gets to know that it is there.
@@ -82,7 +82,9 @@ mod tests {
         let mut required = Required::default();
         required.add(["read", "write", "read"]);
         let mut extensions = Extensions::new();
-        assert!(required.is_met(&extensions), "nobody authenticates");
+        assert!(!required.is_met(&extensions), "nobody was authenticated");
+        extensions.insert(Authenticated::local());
+        assert!(required.is_met(&extensions));
         extensions.insert(Authenticated::new("ann").rights(|right| right == "read"));
         assert!(!required.is_met(&extensions));
         assert!(required.shows(&extensions));
@@ -90,8 +92,8 @@ mod tests {
         assert!(!required.shows(&extensions));
         extensions.insert(Authenticated::new("ann").rights(|_| true));
         assert!(required.is_met(&extensions) && required.shows(&extensions));
-        extensions.insert(Authenticated::nobody());
-        assert!(!required.is_met(&extensions));
+        extensions.clear();
+        assert!(!required.is_met(&extensions) && !required.shows(&extensions));
         assert!(Required::NOTHING.is_met(&extensions));
     }
 }

@@ -1,6 +1,8 @@
 use http::Extensions;
 use pintle_proto::Peer;
 
+use super::Principal;
+
 /// Who asks, for decisions that no handler makes: what is shown, what completes.
 ///
 /// ```
@@ -23,6 +25,13 @@ pub struct Scope<'a> {
     pub principal: Option<&'a str>,
     /// What layers below have left: headers, tokens, the peer's address.
     pub extensions: &'a Extensions,
+}
+
+impl<'a> Scope<'a> {
+    /// Whether the caller is local, anonymous or somebody by name.
+    pub fn identity(&self) -> Principal<'a> {
+        Principal::of(self.principal, self.extensions)
+    }
 }
 
 /// One entry of the catalogue, for a filter to judge.

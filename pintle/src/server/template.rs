@@ -129,8 +129,8 @@ impl TemplateRoute {
     /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
     ///
     /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
-    /// more. So is everybody if nothing [authenticates](super::Authenticated). On a pipe, whose other end is the user's
-    /// own, it is not looked at.
+    /// more. So is everybody if nothing [authenticates](super::Authenticated), and whoever connects by TCP. The
+    /// [local](super::Principal::Local) user, at the other end of a pipe, has every right.
     #[must_use]
     pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
         self.required.add(rights);

@@ -111,6 +111,10 @@ impl Transport for Memory {
         reader.into_iter().for_each(Waker::wake);
         if self.queued.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Memory {

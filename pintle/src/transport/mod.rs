@@ -153,6 +153,14 @@ pub trait Transport: fmt::Debug + Send + 'static {
         Poll::Ready(Err(Box::new(Failed::new("only HTTP has endpoints"))))
     }
 
+    /// Whether only the user who runs this process can be at the other end: a pipe, a socket in a file of theirs, memory.
+    ///
+    /// A server lets such a peer do everything. `false` unless the transport says so: who is not known to be local is
+    /// nobody.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// When the time that passes is not the peer's, such as while a user logs in.
     fn holdups(&self) -> Holdups {
         Holdups::new()
@@ -223,6 +231,10 @@ impl Transport for Box<dyn Transport> {
 
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         (**self).poll_two_endpoints(cx)
+    }
+
+    fn is_local(&self) -> bool {
+        (**self).is_local()
     }
 
     fn holdups(&self) -> Holdups {

@@ -137,6 +137,10 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.poll_two_endpoints(cx)
     }
 
+    fn is_local(&self) -> bool {
+        self.transport.is_local()
+    }
+
     fn holdups(&self) -> Holdups {
         self.transport.holdups()
     }

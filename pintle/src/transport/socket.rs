@@ -24,6 +24,9 @@ pub async fn tcp(address: impl Display) -> io::Result<Stream> {
 }
 
 /// Listens on TCP. Anyone who can reach the address can connect, so give a loopback one.
+///
+/// Who connects is anonymous to a server: what [requires](crate::server::ToolRoute::requires) something is refused, unless
+/// `Server::serve_to` is told who it is.
 pub async fn listen_tcp(address: impl Display) -> io::Result<Listener> {
     Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address.to_string()).await?) })
 }
@@ -35,6 +38,9 @@ pub async fn unix(path: impl AsRef<std::path::Path>) -> io::Result<Stream> {
 }
 
 /// Listens on a Unix socket that only this user may connect to (mode 0600).
+///
+/// A server takes whoever connects for this user, who may do everything. If others may open the file, because its mode was
+/// changed, say who connects with `Server::serve_to`.
 ///
 /// The file is removed when the listener is dropped. One that a server left behind when it crashed is replaced; one that
 /// someone listens on is an error.
@@ -103,7 +109,7 @@ fn over_tcp(socket: TcpStream) -> io::Result<Stream> {
 #[expect(clippy::unnecessary_wraps, reason = "as `over_tcp`")]
 fn over_unix(socket: tokio::net::UnixStream) -> io::Result<Stream> {
     let (reader, writer) = socket.into_split();
-    Ok(Stream::new(reader, writer))
+    Ok(Stream::new(reader, writer).local())
 }
 
 #[cfg(unix)]

@@ -83,6 +83,10 @@ impl Transport for Stdio {
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_close(cx)
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(unix)]

@@ -36,6 +36,8 @@ pub struct Stream {
     skipping: bool,
     ended: bool,
     limit: usize,
+    /// Whether only this user can be at the other end.
+    local: bool,
     /// Small messages are gathered here and leave in one write.
     gathered: BytesMut,
     /// What leaves before that. Large messages go through without being copied.
@@ -74,6 +76,7 @@ impl Stream {
             skipping: false,
             ended: false,
             limit: pintle_proto::Limits::default().message_bytes,
+            local: false,
             gathered: BytesMut::new(),
             output: VecDeque::new(),
             dirty: false,
@@ -93,6 +96,13 @@ impl Stream {
     #[cfg(feature = "child")]
     pub(super) fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Nobody but this user can be at the other end.
+    #[cfg(all(feature = "net", unix))]
+    pub(super) fn local(mut self) -> Self {
+        self.local = true;
+        self
     }
 
     /// Closes the way out and gives back the way in.
@@ -223,6 +233,10 @@ impl Transport for Stream {
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(cx))?;
         self.writer.as_mut().poll_shutdown(cx)
+    }
+
+    fn is_local(&self) -> bool {
+        self.local
     }
 }
 

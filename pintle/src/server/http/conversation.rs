@@ -106,7 +106,7 @@ pub(super) fn no_room(refused: Refused) -> Refusal {
 /// Begins what came in a session.
 pub(super) fn begin(asked: &Asked, session: &Arc<Session>, frame: Frame, accepts: Accepts) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, asked.around.left(), &frame, session) {
+    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
         return Begun::Answered(*response);
     }
     let inbound = session.receive(&state.service, frame);
@@ -122,7 +122,7 @@ pub(super) async fn begin_written(
     accepts: Accepts,
 ) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, asked.around.left(), &frame, session) {
+    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
         return Begun::Answered(*response);
     }
     let before = session.stored();

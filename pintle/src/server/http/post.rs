@@ -20,7 +20,7 @@ use super::{
     service::Asked,
     session::Session,
     session_id::SessionId,
-    stateless::{self, Whose},
+    stateless,
 };
 
 /// Answers what came.
@@ -59,17 +59,18 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Ok(way) => way,
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
-    if let Way::Stateless(revision) = way {
-        let whose = Whose { revision, known };
+    if let Way::Stateless = way {
         return match frame {
-            Frame::One(Message::Request(request)) => stateless::begin(asked, request, &whose, accepts),
+            Frame::One(Message::Request(request)) => {
+                stateless::begin(asked, request, known.as_ref(), accepts)
+            }
             _ => Begun::Answered(accepted()),
         };
     }
     // Not held while something is waited for.
     drop(known);
     let session = match way {
-        Way::Stateless(_) | Way::Ignored => return Begun::Answered(accepted()),
+        Way::Stateless | Way::Ignored => return Begun::Answered(accepted()),
         Way::Initialize => return Begun::Answered(Box::pin(conversation::open(asked, frame)).await),
         Way::Sessionless(revision) => match asked.alone(revision) {
             Some(session) => session,
@@ -93,8 +94,8 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
 /// Where a message goes, and nothing borrowed from its head.
 #[derive(Clone, Copy)]
 enum Way {
-    /// With its revision, if it is spoken here; if not, admitting says so.
-    Stateless(Option<Revision>),
+    /// If its revision is not spoken here, admitting says so.
+    Stateless,
     Ignored,
     Initialize,
     Session(SessionId),
@@ -132,7 +133,7 @@ impl Way {
             asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
         };
         Ok(match post {
-            Post::Stateless { version } => Self::Stateless(spoken(version)),
+            Post::Stateless { .. } => Self::Stateless,
             Post::Ignored => Self::Ignored,
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),

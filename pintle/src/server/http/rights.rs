@@ -1,11 +1,17 @@
-//! Whether the caller may have what its message asks for: decided once, before anything of the message is run.
+//! Whether the caller may have what its message asks for: decided once, before anything of the message is run, and against
+//! the state that would run it.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use http::{Extensions, Response, StatusCode, header::WWW_AUTHENTICATE};
 use pintle_proto::{
-    Revision,
+    Peer, Revision,
     http::{Refusal, adds_to_granted, name_in},
+    server::Call,
 };
 use pintle_types::{
     Frame, Message, RawObject, Request, RequestId, RpcError,
@@ -13,15 +19,10 @@ use pintle_types::{
 };
 
 use super::{Body, post::id_of, response::refused, session::Session};
-use crate::server::{Authenticated, Lacking, catalogue::Catalogue, required::Required, state::State};
-
-/// Where nobody authenticates, nobody has any rights over HTTP: what requires some is not open to the world because a
-/// layer was forgotten.
-pub(super) fn mark(extensions: &mut Extensions) {
-    if extensions.get::<Authenticated>().is_none() {
-        extensions.insert(Authenticated::nobody());
-    }
-}
+use crate::server::{
+    Authenticated, Entry, Lacking, Scope, around::Around, catalogue::Catalogue, required::Required,
+    state::State,
+};
 
 /// Refuses a body that is not the one that its caller has signed.
 pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {
@@ -35,144 +36,182 @@ pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box
     })
 }
 
-/// Refuses a request of the stateless era that needs more than its caller has.
-pub(super) fn check_request(
-    state: &State,
-    extensions: &Extensions,
-    request: &Request,
-    revision: Option<Revision>,
-) -> Result<(), Box<Response<Body>>> {
+/// Refuses a call or a subscription of the stateless era that needs more than its caller has.
+pub(super) fn check_call(state: &State, around: &Around, call: &Call) -> Result<(), Box<Response<Body>>> {
     if !state.catalogue.requires.some {
         return Ok(());
     }
-    let mut needs = Needs::new(state, extensions);
-    needs.add(request);
-    needs.finish(Some(&request.id), revision)
+    let peer = call.peer();
+    let mut needs = Needs::new(state, around, call.principal());
+    needs.add(Some(peer), call.method(), call.params());
+    needs.finish(Some(call.id()), Some(peer.revision))
 }
 
 /// Refuses what comes in a session and needs more than its caller has; a batch as a whole, with all that any part of it
 /// needs, so that nobody is asked twice.
 pub(super) fn check_frame(
     state: &State,
-    extensions: &Extensions,
+    around: &Around,
     frame: &Frame,
     session: &Session,
 ) -> Result<(), Box<Response<Body>>> {
     if !state.catalogue.requires.some {
         return Ok(());
     }
-    let mut needs = Needs::new(state, extensions);
+    let peer = session.peer();
+    let mut needs = Needs::new(state, around, session.principal.as_deref());
     match frame {
-        Frame::One(Message::Request(request)) => needs.add(request),
+        Frame::One(Message::Request(request)) => needs.add_request(peer.as_ref(), request),
         Frame::One(_) => {}
         Frame::Batch(messages) => messages.iter().for_each(|message| {
             if let Ok(Message::Request(request)) = message {
-                needs.add(request);
+                needs.add_request(peer.as_ref(), request);
             }
         }),
     }
-    needs.finish(id_of(frame), session.peer().map(|peer| peer.revision))
+    needs.finish(id_of(frame), peer.map(|peer| peer.revision))
 }
 
 struct Needs<'a> {
-    catalogue: &'a Catalogue,
-    extensions: &'a Extensions,
-    /// Resources of one subscription; one with more is refused later.
-    most: usize,
+    state: &'a State,
+    around: &'a Around,
+    principal: Option<&'a str>,
     needed: BTreeSet<&'a str>,
     /// The first that needs more than there is, for the message.
     lacking: Option<String>,
 }
 
 impl<'a> Needs<'a> {
-    fn new(state: &'a State, extensions: &'a Extensions) -> Self {
-        let most = state.service.bounds().watched;
-        Self { catalogue: &state.catalogue, extensions, most, needed: BTreeSet::new(), lacking: None }
+    fn new(state: &'a State, around: &'a Around, principal: Option<&'a str>) -> Self {
+        Self { state, around, principal, needed: BTreeSet::new(), lacking: None }
     }
 
-    fn add(&mut self, request: &Request) {
+    /// Of a session; but a request that says itself who sends it is not the session's client's.
+    fn add_request(&mut self, peer: Option<&Arc<Peer>>, request: &Request) {
         let Some(params) = &request.params else { return };
-        let catalogue = self.catalogue;
+        match self.state.service.stamped(request) {
+            Ok(stamped) if stamped.version.is_some() => {
+                self.add(stamped.known.as_deref(), &request.method, params);
+            }
+            _ => self.add(peer.map(|peer| &**peer), &request.method, params),
+        }
+    }
+
+    fn add(&mut self, peer: Option<&Peer>, method: &str, params: &RawObject) {
+        let catalogue = &self.state.catalogue;
         let named = |member: &str| name_in(params, member);
-        match &*request.method {
+        match method {
             "tools/call" => {
                 let Some(name) = named("name") else { return };
-                self.need(catalogue.tools.get(&name).map(|route| &route.required), &name);
+                self.need(peer, tool(catalogue, &name), &name);
             }
             "prompts/get" => {
                 let Some(name) = named("name") else { return };
-                self.need(catalogue.prompts.get(&name).map(|route| &route.required), &name);
+                self.need(peer, prompt(catalogue, &name), &name);
             }
             "resources/read" | "resources/subscribe" => {
                 let Some(uri) = named("uri") else { return };
-                self.need(behind(catalogue, &uri), &uri);
+                self.need(peer, behind(catalogue, &uri), &uri);
             }
             "subscriptions/listen" => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
-                for uri in watched.take(self.most) {
-                    self.need(behind(catalogue, &uri), &uri);
+                // One with more is refused elsewhere.
+                for uri in watched.take(self.state.service.bounds().watched) {
+                    self.need(peer, behind(catalogue, &uri), &uri);
                 }
             }
-            "completion/complete" => self.complete(params),
+            "completion/complete" => self.complete(peer, params),
+            // What is left names no entry of the catalogue. Lists show what the caller sees; `ping`, `logging/setLevel`,
+            // `resources/unsubscribe` and the discovery of the server are open to everybody; methods of the application
+            // and of extensions judge by themselves, with `Cx::identity` and what is in `Cx::extensions`.
             _ => {}
         }
     }
 
     /// What completes an argument may tell as much as the thing itself.
-    fn complete(&mut self, params: &RawObject) {
-        let catalogue = self.catalogue;
+    fn complete(&mut self, peer: Option<&Peer>, params: &RawObject) {
+        let catalogue = &self.state.catalogue;
         let Ok(CompleteParams { reference, .. }) = params.decode() else { return };
         match reference {
-            CompletionReference::Prompt(prompt) => {
-                self.need(catalogue.prompts.get(&prompt.name).map(|route| &route.required), &prompt.name);
+            CompletionReference::Prompt(named) => {
+                self.need(peer, prompt(catalogue, &named.name), &named.name);
             }
             CompletionReference::Resource(resource) => {
-                let named = catalogue.templates.get(&resource.uri).map(|route| &route.required);
-                self.need(named.or_else(|| behind(catalogue, &resource.uri)), &resource.uri);
+                let named = catalogue.templates.get(&resource.uri);
+                let named = named.map(|route| (&route.required, Entry::Template(&route.described)));
+                self.need(peer, named.or_else(|| behind(catalogue, &resource.uri)), &resource.uri);
             }
             CompletionReference::Unknown(other) => {
                 let name = other.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-                self.need(catalogue.tools.get(name).map(|route| &route.required), name);
+                self.need(peer, tool(catalogue, name), name);
             }
             _ => {}
         }
     }
 
-    fn need(&mut self, required: Option<&'a Required>, name: &str) {
+    fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, name: &str) {
+        let Some((required, entry)) = found else { return };
         // What is hidden is not there: whoever looks for it by name learns no more than that.
-        let Some(required) = required.filter(|required| required.shows(self.extensions)) else { return };
+        if required.is_nothing() || !required.shows(self.around.left()) || !self.sees(peer, entry) {
+            return;
+        }
         self.needed.extend(required.rights());
-        if self.lacking.is_none() && !required.is_met(self.extensions) {
+        if self.lacking.is_none() && !required.is_met(self.around.left()) {
             self.lacking = Some(name.chars().take(128).collect());
         }
+    }
+
+    /// Whether the author's filters let the caller see this. If they cannot be asked yet, because it is not known who calls,
+    /// nothing is told here: whoever answers the request decides, once it is.
+    fn sees(&self, peer: Option<&Peer>, entry: Entry<'_>) -> bool {
+        let filters = &self.state.filters;
+        if filters.is_empty() {
+            return true;
+        }
+        let Some(peer) = peer else { return false };
+        let scope = Scope { peer, principal: self.principal, extensions: self.around.extensions() };
+        // A filter that panics hides.
+        catch_unwind(AssertUnwindSafe(|| filters.iter().all(|filter| filter(&scope, entry)))).unwrap_or(false)
     }
 
     fn finish(self, id: Option<&RequestId>, revision: Option<Revision>) -> Result<(), Box<Response<Body>>> {
         let Some(name) = self.lacking else { return Ok(()) };
         let needed: Vec<_> = self.needed.into_iter().collect();
-        let Some(caller) = self.extensions.get::<Authenticated>() else { return Ok(()) };
+        let caller = self.around.left().get::<Authenticated>();
         let mut said =
             format!("`{name}` needs more than the caller may: `{}` is required", needed.join("`, `"));
-        if caller.principal().is_none() {
+        if caller.is_none() {
             said += ", and nobody has checked who is calling";
         }
         let mut response = refused(&Refusal::forbidden(said), id);
         let lacking = Lacking { needed: &needed, adds: revision.is_some_and(adds_to_granted) };
-        if let Some(challenge) = caller.challenged(&lacking) {
+        if let Some(challenge) = caller.and_then(|caller| caller.challenged(&lacking)) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         Err(Box::new(response))
     }
 }
 
-/// What is required of whoever reads what this URI leads to.
-fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<&'a Required> {
+/// An entry of the catalogue, and what it requires.
+type Found<'a> = (&'a Required, Entry<'a>);
+
+fn tool<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
+    catalogue.tools.get(name).map(|route| (&route.required, Entry::Tool(&route.tool)))
+}
+
+fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
+    catalogue.prompts.get(name).map(|route| (&route.required, Entry::Prompt(&route.prompt)))
+}
+
+/// What this URI leads to.
+fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
     if let Some(route) = catalogue.resources.get(uri) {
-        return Some(&route.required);
+        return Some((&route.required, Entry::Resource(&route.resource)));
     }
+    // Of what comes from a source nothing is required.
     if catalogue.sources.find(uri).is_some() {
         return None;
     }
-    catalogue.template(uri).map(|(route, _)| &route.required)
+    catalogue.template(uri).map(|(route, _)| (&route.required, Entry::Template(&route.described)))
 }

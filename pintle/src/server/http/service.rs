@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::ALLOW, request::Parts};
+use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
 use pintle_proto::{
     Revision,
     http::{Accepts, Endpoint, Head, Opening, Refusal, check_session_version, open},
@@ -25,7 +25,6 @@ use super::{
     listen::Listens,
     post,
     response::{bare, refused},
-    rights,
     session::{self, Session},
     session_id::SessionId,
     settings::Settings,
@@ -182,10 +181,6 @@ impl Http {
             }
         };
         let state = server.state();
-        // A stream lives on, and what is required may change meanwhile.
-        if state.catalogue.requires.some || parts.method == Method::GET {
-            rights::mark(&mut parts.extensions);
-        }
         let Parts { method, uri, headers, extensions, .. } = parts;
         let around = Around::over_http(extensions, HttpHead::new(method, uri, headers), address);
         Asked { http: self.clone(), state, server, principal, around: Arc::new(around) }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
-    Peer, Revision,
+    Peer,
     http::{Accepts, Refusal, stateless_status},
     server::{Arrival, Call, Inbound, Outcome},
     sse::Frame,
@@ -28,21 +28,9 @@ use super::{
 };
 use crate::server::{connection::now, port::Said, state::State};
 
-/// Whose request it is, as far as that decided where it goes.
-pub(super) struct Whose {
-    /// Its revision, if it is spoken here; if not, admitting says so.
-    pub(super) revision: Option<Revision>,
-    /// Who sent it, if somebody who says the same was met lately.
-    pub(super) known: Option<Arc<Peer>>,
-}
-
-/// Admits a call; anything else is answered at once.
-pub(super) fn begin(asked: &Asked, request: Request, whose: &Whose, accepts: Accepts) -> Begun {
-    let Whose { revision, known } = whose;
-    if let Err(response) = rights::check_request(&asked.state, asked.around.left(), &request, *revision) {
-        return Begun::Answered(*response);
-    }
-    let mut arrival = Arrival::by_clock(now).met(known.as_ref());
+/// Admits a call; anything else is answered at once. `known` sent it, if somebody who says the same was met lately.
+pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, accepts: Accepts) -> Begun {
+    let mut arrival = Arrival::by_clock(now).met(known);
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);
     }
@@ -55,12 +43,18 @@ pub(super) fn begin(asked: &Asked, request: Request, whose: &Whose, accepts: Acc
             };
             refused(&Refusal::new(status, error), Some(&id))
         }
-        Ok(Inbound::Call(call)) => return Begun::Alone(call),
+        Ok(Inbound::Call(call)) => match rights::check_call(&asked.state, &asked.around, &call) {
+            Ok(()) => return Begun::Alone(call),
+            Err(response) => *response,
+        },
         Ok(Inbound::Reply(response)) => {
             let bytes = Message::Response(response).to_vec();
             finished(StatusCode::OK, bytes, accepts, asked)
         }
         Ok(Inbound::Listen(listen)) => {
+            if let Err(response) = rights::check_call(&asked.state, &asked.around, &listen.call) {
+                return Begun::Answered(*response);
+            }
             let id = listen.call.id().clone();
             match streams(asked, accepts) {
                 false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),

@@ -116,7 +116,7 @@ pub(super) async fn receive(
             return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
         }
     };
-    if let Err(response) = rights::check_frame(&state, around.left(), &frame, session) {
+    if let Err(response) = rights::check_frame(&state, around, &frame, session) {
         return *response;
     }
     // What is no request is over with the POST that brought it.
