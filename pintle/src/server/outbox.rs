@@ -4,6 +4,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use pintle_types::RpcError;
 use tokio::sync::Notify;
 
 use super::port::{ROOM, Said};
@@ -26,10 +27,19 @@ struct Inner {
     bytes: usize,
     /// Who drives the call.
     waker: Option<Waker>,
-    /// Whether the call is to be ended without an answer.
-    cancelled: bool,
+    /// How the call is to be ended, if somebody else than its handler wants so.
+    ended: Option<End>,
     /// Whether nobody will look any more.
     closed: bool,
+}
+
+/// How a call ends that is ended by somebody else than its handler.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// No answer is owed.
+    Cancelled,
+    /// This is the answer.
+    Failed(Box<RpcError>),
 }
 
 impl Outbox {
@@ -67,16 +77,16 @@ impl Outbox {
         !inner.closed && inner.has_room()
     }
 
-    /// What was said next; `None` if the call was cancelled.
-    pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<Option<Said>> {
+    /// What was said next; `Err` if the call is to be ended.
+    pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<Result<Said, End>> {
         let mut inner = self.lock();
-        if inner.cancelled {
-            return Poll::Ready(None);
+        if let Some(end) = &inner.ended {
+            return Poll::Ready(Err(end.clone()));
         }
         if let Some(said) = inner.pop() {
             drop(inner);
             self.room.notify_one();
-            return Poll::Ready(Some(said));
+            return Poll::Ready(Ok(said));
         }
         match &mut inner.waker {
             Some(waker) => waker.clone_from(task.waker()),
@@ -85,11 +95,11 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// The same without waiting, for what a call said before its end. `Err` if it was cancelled.
-    pub(crate) fn take(&self) -> Result<Option<Said>, ()> {
+    /// The same without waiting, for what a call said before its end. `Err` if it is to be ended.
+    pub(crate) fn take(&self) -> Result<Option<Said>, End> {
         let mut inner = self.lock();
-        if inner.cancelled {
-            return Err(());
+        if let Some(end) = &inner.ended {
+            return Err(end.clone());
         }
         let said = inner.pop();
         drop(inner);
@@ -99,14 +109,26 @@ impl Outbox {
         Ok(said)
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.lock().cancelled
+    /// Whether the call is to be ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended.is_some()
     }
 
     /// Has the call ended without an answer.
     pub(crate) fn cancel(&self) {
+        self.end(End::Cancelled);
+    }
+
+    /// Has the call ended with this answer, unless it is cancelled.
+    pub(crate) fn fail(&self, error: RpcError) {
+        self.end(End::Failed(Box::new(error)));
+    }
+
+    fn end(&self, end: End) {
         let mut inner = self.lock();
-        inner.cancelled = true;
+        if inner.ended.is_none() {
+            inner.ended = Some(end);
+        }
         wake(inner);
     }
 

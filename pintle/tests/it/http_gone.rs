@@ -156,6 +156,21 @@ async fn between_question_and_answer() {
     assert_eq!(serving.shutdown(Duration::from_secs(20)).await.aborted, 0);
 }
 
+#[tokio::test]
+async fn and_the_server_too() {
+    let world = World::new();
+    let serving = world.serve().await;
+    for revision in RESUMABLE {
+        let speaker = Speaker::open(serving.address(), revision).await;
+        let mut hands = speaker.begin(&speaker.call(1, "wait", "a")).await;
+        hands.event("notifications/progress").await;
+    }
+    assert_eq!(world.alive(), RESUMABLE.len(), "hanging up cancels nothing in a session");
+    let shutdown = serving.shutdown(Duration::ZERO).await;
+    assert_eq!(shutdown.cut, RESUMABLE.len());
+    world.empty().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn for_good_after_a_question() {
     let world = World::with_idle_sessions(Duration::from_secs(60));

@@ -19,7 +19,7 @@ use tower_service::Service as _;
 use crate::{
     eras::{ALL, R1},
     http_hands::{Hands, request},
-    http_world::{client, remote, soon},
+    http_world::{World, client, connect, marked, remote, soon, wait_for},
 };
 
 /// Who is calling, as a layer of the application found out.
@@ -69,7 +69,7 @@ async fn as_everyone(address: SocketAddr, http: &Http, expected: &str) {
         assert_eq!(soon(heard.recv()).await, Some(1.0), "{revision}");
         soon(connection.close()).await;
     }
-    crate::http_world::wait_for(|| http.sessions() == 0).await;
+    wait_for(|| http.sessions() == 0).await;
 }
 
 /// The layers and the limits hold.
@@ -124,6 +124,45 @@ async fn below_a_path_of_axum() {
         soon(connection.close()).await;
     }
     serving.abort();
+}
+
+#[tokio::test]
+async fn the_graceful_shutdown_of_axum_does_not_wait_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let world = World::new();
+    let http = world.http.clone();
+    let app = Router::new()
+        .route_service("/mcp", http.clone())
+        .route_service("/sse", http.clone())
+        .route_service("/messages", http.clone());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let signal = async move {
+            let _ = stopped.await;
+            http.shutdown(Duration::ZERO).await;
+        };
+        axum::serve(listener, app).with_graceful_shutdown(signal).await
+    });
+    // Each holds a stream open for changes, and waits for a call that never ends.
+    let mut waiting = Vec::new();
+    for revision in ALL {
+        let connection = connect(revision, revision, address).await;
+        let changes = soon(connection.changes()).await.unwrap();
+        waiting.push(tokio::spawn(async move {
+            let ended = marked(&connection, "hold", "a").await;
+            drop(changes);
+            ended.map_err(|error| error.to_string())
+        }));
+    }
+    wait_for(|| world.alive() == ALL.len()).await;
+    stop.send(()).unwrap();
+    soon(serving).await.unwrap().unwrap();
+    for (revision, waiting) in ALL.iter().zip(waiting) {
+        let error = soon(waiting).await.unwrap().unwrap_err();
+        assert!(error.contains("the server is shutting down"), "{revision}: {error}");
+    }
+    world.empty().await;
 }
 
 #[tokio::test]

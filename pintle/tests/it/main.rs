@@ -105,6 +105,8 @@ mod http_soak;
 #[cfg(feature = "http-server")]
 mod http_stateless;
 #[cfg(feature = "http-server")]
+mod http_stop;
+#[cfg(feature = "http-server")]
 mod http_tenants;
 #[cfg(feature = "http-server")]
 mod http_two_endpoints;

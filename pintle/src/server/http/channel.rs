@@ -343,7 +343,8 @@ impl Source for Reader {
             }
         }
         let rest = !lane.said.is_empty();
-        let over = !rest && (lane.ended || self.channel.session.is_over());
+        // Whatever runs when its session ends is still answered.
+        let over = !rest && lane.ended;
         if !rest
             && !over
             && let Some(milliseconds) = lane.hang_up.take()

@@ -147,7 +147,7 @@ fn go_on(
         return Begun::Answered(reply(answer));
     }
     let streams = accepts.events && !asked.http.settings().json_only;
-    let mut exchange = Exchange::new(session, state, streams);
+    let mut exchange = Exchange::new(&asked.http.0, session, state, streams);
     decide(&mut exchange, session, &asked.around, inbound);
     Begun::InSession(exchange)
 }

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use pintle_proto::server::{Call, Finished, Outcome};
 use pintle_types::RpcError;
 
+use super::{calls::Entered, service::Shared};
 use crate::server::{
     Cx, Server,
     around::Around,
     connection::sealed_at,
     dispatch::{self, Start},
-    outbox::Outbox,
+    outbox::{End, Outbox},
     port::{Port, Said},
     run::Run,
     state::State,
@@ -31,6 +32,8 @@ pub(super) struct Driving {
     last: Vec<Bytes>,
     /// Whether more may wait of what was said: then that comes before the handler's next steps.
     talking: bool,
+    /// Its place among the calls that wait, if it ever had to.
+    entered: Option<Entered>,
 }
 
 /// How far a call came.
@@ -58,7 +61,7 @@ impl Driving {
                 (None, Some(Outcome::Failed(error)))
             }
         };
-        Self { cx, run, end, last: Vec::new(), talking: false }
+        Self { cx, run, end, last: Vec::new(), talking: false, entered: None }
     }
 
     pub(super) fn call(&self) -> &Call {
@@ -76,18 +79,35 @@ impl Driving {
         &self.cx
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.cx.outbox().is_none_or(Outbox::is_cancelled)
+    /// Whether somebody else than its handler ends it.
+    pub(super) fn is_ended(&self) -> bool {
+        self.cx.outbox().is_none_or(Outbox::is_ended)
     }
 
-    /// The same for a call whose turn has not come: it can only be cancelled.
-    pub(super) fn poll_waiting(&mut self, task: &mut Context<'_>) -> Poll<Step> {
+    /// The same for a call whose turn has not come: it can only be ended.
+    pub(super) fn poll_waiting(&mut self, shared: &Arc<Shared>, task: &mut Context<'_>) -> Poll<Step> {
+        self.enter(shared);
         let Some(outbox) = self.cx.outbox() else { return Poll::Ready(Step::Cancelled) };
-        outbox.poll(task).map(|said| said.map_or(Step::Cancelled, Step::Said))
+        outbox.poll(task).map(said)
     }
 
     /// Goes on with it.
-    pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Step> {
+    pub(super) fn poll(&mut self, shared: &Arc<Shared>, task: &mut Context<'_>) -> Poll<Step> {
+        let polled = self.poll_step(task);
+        if polled.is_pending() {
+            self.enter(shared);
+        }
+        polled
+    }
+
+    /// Has a shutdown wait for it.
+    pub(super) fn enter(&mut self, shared: &Arc<Shared>) {
+        if self.entered.is_none() {
+            self.entered = Some(Entered::new(shared, &self.cx));
+        }
+    }
+
+    fn poll_step(&mut self, task: &mut Context<'_>) -> Poll<Step> {
         let Some(outbox) = self.cx.outbox() else { return Poll::Ready(Step::Cancelled) };
         if std::mem::take(&mut self.talking)
             && let Ok(Some(said)) = outbox.take()
@@ -106,11 +126,11 @@ impl Driving {
         if self.run.is_some() {
             let polled = outbox.poll(task);
             self.talking = polled.is_ready();
-            return polled.map(|said| said.map_or(Step::Cancelled, Step::Said));
+            return polled.map(said);
         }
         // What it said comes before its end.
         Poll::Ready(match outbox.take() {
-            Err(()) => Step::Cancelled,
+            Err(end) => said(Err(end)),
             Ok(Some(said)) => Step::Said(said),
             Ok(None) => match (self.last.pop(), self.end.take()) {
                 (Some(line), end) => {
@@ -121,6 +141,14 @@ impl Driving {
                 (None, None) => Step::Cancelled,
             },
         })
+    }
+}
+
+fn said(said: Result<Said, End>) -> Step {
+    match said {
+        Ok(said) => Step::Said(said),
+        Err(End::Cancelled) => Step::Cancelled,
+        Err(End::Failed(error)) => Step::Done(Outcome::Failed(*error)),
     }
 }
 

@@ -13,7 +13,7 @@ use http::{Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Streams},
     inputs::AskError,
-    server::Call,
+    server::{Call, Outcome},
 };
 use tokio::{runtime::Handle, task::JoinHandle};
 
@@ -24,12 +24,13 @@ use super::{
     pulse::Pulse,
     response::{accepted, events, json},
     service::Shared,
-    session::Session,
+    session::{Session, session_ended},
 };
 use crate::server::{around::Around, port::Said, state::State};
 
 /// The calls of one POST, most often one.
 pub(super) struct Exchange {
+    shared: Arc<Shared>,
     session: Arc<Session>,
     state: Arc<State>,
     calls: Vec<Turn>,
@@ -63,10 +64,15 @@ enum Word {
 }
 
 impl Exchange {
-    pub(super) fn new(session: &Arc<Session>, state: &Arc<State>, streams: bool) -> Self {
-        let (session, state) = (session.clone(), state.clone());
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        session: &Arc<Session>,
+        state: &Arc<State>,
+        streams: bool,
+    ) -> Self {
+        let (shared, session, state) = (shared.clone(), session.clone(), state.clone());
         let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { session, state, calls, lines, heard, streams, held: 0 }
+        Self { shared, session, state, calls, lines, heard, streams, held: 0 }
     }
 
     /// Begins a call.
@@ -76,6 +82,11 @@ impl Exchange {
             // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
             self.calls.reserve_exact(1);
             self.calls.push(Turn { driving, granted: false, queued: false });
+        } else {
+            let outcome = Outcome::Failed(session_ended());
+            let (lines, answer) = self.session.finish(&self.state.service, driving.call(), outcome);
+            let answer = self.send(lines, answer);
+            self.lines.extend(answer);
         }
     }
 
@@ -121,6 +132,8 @@ impl Exchange {
 
     /// Says on a stream all there is to say.
     async fn speak(self, channel: Arc<Channel>) {
+        // If this is dropped, nobody will say anything.
+        let _over = OverAfter(channel.clone());
         self.speak_on(&channel, None).await;
         channel.end().await;
     }
@@ -145,7 +158,9 @@ impl Exchange {
     }
 
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
-        while let Some(handling) = self.heard.last_mut() {
+        while let Some(handling) = self.heard.last_mut()
+            && !self.session.is_over()
+        {
             // One that panics is told of by the runtime.
             let _ = ready!(Pin::new(handling).poll(task));
             self.heard.pop();
@@ -162,11 +177,15 @@ impl Exchange {
             let mut idle = true;
             let mut at = 0;
             while let Some(Turn { driving, granted, queued }) = self.calls.get_mut(at) {
-                if !*granted && !driving.is_cancelled() {
+                if !*granted && !driving.is_ended() {
                     *granted = self.session.turn(driving.call(), self.state.settings.running, *queued, task);
                     *queued = !*granted;
                 }
-                let polled = if *granted { driving.poll(task) } else { driving.poll_waiting(task) };
+                let polled = if *granted {
+                    driving.poll(&self.shared, task)
+                } else {
+                    driving.poll_waiting(&self.shared, task)
+                };
                 match polled {
                     Poll::Pending => at += 1,
                     Poll::Ready(step) => {
@@ -272,6 +291,15 @@ impl Drop for Exchange {
     }
 }
 
+/// Ends a stream when it is dropped.
+struct OverAfter(Arc<Channel>);
+
+impl Drop for OverAfter {
+    fn drop(&mut self) {
+        self.0.over();
+    }
+}
+
 /// An exchange inside the future of its request. If that is dropped, the rest becomes a task: a closed connection
 /// cancels nothing in a session.
 struct Inline(Option<Exchange>);
@@ -295,6 +323,7 @@ impl Inline {
         session.keep(&channel);
         if let Some(mut exchange) = self.0.take() {
             first.into_iter().for_each(|word| exchange.lines.push_front(word));
+            exchange.calls.iter_mut().for_each(|turn| turn.driving.enter(shared));
             let work = exchange.speak(channel.clone());
             channel.set_work(Box::pin(work));
         }

@@ -3,6 +3,7 @@
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
 mod body;
+mod calls;
 mod channel;
 mod connection;
 mod content;
@@ -25,6 +26,7 @@ mod service;
 mod session;
 mod session_id;
 mod settings;
+mod shutdown;
 mod standing;
 mod start;
 mod stateless;
@@ -41,4 +43,5 @@ pub use incoming::{BodyError, PeerAddress, RequestBody};
 pub use response::Body;
 pub use serve::{HttpServer, HttpServing, Plain, Shutdown};
 pub use service::Http;
+pub use shutdown::Drained;
 pub use stopping::Stopping;

@@ -15,7 +15,7 @@ use super::{
     content::Content,
     conversation,
     exchange::Exchange,
-    response::{accepted, refused},
+    response::{accepted, closed, refused},
     rights,
     service::Asked,
     session::Session,
@@ -55,6 +55,9 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
         Ok(frame) => frame,
         Err(malformed) => return Begun::Answered(unreadable(&malformed)),
     };
+    if asks(&frame) && asked.http.0.calls.is_closed() {
+        return Begun::Answered(refused(&closed(), id_of(&frame)));
+    }
     let (way, known) = match way(asked, head, &frame) {
         Ok(way) => way,
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
@@ -147,6 +150,11 @@ impl Way {
 
 fn takes(batch: bool, session: &Session) -> Result<(), Refusal> {
     if batch && !session.takes_batches() { Err(Refusal::batch()) } else { Ok(()) }
+}
+
+/// Whether it is to be answered. Something of a batch may be, if only because it is malformed.
+pub(super) fn asks(frame: &Frame) -> bool {
+    matches!(frame, Frame::One(Message::Request(_)) | Frame::Batch(_))
 }
 
 /// The id to answer with, if it is one request.

@@ -213,6 +213,16 @@ pub(super) fn overloaded(status: StatusCode, said: impl Into<String>) -> Refusal
     )
 }
 
+/// Why a call is refused or cut when the service comes to its end.
+pub(super) fn shutting_down() -> RpcError {
+    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: call again in a moment").error
+}
+
+/// 503 for the same reason.
+pub(super) fn closed() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, shutting_down())
+}
+
 /// When to try again.
 const RETRY_SECONDS: u64 = 1;
 

@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
     task::{self, JoinHandle, JoinSet},
-    time::{Sleep, sleep, timeout},
+    time::{Sleep, sleep},
 };
 use tower_service::Service;
 
@@ -25,6 +25,7 @@ use super::{
     connection::{self, Terms},
     incoming::RequestBody,
     quiet::Pauses,
+    shutdown::{CENTURY, CUT, within},
 };
 
 /// An HTTP server around a service of any kind, such as ours.
@@ -215,7 +216,8 @@ impl HttpServing {
     /// Takes no more connections and requests, lets what runs come to its end for as long as `grace`, ends what is left,
     /// and says what it did.
     ///
-    /// Connections without a request are closed at once. Whoever watches its [`Stopping`] is asked to end by himself.
+    /// Connections without a request are closed at once. Whoever watches its [`Stopping`] is asked to end by himself. Calls
+    /// of sessions are ended too, also those whose client has hung up; who still waits is told why.
     pub async fn shutdown(mut self, grace: Duration) -> Shutdown {
         if let Some(ask) = self.ask.take() {
             // If nobody is there to be asked, then it has ended.
@@ -245,16 +247,12 @@ pub struct Shutdown {
     pub drained: usize,
     /// Connections that were still at it after the grace, and were cut off.
     pub aborted: usize,
+    /// Calls that were still at it after the grace, whether or not their clients were there, and were ended with an error.
+    pub cut: usize,
 }
-
-/// What the largest durations are cut to: an instant that late cannot be told.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How long nothing is accepted after it failed: with all files in use, trying again at once would fail at once.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// How long what was cut off has to be gone: only what blocks its thread takes longer.
-const CUT: Duration = Duration::from_secs(1);
 
 /// All connections of a server, and the door to it.
 struct Hall {
@@ -321,24 +319,38 @@ impl Hall {
         };
         drop(door);
         stopping.ask();
-        self.close(grace).await
+        self.close(grace, &stopping.services()).await
     }
 
-    async fn close(mut self, grace: Duration) -> Shutdown {
+    async fn close(mut self, grace: Duration, services: &[Http]) -> Shutdown {
         let open = self.tasks.len();
         for (_, stop) in self.stops.drain() {
             // One that has just ended needs not be told.
             let _ = stop.send(());
         }
-        let drained = timeout(grace.min(CENTURY), async { while self.tasks.join_next().await.is_some() {} });
-        if drained.await.is_ok() {
-            return Shutdown { drained: open, aborted: 0 };
-        }
+        let drained = within(grace, self.idle(services)).await;
         let aborted = self.tasks.len();
-        self.tasks.abort_all();
-        // Whether or not: it was said how many.
-        let _ = timeout(CUT, async { while self.tasks.join_next().await.is_some() {} }).await;
-        Shutdown { drained: open - aborted, aborted }
+        let mut cut = 0;
+        if !drained {
+            cut = services.iter().map(|service| service.0.calls.cut()).sum();
+            // Those who are told that their call was cut have to hear it.
+            if cut > 0 {
+                within(CUT, self.idle(services)).await;
+            }
+            self.tasks.abort_all();
+            // Whether or not: it was said how many.
+            within(CUT, self.idle(services)).await;
+        }
+        services.iter().for_each(Http::end_sessions);
+        Shutdown { drained: open - aborted, aborted, cut }
+    }
+
+    /// Waits until there are no connections, and no calls of services whose client has left.
+    async fn idle(&mut self, services: &[Http]) {
+        while self.tasks.join_next().await.is_some() {}
+        for service in services {
+            service.0.calls.idle().await;
+        }
     }
 
     fn gone(&mut self, ended: Result<task::Id, task::JoinError>) {
@@ -469,7 +481,7 @@ mod tests {
         hall.ask.send(Duration::from_secs(5)).unwrap();
         hall.stopping.wait().await;
         drop(second);
-        assert_eq!(hall.task.await.unwrap(), Shutdown { drained: 1, aborted: 2 });
+        assert_eq!(hall.task.await.unwrap(), Shutdown { drained: 1, aborted: 2, cut: 0 });
         assert_eq!(began.elapsed(), Duration::from_secs(5));
         assert!(first.is_closed() && third.is_closed(), "they are gone");
         assert!(hall.door.is_closed(), "and so is the door");

@@ -20,11 +20,12 @@ use pintle_types::RpcError;
 use super::{
     Body, PeerAddress, RequestBody, Unread,
     body::read_content,
+    calls::Calls,
     content::Content,
     conversation::no_room,
     listen::Listens,
     post,
-    response::{bare, refused},
+    response::{bare, closed, refused},
     session::{self, Session},
     session_id::SessionId,
     settings::Settings,
@@ -77,11 +78,18 @@ pub(super) struct Shared {
     /// Whoever holds a stream open to hear of changes.
     pub(super) listening: Ears,
     pub(super) sessions: Table,
+    pub(super) calls: Calls,
 }
 
 impl Shared {
     fn new(settings: Settings) -> Self {
-        Self { settings, listens: Listens::default(), listening: Ears::default(), sessions: Table::new() }
+        Self {
+            settings,
+            listens: Listens::default(),
+            listening: Ears::default(),
+            sessions: Table::new(),
+            calls: Calls::default(),
+        }
     }
 
     /// Ends a session. Whoever names it from here on is told that there is none.
@@ -134,7 +142,7 @@ impl Http {
     }
 
     /// Ends all streams that only wait for changes: subscriptions with their result, the others without a word. Calls
-    /// go on. For a server that is about to go.
+    /// go on. [`close`](Self::close) refuses new calls as well.
     pub fn hush(&self) {
         self.0.listening.close();
     }
@@ -235,7 +243,7 @@ impl Asked {
         };
         Ok(match to {
             To::Endpoint(accepts) => post::answer(&self, &head, content, accepts).await,
-            To::Session(session) => Box::pin(two_endpoints::receive(&session, &self.around, content)).await,
+            To::Session(session) => Box::pin(two_endpoints::receive(&self, &session, content)).await,
         })
     }
 
@@ -285,6 +293,7 @@ impl Asked {
             self.session(head, id).await
         };
         Ok(match opening {
+            Opening::Listen { .. } if shared.calls.is_closed() => return Err(closed()),
             Opening::Listen { session } => {
                 standing::open(shared, &find(session).await?, extensions.clone()).await
             }

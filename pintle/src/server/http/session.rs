@@ -14,7 +14,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, Response, schema::InputRequest};
+use pintle_types::{Frame, Message, RequestId, Response, RpcError, schema::InputRequest};
 
 use super::{channel::Channel, origin::AddressKey, session_id::SessionId, store::StoredSession};
 use crate::{
@@ -510,7 +510,7 @@ impl Session {
         listener.next_notice().map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
     }
 
-    /// Ends the session: calls are cancelled, streams end, and nobody is asked any more.
+    /// Ends the session: calls are ended with an error that says so, streams end, and nobody is asked any more.
     pub(super) fn end(&self, why: Ended) {
         let (running, busy, visit) = {
             let mut core = self.lock();
@@ -522,11 +522,11 @@ impl Session {
         }
         self.ear.close();
         if let Some(outbox) = running.as_ref().and_then(Cx::outbox) {
-            outbox.cancel();
+            outbox.fail(session_ended());
         }
         let Some(busy) = busy else { return };
         for outbox in busy.running.values().filter_map(Cx::outbox) {
-            outbox.cancel();
+            outbox.fail(session_ended());
         }
         busy.channels.values().for_each(|channel| channel.wake());
         busy.standing.into_iter().filter_map(|stand| stand.waker).for_each(Waker::wake);
@@ -585,6 +585,11 @@ fn needs_session(frame: &Frame) -> bool {
         Frame::One(Message::Request(request)) => !matches!(&*request.method, "initialize" | "ping"),
         _ => true,
     }
+}
+
+/// Why a call is ended with its session.
+pub(super) fn session_ended() -> RpcError {
+    RpcError::internal("the session was ended before the call came to its end: open another, and call again")
 }
 
 /// A number that is most likely larger than any that was counted up to in another process.

@@ -7,7 +7,12 @@ use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
 
 use super::{
-    Body, channel::Channel, log::EventId, response::events_until, service::Shared, session::Session,
+    Body,
+    channel::Channel,
+    log::EventId,
+    response::{closed, events_until},
+    service::Shared,
+    session::Session,
 };
 use crate::server::Authenticated;
 
@@ -42,6 +47,9 @@ pub(super) async fn resume(
     };
     let last = EventId::parse(last).ok_or_else(gone)?;
     let standing = last.stream % 2 == 0;
+    if standing && shared.calls.is_closed() {
+        return Err(closed());
+    }
     let channel = session.channel(last.stream);
     let runs = channel.is_some();
     let end = Authenticated::end(&extensions);

@@ -48,7 +48,7 @@ impl Server {
 }
 
 impl Http {
-    /// Serves what comes in here, in the background. When it is shut down, streams that only wait for changes are ended.
+    /// Serves what comes in here, in the background.
     ///
     /// For TLS, and for limits of connections, put this service into an [`HttpServer`] yourself.
     ///
@@ -85,13 +85,6 @@ impl Http {
         let stopping = Stopping::new();
         self.stops_with(&stopping);
         Ok(stopping)
-    }
-
-    /// Ends the streams that only wait for changes when somebody asks for the end: subscriptions with their result, the
-    /// others without a word. For servers around it that are not ours, or have TLS.
-    pub fn stops_with(&self, stopping: &Stopping) {
-        let http = self.clone();
-        stopping.then(move || http.hush());
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     pulse::Pulse,
     response::{PIECE, Source, events, json, refused},
     rights,
-    service::Asked,
+    service::{Asked, Shared},
 };
 use crate::server::{connection::now, port::Said, state::State};
 
@@ -82,7 +82,7 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
     let mut pulse = Pulse::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
-            match driving.poll(task) {
+            match driving.poll(&asked.http.0, task) {
                 Poll::Ready(Step::Said(Said::Notice(line))) if streams => {
                     return Poll::Ready(First::Word(Some(line)));
                 }
@@ -98,7 +98,11 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
         First::Word(line) => {
             let mut said = Vec::new();
             line.iter().for_each(|line| event(&mut said, line));
-            events(Stream { driving, state: asked.state.clone(), said }, settings.keep_alive)
+            driving.enter(&asked.http.0);
+            events(
+                Stream { driving, shared: asked.http.0.clone(), state: asked.state.clone(), said },
+                settings.keep_alive,
+            )
         }
         First::End(Some(outcome)) => {
             let end = driving.finish(&asked.state, outcome);
@@ -127,6 +131,7 @@ fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, asked: &Asked)
 /// The rest of a call that has something to say.
 struct Stream {
     driving: Driving,
+    shared: Arc<Shared>,
     state: Arc<State>,
     said: Vec<u8>,
 }
@@ -135,7 +140,7 @@ impl Source for Stream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.said);
         while out.len() < PIECE {
-            match std::task::ready!(self.driving.poll(task)) {
+            match std::task::ready!(self.driving.poll(&self.shared, task)) {
                 Step::Said(Said::Notice(line)) => event(out, &line),
                 Step::Said(_) => {}
                 Step::Done(outcome) => {

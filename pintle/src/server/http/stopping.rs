@@ -5,6 +5,8 @@ use std::{
 
 use tokio::sync::watch;
 
+use super::Http;
+
 /// The wish that a server comes to its end, for those who hold something open: clones are the same wish.
 ///
 /// A server asks it of itself when it is shut down. Where the sockets belong to another, such as a framework, whoever
@@ -33,12 +35,18 @@ struct Wish {
     asked: watch::Sender<bool>,
     /// What is to be done then.
     then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    /// Services that are closed then.
+    services: Mutex<Vec<Http>>,
 }
 
 impl Stopping {
     /// Nobody has asked yet.
     pub fn new() -> Self {
-        Self(Arc::new(Wish { asked: watch::Sender::new(false), then: Mutex::default() }))
+        Self(Arc::new(Wish {
+            asked: watch::Sender::new(false),
+            then: Mutex::default(),
+            services: Mutex::default(),
+        }))
     }
 
     /// Asks all who wait to come to their end. It cannot be taken back.
@@ -49,6 +57,20 @@ impl Stopping {
             std::mem::take(&mut *then)
         };
         then.into_iter().for_each(|then| then());
+        self.services().iter().for_each(Http::close);
+    }
+
+    /// Has a service closed when somebody asks; at once if somebody has.
+    pub(super) fn add(&self, service: &Http) {
+        self.0.services.lock().unwrap_or_else(PoisonError::into_inner).push(service.clone());
+        if self.asked() {
+            service.close();
+        }
+    }
+
+    /// The services whose calls a server waits for.
+    pub(super) fn services(&self) -> Vec<Http> {
+        self.0.services.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Does this when somebody asks; at once if somebody has.

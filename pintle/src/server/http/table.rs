@@ -48,6 +48,11 @@ impl Table {
         self.write().remove(id)
     }
 
+    /// Takes out all of them.
+    pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
+        self.write().extract(|_| true)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.read().len()
     }

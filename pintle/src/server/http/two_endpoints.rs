@@ -8,7 +8,7 @@ use pintle_proto::{
     server::Engine,
     sse::Frame as Event,
 };
-use pintle_types::{Frame, Message, RpcError};
+use pintle_types::{Message, RpcError};
 
 use super::{
     Body,
@@ -16,15 +16,15 @@ use super::{
     content::Content,
     conversation::decide,
     exchange::Exchange,
-    post::id_of,
-    response::{accepted, events, overloaded, refused},
+    post::{asks, id_of},
+    response::{accepted, closed, events, overloaded, refused},
     rights,
     service::{Asked, Shared},
     session::Session,
     session_id::SessionId,
     standing,
 };
-use crate::{Ended, server::around::Around};
+use crate::Ended;
 
 /// Where the two are.
 #[derive(Clone, Debug)]
@@ -67,6 +67,7 @@ pub(super) async fn open(
         (Part::Stream, &Method::GET) if !Accepts::read(head).events => {
             Err(Refusal::not_acceptable("text/event-stream"))
         }
+        (Part::Stream, &Method::GET) if asked.http.0.calls.is_closed() => Err(closed()),
         (Part::Stream, &Method::GET) => stream(asked, extensions).await.map(Entered::Answered),
         (Part::Stream, method) => Err(Refusal::method_not_allowed(method, "GET")),
         (Part::Messages, &Method::POST) => {
@@ -96,11 +97,8 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
 }
 
 /// Takes a message. What comes of it is said on the stream.
-pub(super) async fn receive(
-    session: &Arc<Session>,
-    around: &Arc<Around>,
-    content: Content,
-) -> Response<Body> {
+pub(super) async fn receive(asked: &Asked, session: &Arc<Session>, content: Content) -> Response<Body> {
+    let (shared, around) = (&asked.http.0, &asked.around);
     if let Err(response) = rights::check_body(around.left(), content.bytes()) {
         return *response;
     }
@@ -119,6 +117,9 @@ pub(super) async fn receive(
     if let Err(response) = rights::check_frame(&state, around, &frame, session) {
         return *response;
     }
+    if asks(&frame) && shared.calls.is_closed() {
+        return refused(&closed(), id_of(&frame));
+    }
     // What is no request is over with the POST that brought it.
     let speaker = match asks(&frame).then(|| channel.speaker(length)) {
         Some(None) => return refused(&unread(), id_of(&frame)),
@@ -126,7 +127,7 @@ pub(super) async fn receive(
     };
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
-    let mut exchange = Exchange::new(session, &state, true);
+    let mut exchange = Exchange::new(shared, session, &state, true);
     decide(&mut exchange, session, around, inbound);
     if exchange.is_empty() {
         exchange.speak_on(&channel, None).await;
@@ -135,11 +136,6 @@ pub(super) async fn receive(
         tokio::spawn(async move { exchange.speak_on(&channel, speaker.as_ref()).await });
     }
     accepted()
-}
-
-/// Whether it is to be answered. Something of a batch may be, if only because it is malformed.
-fn asks(frame: &Frame) -> bool {
-    matches!(frame, Frame::One(Message::Request(_)) | Frame::Batch(_))
 }
 
 /// 429: the client sends and does not read.
