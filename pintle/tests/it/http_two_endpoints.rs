@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     eras::{ALL, R1, R4},
     http_kit::{Answer, Wire},
+    raw::modern,
 };
 
 fn http() -> (Server, Http) {
@@ -169,4 +170,21 @@ async fn each_endpoint_has_its_method_and_its_guard() {
     let old = Old::open(&http, R1).await;
     let mut bad = wire.send(wire.request("POST", &old.target, "{")).await;
     assert_eq!((bad.status.as_u16(), &bad.json().await["error"]["code"]), (400, &json!(-32700)));
+}
+
+#[tokio::test]
+async fn a_request_that_stands_alone_can_ask_here_too() {
+    let (_, http) = http();
+    let mut old = Old::open(&http, R1).await;
+    let mut params = modern(json!({"name": "write"}), json!({"sampling": {}}));
+    let call = |id: i64, params: &Value| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    old.post(call(1, &params)).await;
+    let asked = old.stream.message().await.unwrap();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"]["text"] =
+        json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Done."}});
+    old.post(call(2, &params)).await;
+    let done = old.stream.message().await.unwrap();
+    assert_eq!(done["result"]["content"][0]["text"], "Done.", "{done}");
 }

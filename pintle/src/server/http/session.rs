@@ -20,8 +20,14 @@ use super::{channel::Channel, origin::AddressKey, session_id::SessionId, store::
 use crate::{
     Ended,
     server::{
-        Caller, Cx, Server, connection::now, ears::Ear, hearing, hooks::Visit, port::Reply,
-        questions::Questions, random,
+        Caller, Cx, Server,
+        connection::{now, sealed_at},
+        ears::Ear,
+        hearing,
+        hooks::Visit,
+        port::Reply,
+        questions::Questions,
+        random,
     },
 };
 
@@ -303,8 +309,9 @@ impl Session {
         call: &Call,
         outcome: Outcome,
     ) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
-        // Only what is sealed has a time, and a session seals nothing.
-        self.close(call, |engine| engine.finish(service, call, outcome, 0))
+        // A request that stands alone may come by a session's endpoints too, and what it asks is sealed.
+        let sealed_at = sealed_at(&outcome);
+        self.close(call, |engine| engine.finish(service, call, outcome, sealed_at))
     }
 
     /// Ends a call that was cancelled. There is something to send if a batch waited for it.
