@@ -3,13 +3,15 @@
 //! In a session the question is sent and its answer awaited. Without one the call ends with the question, and is made
 //! again with the answer in it: then the answer is here at once.
 
+mod canonical;
 mod error;
+mod once;
 mod question;
 mod seal;
 mod state;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -19,8 +21,9 @@ use std::{
 use pintle_types::{RawObject, RawValue, RpcError, schema::InputRequest};
 
 pub use error::AskError;
+pub use once::{Once, StateUse};
 pub use question::{Answer, Kind, Question};
-pub(crate) use seal::Binding;
+pub(crate) use seal::{Binding, Opened};
 pub use seal::{KeyId, Seal};
 use state::{Answered, Mark, State};
 
@@ -43,6 +46,8 @@ pub enum Ask {
 pub(crate) struct Inputs {
     /// Whether a question can be sent while the call runs.
     live: bool,
+    /// Whether it came with a state of an earlier round.
+    returned: bool,
     over: AtomicBool,
     /// `None` as long as nothing was asked and nothing is known: most calls ask nothing. (Measured: 400 of 40,000
     /// instructions of a small call over HTTP.)
@@ -56,30 +61,41 @@ struct Inner {
     offered: Option<RawObject>,
     /// The questions of this round.
     asked: BTreeMap<String, (Mark, InputRequest)>,
+    /// Acts that are being done.
+    acting: BTreeSet<String>,
+    /// The state that the round came with.
+    used: Option<Used>,
+}
+
+/// A state, and what of it this round may have added to.
+#[derive(Debug)]
+struct Used {
+    text: Box<str>,
+    expires: u64,
+    /// How many acts it knew of.
+    acts: usize,
+    had_key: bool,
 }
 
 impl Inputs {
     /// For a call on a session: questions are sent as they come up.
     pub(crate) fn live() -> Self {
-        Self { live: true, over: AtomicBool::new(false), inner: Mutex::new(None) }
+        Self { live: true, returned: false, over: AtomicBool::new(false), inner: Mutex::new(None) }
     }
 
-    /// For a call that stands alone. `sealed` is what an earlier round remembered, opened; `offered` the answers that
-    /// came with this one.
-    pub(crate) fn replayed(sealed: Option<&[u8]>, offered: Option<RawObject>) -> Result<Self, RpcError> {
-        let known = |inner: Option<Inner>| Self {
-            live: false,
-            over: AtomicBool::new(false),
-            inner: Mutex::new(inner.map(Box::new)),
-        };
-        let Some(sealed) = sealed else {
-            let offered = offered.map(|offered| Inner { offered: Some(offered), ..Inner::default() });
-            return Ok(known(offered));
-        };
-        // It opened, so this server wrote it: what does not fit is of another version of it.
-        let mut state: State = serde_json::from_slice(sealed).map_err(|_| {
-            RpcError::invalid_params("`requestState` is of another version: make the call anew")
-        })?;
+    /// For a call that stands alone, and brings these answers.
+    pub(crate) fn alone(offered: Option<RawObject>) -> Self {
+        let inner = offered.map(|offered| Box::new(Inner { offered: Some(offered), ..Inner::default() }));
+        Self { live: false, returned: false, over: AtomicBool::new(false), inner: Mutex::new(inner) }
+    }
+
+    /// The same, for one that also brings what an earlier round remembered: `text` as it came, and opened.
+    pub(crate) fn replayed(
+        text: String,
+        opened: &Opened,
+        offered: Option<RawObject>,
+    ) -> Result<Self, RpcError> {
+        let mut state = State::read(&opened.plain)?;
         // Answers to what was asked are kept even if the handler does not come to ask again in this round.
         for (key, mark) in std::mem::take(&mut state.open) {
             let answer = offered.as_ref().and_then(|offered| offered.get(&key));
@@ -91,7 +107,19 @@ impl Inputs {
                 None => drop(state.open.insert(key, mark)),
             }
         }
-        Ok(known(Some(Inner { state, offered, ..Inner::default() })))
+        let used = Used {
+            text: text.into(),
+            expires: opened.expires,
+            acts: state.once.len() + state.begun.len(),
+            had_key: state.call_key.is_some(),
+        };
+        let inner = Inner { state, offered, used: Some(used), ..Inner::default() };
+        Ok(Self {
+            live: false,
+            returned: true,
+            over: AtomicBool::new(false),
+            inner: Mutex::new(Some(Box::new(inner))),
+        })
     }
 
     pub(crate) fn ask(
@@ -161,16 +189,6 @@ impl Inputs {
         let inner = self.lock();
         let asked = inner.iter().flat_map(|inner| &inner.asked);
         asked.map(|(key, (_, request))| (key.clone(), request.clone())).collect()
-    }
-
-    /// The value of an act that an earlier round has done.
-    pub(crate) fn done(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().as_ref()?.state.once.get(key).cloned()
-    }
-
-    /// Remembers that an act was done, and its value.
-    pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().get_or_insert_default().state.once.insert(key.to_owned(), value);
     }
 
     /// What the application asked to have back.

@@ -1,7 +1,9 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_types::{RawObject, RawValue, RpcError};
+use pintle_types::{RawObject, RpcError};
+
+use super::canonical::canonical;
 
 /// Encrypts and authenticates what a client carries for the server between two rounds of one call.
 ///
@@ -32,6 +34,14 @@ pub(crate) struct Binding<'a> {
     pub(crate) principal: Option<&'a str>,
 }
 
+/// A state that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) plain: Vec<u8>,
+    /// When it ends, in milliseconds of the Unix epoch.
+    pub(crate) expires: u64,
+}
+
 impl Binding<'_> {
     /// Seals `plain` into a `requestState` that can be opened until `expires` (milliseconds of the Unix epoch).
     pub(crate) fn seal(&self, seal: &dyn Seal, plain: &[u8], expires: u64) -> String {
@@ -53,7 +63,7 @@ impl Binding<'_> {
         state: &str,
         most: usize,
         now: u64,
-    ) -> Result<Vec<u8>, RpcError> {
+    ) -> Result<Opened, RpcError> {
         if state.len() > most {
             return Err(RpcError::invalid_params(format!(
                 "`requestState` has {} bytes and at most {most} are read: send back the one you were given",
@@ -77,7 +87,7 @@ impl Binding<'_> {
         if now >= expires {
             return Err(RpcError::invalid_params("`requestState` has expired: make the call anew"));
         }
-        Ok(plain)
+        Ok(Opened { plain, expires })
     }
 
     /// The bytes that are authenticated with a state. Each part carries its length, so that no two bindings print alike.
@@ -102,46 +112,8 @@ impl Binding<'_> {
 /// The params that make this call the call it is, printed in one way whatever way the client printed them.
 fn salient(params: &RawObject) -> String {
     let mut out = String::new();
-    canonical(params.without(&["_meta", "inputResponses", "requestState"]).as_str(), 0, &mut out);
+    canonical(params.without(&["_meta", "inputResponses", "requestState"]).as_str(), &mut out);
     out
-}
-
-/// Prints JSON with its members sorted and without white space. No tree: it would round numbers, and two calls that
-/// differ only there would be taken for one.
-fn canonical(text: &str, depth: usize, out: &mut String) {
-    /// What nests deeper is compared as it came: every level is read once more.
-    const DEEPEST: usize = 32;
-    let text = text.trim_ascii();
-    if depth < DEEPEST
-        && text.starts_with('{')
-        && let Ok(object) = text.parse::<RawObject>()
-    {
-        let mut members: Vec<_> = object.iter().collect();
-        members.sort_unstable();
-        for (at, (name, value)) in members.into_iter().enumerate() {
-            out.push_str(if at == 0 { "{\"" } else { ",\"" });
-            out.push_str(name);
-            out.push_str("\":");
-            canonical(value, depth + 1, out);
-        }
-        out.push_str(if object.is_empty() { "{}" } else { "}" });
-    } else if depth < DEEPEST
-        && text.starts_with('[')
-        && let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text)
-    {
-        out.push('[');
-        for (at, item) in items.into_iter().enumerate() {
-            out.push_str(if at == 0 { "" } else { "," });
-            canonical(item.get(), depth + 1, out);
-        }
-        out.push(']');
-    } else if text.starts_with('"')
-        && let Ok(string) = serde_json::from_str::<String>(text)
-    {
-        out.push_str(&serde_json::Value::from(string).to_string());
-    } else {
-        out.push_str(text);
-    }
 }
 
 const VERSION: u8 = 1;
@@ -193,7 +165,7 @@ pub(crate) mod tests {
         );
         let bind = |params| Binding { service: "s", method: "tools/call", params, principal: Some("ann") };
         let state = bind(&first).seal(&Clear(1), b"secret", 1000);
-        assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap(), b"secret");
+        assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap().plain, b"secret");
     }
 
     #[test]

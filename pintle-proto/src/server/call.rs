@@ -12,10 +12,10 @@ use pintle_types::{
 };
 use serde::Serialize;
 
-use super::{CacheHint, Service, Ticket, batch::BatchId};
+use super::{CacheHint, Reply, Service, Ticket, batch::BatchId};
 use crate::{
     Peer,
-    inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Question},
+    inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
     print,
 };
 
@@ -86,6 +86,8 @@ pub enum Outcome {
     },
     /// The request itself failed.
     Failed(RpcError),
+    /// As an earlier use of the same state did: with its reply, under this request's id.
+    Replied(Reply),
 }
 
 /// A result's members, this call's own or shared by many.
@@ -250,14 +252,53 @@ impl Call {
         self.0.inputs.open()
     }
 
-    /// The value that [`remember`](Self::remember) was given in an earlier round.
-    pub fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
-        self.0.inputs.done(key)
+    /// Whether it came with a state of an earlier round. Costs nothing to ask.
+    pub fn returned(&self) -> bool {
+        self.0.inputs.returned()
     }
 
-    /// Keeps a value for the rounds to come, sealed.
+    /// The state that it came with: one who wants each to be used once asks this before the handler runs. The answers that
+    /// came with it fit their questions, or the call would not have been admitted.
+    pub fn state_use(&self) -> Option<StateUse> {
+        self.0.inputs.state_use()
+    }
+
+    /// Begins an act that must not be done twice in the rounds of this call, unless it was begun before.
+    pub fn begin_once(&self, key: &str) -> Once {
+        self.0.inputs.begin_once(key)
+    }
+
+    /// Keeps the value of an act for the rounds to come, sealed.
     pub fn remember(&self, key: &str, value: Box<RawValue>) {
         self.0.inputs.remember(key, value);
+    }
+
+    /// Keeps that an act was begun and that nobody will see how it ends.
+    pub fn lose(&self, key: &str) {
+        self.0.inputs.lose(key);
+    }
+
+    /// Whether an act that was begun is not yet done.
+    pub fn is_acting(&self) -> bool {
+        self.0.inputs.is_acting()
+    }
+
+    /// What the call is known by to other systems: the same in all its rounds. `make` makes it up if nobody asked before; it
+    /// has to be unlike any other.
+    pub fn call_key(&self, make: impl FnOnce() -> String) -> String {
+        self.0.inputs.call_key(make)
+    }
+
+    /// What this round has done beyond what its state says, for [`resume`](Self::resume) of the next call with the same
+    /// state. `None` if nothing. It is this side's own, and no client may see or change it.
+    pub fn progress_so_far(&self) -> Option<Vec<u8>> {
+        self.0.inputs.progress()
+    }
+
+    /// Takes over what an earlier use of the same state has done. `false` if it cannot be read: then it must not run.
+    #[must_use]
+    pub fn resume(&self, progress: &[u8]) -> bool {
+        self.0.inputs.resume(progress)
     }
 
     /// What [`set_note`](Self::set_note) kept in an earlier round.

@@ -7,6 +7,7 @@ mod call;
 mod extension;
 mod in_flight;
 mod record;
+mod reply;
 mod service;
 mod session;
 mod stateless;
@@ -25,6 +26,7 @@ pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use record::SessionRecord;
+pub use reply::Reply;
 pub use service::{CacheHint, Service};
 
 pub use crate::Change;
@@ -33,6 +35,7 @@ use self::{
     batch::{BatchId, Batches},
     call::Inner,
     in_flight::InFlight,
+    reply::replied,
     session::{Handshakes, Session},
     stateless::Asker,
 };

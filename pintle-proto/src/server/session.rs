@@ -352,6 +352,7 @@ pub(super) fn finish(
         },
         Outcome::NotFound { uri } => Err(super::not_found(&uri)),
         Outcome::Failed(error) => Err(error),
+        Outcome::Replied(reply) => super::replied(&reply, out),
     }
 }
 

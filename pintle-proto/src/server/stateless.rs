@@ -114,7 +114,7 @@ pub(super) fn admit(
         Some(params) if matches!(&*request.method, "tools/call" | "prompts/get" | "resources/read") => {
             replay(service, request, params, arrival)?
         }
-        _ => Inputs::replayed(None, None)?,
+        _ => Inputs::alone(None),
     };
     let start = Start { peer, progress, inputs };
     let Some(params) = &request.params else { return Ok(Step::Run(start)) };
@@ -168,7 +168,7 @@ fn replay(
 ) -> Result<Inputs, RpcError> {
     let (offered, state) = (params.get("inputResponses"), params.get("requestState"));
     if offered.is_none() && state.is_none() {
-        return Inputs::replayed(None, None);
+        return Ok(Inputs::alone(None));
     }
     let refuse = |name: &str, error: &serde_json::Error| {
         RpcError::invalid_params(format!("`{name}` does not fit: {}", Plain(error)))
@@ -177,7 +177,7 @@ fn replay(
         params.decode_member("inputResponses").map_err(|error| refuse("inputResponses", &error))?;
     let state: Option<String> =
         params.decode_member("requestState").map_err(|error| refuse("requestState", &error))?;
-    let Some(state) = state else { return Inputs::replayed(None, offered) };
+    let Some(state) = state else { return Ok(Inputs::alone(offered)) };
     let binding = Binding {
         service: &service.info().name,
         method: &request.method,
@@ -189,8 +189,8 @@ fn replay(
             "`requestState` is not one of this server's: make the call anew",
         ));
     };
-    let sealed = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
-    Inputs::replayed(Some(&sealed), offered)
+    let opened = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
+    Inputs::replayed(state, &opened, offered)
 }
 
 /// As much of what was asked for as the server has to tell.
@@ -288,6 +288,7 @@ pub(super) fn finish(
         },
         Outcome::NotFound { uri } => return Err(super::not_found(&uri)),
         Outcome::Failed(error) => return Err(error),
+        Outcome::Replied(reply) => return super::replied(&reply, out),
     }
     Ok(())
 }

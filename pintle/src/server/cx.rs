@@ -1,4 +1,5 @@
 mod asking;
+mod once;
 mod telling;
 mod web;
 
@@ -19,7 +20,9 @@ use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
 use self::telling::Telling;
-use super::{Principal, Scope, Server, ToolRoute, around::Around, port::Port, state::State, texts::Given};
+use super::{
+    Principal, Scope, Server, ToolRoute, around::Around, port::Port, replay::Held, state::State, texts::Given,
+};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -59,6 +62,8 @@ struct Inner {
     /// Only if it has told something.
     telling: Mutex<Option<Box<Telling>>>,
     tool: OnceLock<Called>,
+    /// Only if it came with a state of an earlier round.
+    held: OnceLock<Box<Held>>,
 }
 
 /// The tool that is called.
@@ -101,6 +106,7 @@ impl Cx {
             is_over: AtomicBool::new(false),
             telling: Mutex::default(),
             tool: OnceLock::new(),
+            held: OnceLock::new(),
         }))
     }
 
@@ -113,7 +119,16 @@ impl Cx {
         self.0.tool.get()
     }
 
-    #[cfg(feature = "http-server")]
+    /// What the call holds of the state that it came with.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.0.held.get().map(|held| &**held)
+    }
+
+    /// The same, from here on.
+    pub(crate) fn hold(&self, held: impl FnOnce() -> Held) -> &Held {
+        self.0.held.get_or_init(|| Box::new(held()))
+    }
+
     pub(crate) fn call(&self) -> &Call {
         &self.0.call
     }

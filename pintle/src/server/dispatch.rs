@@ -5,8 +5,8 @@ use pintle_types::{RawValue, RpcError};
 use serde::Deserialize;
 
 use super::{
-    Cx, Entry, Principal, ToolRoute, complete, cx::Called, lists, required::Required, run::Handling, source,
-    texts::Given,
+    Cx, Entry, Next, Principal, ToolRoute, complete, cx::Called, lists, replay, required::Required,
+    run::Handling, source, texts::Given,
 };
 
 /// What a request led to.
@@ -58,6 +58,16 @@ pub(crate) fn route(cx: &Cx) -> Start {
     }
 }
 
+/// Runs a handler: nothing of it before the state that the call came with is the call's own. Whether the caller may have
+/// it has been decided.
+fn go(cx: &Cx, next: &Next) -> Handling {
+    if !cx.call().returned() {
+        return next.go(cx.clone());
+    }
+    let next = next.clone();
+    replay::enter(cx, move |cx| next.go(cx))
+}
+
 /// The text of a member that must be a string.
 fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
     let method = cx.method();
@@ -84,7 +94,7 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
             mirrored(cx, route)?;
             let filled = route.ready.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
-            Ok(route.next.go(cx.clone()))
+            Ok(go(cx, &route.next))
         }
         None => Err(unknown("tool", &name)),
     }
@@ -138,7 +148,7 @@ fn prompt(cx: &Cx) -> Result<Handling, Outcome> {
         Some(route) => {
             permitted(cx, &route.required, &name)?;
             cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
-            Ok(route.next.go(cx.clone()))
+            Ok(go(cx, &route.next))
         }
         None => Err(unknown("prompt", &name)),
     }
@@ -155,16 +165,19 @@ fn resource(cx: &Cx) -> Result<Handling, Outcome> {
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
         let sees = lists::sees(cx, &route.required, Entry::Resource(&route.resource));
-        sees.then(|| permitted(cx, &route.required, &uri).map(|()| route.next.go(cx.clone()))).transpose()?
+        sees.then(|| permitted(cx, &route.required, &uri).map(|()| go(cx, &route.next))).transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
-        lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)).then(|| source.read(cx.clone()))
+        lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)).then(|| match cx.call().returned() {
+            true => replay::enter(cx, |cx| source.read(cx)),
+            false => source.read(cx.clone()),
+        })
     } else if let Some((route, vars)) = catalogue.template(&uri) {
         let sees = lists::sees(cx, &route.required, Entry::Template(&route.described));
         if sees {
             permitted(cx, &route.required, &uri)?;
             cx.give(Given::Template(route.clone(), vars, uri.to_string()));
         }
-        sees.then(|| route.next.go(cx.clone()))
+        sees.then(|| go(cx, &route.next))
     } else {
         None
     };

@@ -120,7 +120,8 @@ impl Cx {
             ElicitAction::Cancel => Ok(Elicited::Cancel),
             ElicitAction::Accept => {
                 let value = read(content.unwrap_or_default());
-                value.map(Elicited::Accept).map_err(|said| AskError::BadAnswer { key: key.to_owned(), said })
+                let value = value.map_err(|said| AskError::BadAnswer { key: key.to_owned(), said });
+                value.inspect_err(|error| self.note_refusal(error)).map(Elicited::Accept)
             }
         }
     }

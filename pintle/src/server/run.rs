@@ -11,7 +11,7 @@ use bytes::Bytes;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
-use super::Cx;
+use super::{Cx, connection::sealed_at, replay::Held};
 
 /// A handler's future, whatever its type was.
 pub(crate) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -23,6 +23,10 @@ pub(crate) struct Run {
     timeout: Option<Duration>,
     /// Set when the handler first waits: a call that waits for its turn has not begun.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// Whether the handler is done, and only what came of it is being kept.
+    settling: bool,
+    /// What is to be said before the end, if it was asked for already.
+    last: Vec<Bytes>,
     /// Carries the call to whatever carries the span; only where the client wants to read what is logged there.
     #[cfg(feature = "logging")]
     span: tracing::Span,
@@ -40,14 +44,25 @@ impl Run {
             cx,
             timeout,
             deadline: None,
+            settling: false,
+            last: Vec::new(),
             #[cfg(feature = "logging")]
             span,
         }
     }
 
     /// What must be said before the call's end.
-    pub(crate) fn last_words(&self) -> Vec<Bytes> {
-        self.cx.last_words()
+    pub(crate) fn last_words(&mut self) -> Vec<Bytes> {
+        let mut last = std::mem::take(&mut self.last);
+        last.extend(self.cx.last_words());
+        last
+    }
+
+    /// Before anybody is told, so that nothing of it runs any more when the answer is read. A handler that panics while it
+    /// is dropped is as good as gone too.
+    fn drop_handler(&mut self) {
+        let handler = self.handler.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(handler)));
     }
 }
 
@@ -61,34 +76,55 @@ impl Future for Run {
         let span = self.span.clone();
         #[cfg(feature = "logging")]
         let _entered = span.enter();
-        let Some(handler) = &mut self.handler else { return Poll::Pending };
-        // The handler first: questions that it asks side by side go out in one round.
-        let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
-        let outcome = match polled {
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(panic) => panicked(&self.cx, &*panic),
-            Ok(Poll::Pending) if self.cx.is_parked(cx.waker()) => Outcome::InputRequired,
-            Ok(Poll::Pending) => {
-                let Some(after) = self.timeout else { return Poll::Pending };
-                let sleep = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
-                if sleep.as_mut().poll(cx).is_pending() {
-                    return Poll::Pending;
+        loop {
+            let Some(handler) = &mut self.handler else { return Poll::Pending };
+            // The handler first: questions that it asks side by side go out in one round.
+            let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+            let outcome = match polled {
+                Ok(Poll::Ready(outcome)) => outcome,
+                Err(panic) => panicked(&self.cx, &*panic),
+                Ok(Poll::Pending) if !self.settling && self.cx.is_parked(cx.waker()) => {
+                    let replied = self.cx.held().and_then(Held::take_reply);
+                    replied.map_or(Outcome::InputRequired, Outcome::Replied)
                 }
-                let said = format!("the call took longer than {after:?} and was ended: ask for less");
-                Outcome::Failed(RpcError::internal(said))
+                Ok(Poll::Pending) => {
+                    let Some(after) = self.timeout else { return Poll::Pending };
+                    let sleep = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
+                    if sleep.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let said = format!("the call took longer than {after:?} and was ended: ask for less");
+                    Outcome::Failed(RpcError::internal(said))
+                }
+            };
+            self.drop_handler();
+            let Some(held) = self.cx.held().filter(|_| !self.settling) else { return Poll::Ready(outcome) };
+            // What is said at the end is made before the end: from there on the call is silent.
+            let (last, sealed_at) = (self.cx.last_words(), sealed_at(&outcome));
+            match held.settle(&self.cx, outcome, sealed_at) {
+                Err(outcome) => {
+                    self.last = last;
+                    return Poll::Ready(outcome);
+                }
+                Ok(settling) => {
+                    (self.handler, self.last) = (Some(settling), last);
+                    (self.settling, self.timeout) = (true, None);
+                }
             }
-        };
-        // Dropped before anybody is told, so that nothing of it runs any more when the answer is read. A handler that
-        // panics while it is dropped is as good as gone too.
-        let handler = self.handler.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(handler)));
-        Poll::Ready(outcome)
+        }
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
+        if self.cx.held().is_some() {
+            // Nothing of it may act when somebody else is told what was done.
+            self.drop_handler();
+        }
         self.cx.end();
+        if let Some(held) = self.cx.held() {
+            held.release(self.cx.call());
+        }
     }
 }
 

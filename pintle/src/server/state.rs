@@ -10,7 +10,8 @@ use pintle_types::{
 };
 
 use super::{
-    ListKind, Next, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks, own::Own, scope::Filter,
+    ListKind, MemoryReplayGuard, Next, ReplayGuard, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks,
+    own::Own, scope::Filter,
 };
 use crate::Timeouts;
 
@@ -47,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) running: usize,
     /// Whether no other process has the keys that seal states.
     pub(crate) seals_alone: bool,
+    /// Sees to it that a state is used once.
+    pub(crate) replay: Arc<dyn ReplayGuard>,
     /// Bytes of one result.
     pub(crate) result_bytes: usize,
     pub(crate) logging: bool,
@@ -70,6 +73,7 @@ impl Default for Settings {
             idle_session: Timeouts::default().idle_session,
             uninitialized_session: Timeouts::default().uninitialized_session,
             seals_alone: true,
+            replay: Arc::new(MemoryReplayGuard::new()),
             running: 1024,
             result_bytes: 16 << 20,
             logging: false,

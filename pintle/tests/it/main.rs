@@ -161,6 +161,8 @@ mod server_limits;
 #[cfg(feature = "server")]
 mod server_prompts;
 #[cfg(feature = "server")]
+mod server_replay;
+#[cfg(feature = "server")]
 mod server_resources;
 #[cfg(feature = "server")]
 mod server_sources;

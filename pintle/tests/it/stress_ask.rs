@@ -183,7 +183,7 @@ async fn one_who_does_not_mind_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_act_beside_a_question_is_done_once_and_one_that_was_cut_short_is_done_again() {
+async fn an_act_beside_a_question_is_done_once_and_the_round_waits_for_it() {
     let acts = Arc::new([const { AtomicUsize::new(0) }; 2]);
     let count = acts.clone();
     let act = move |cx: Cx| {
@@ -194,7 +194,7 @@ async fn an_act_beside_a_question_is_done_once_and_one_that_was_cut_short_is_don
                 tokio::task::yield_now().await;
                 count[1].fetch_add(1, Ordering::SeqCst)
             });
-            // The question ends the round while the slow act is half-way.
+            // The question would end the round while the slow act is half-way.
             let (quick, slow, asked) = tokio::join!(quick, slow, asked(&cx, "q"));
             asked?;
             Ok::<_, ToolError>(format!("{} {}", quick?, slow?))

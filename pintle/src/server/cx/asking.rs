@@ -1,15 +1,15 @@
-//! What a call asks of the client, and what it remembers meanwhile.
+//! What a call asks of the client.
 
 use std::{
-    future::Future,
     sync::{PoisonError, atomic::Ordering},
     task::Waker,
 };
 
-use pintle_proto::inputs::{Answer, Ask, AskError, Question};
+use pintle_proto::{
+    inputs::{Answer, Ask, AskError, Question},
+    server::Outcome,
+};
 use pintle_types::schema::{CreateMessageParams, CreateMessageResult, ElicitParams, Root};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::value::to_raw_value;
 
 use super::Cx;
 
@@ -20,7 +20,7 @@ impl Cx {
     /// first, act after; or wrap the act in [`once`](Self::once).
     pub async fn ask(&self, key: &str, question: Question) -> Result<Answer, AskError> {
         let kind = question.kind();
-        match self.0.call.ask(&self.0.state.service, key, &question)? {
+        match self.ask_for(key, &question)? {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
                 let answer = self.0.port.ask(request).await.answer().await?;
@@ -31,6 +31,19 @@ impl Cx {
                 self.until_over().await;
                 Err(AskError::CallOver)
             }
+        }
+    }
+
+    /// Asks the protocol where the answer is.
+    fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
+        self.0.call.ask(&self.0.state.service, key, question).inspect_err(|error| self.note_refusal(error))
+    }
+
+    /// If an answer that came with the call does not fit, and the call fails because of it, the state that it came with is
+    /// not used up.
+    pub(crate) fn note_refusal(&self, error: &AskError) {
+        if let (AskError::BadAnswer { .. }, Some(held)) = (error, self.held()) {
+            held.refuse();
         }
     }
 
@@ -115,48 +128,6 @@ impl Cx {
         self.peer().capabilities.roots.is_some()
     }
 
-    /// Does something at most once in the course of the call, however often the handler runs.
-    ///
-    /// The value travels with the call, sealed. It is lost if the client never comes back.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    ///
-    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Confirmed {
-    ///     confirmed: bool,
-    /// }
-    ///
-    /// async fn order(cx: Cx) -> Result<String, ToolError> {
-    ///     // A client without a session runs the handler again after each question, but this only once.
-    ///     let number = cx.once("reserve", async { reserve().await }).await?;
-    ///     let answer = cx.elicit::<Confirmed>("confirm", "Shall I order it?").await?.accepted();
-    ///     let confirmed = answer.is_some_and(|answer| answer.confirmed);
-    ///     Ok(format!("{number}: {}", if confirmed { "ordered" } else { "left" }))
-    /// }
-    ///
-    /// async fn reserve() -> u32 {
-    ///     4711
-    /// }
-    /// # let _ = pintle::server::tool("order", order);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The value cannot be printed as JSON, or what was kept is no `T`.
-    pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
-    where
-        T: Serialize + DeserializeOwned,
-        Fut: Future<Output = T>,
-    {
-        if let Some(value) = self.0.call.remembered(key) {
-            return serde_json::from_str(value.get());
-        }
-        let value = act.await;
-        self.0.call.remember(key, to_raw_value(&value)?);
-        Ok(value)
-    }
-
     /// What the handler left with [`set_note`](Self::set_note) in the round before: the explicit way to keep state.
     pub fn note(&self) -> Option<String> {
         self.0.call.note()
@@ -190,7 +161,7 @@ impl Cx {
         let mut parked = false;
         for (key, question) in questions {
             let kind = question.kind();
-            match self.0.call.ask(&self.0.state.service, &key, &question)? {
+            match self.ask_for(&key, &question)? {
                 Ask::Answered(answer) => drop(answers.insert(key, answer)),
                 Ask::Send(request) => sent.push((key, kind, request)),
                 Ask::Park => parked = true,
@@ -243,20 +214,37 @@ impl Cx {
     }
 
     fn park(&self) {
+        // What other systems know the call by is the same in the next round, whoever asks for it first.
+        self.call_key();
         self.0.parked.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(super) fn wake(&self) {
         let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the round is to end; if not, `waker` will hear of it.
+    /// Whether the round is to end; if not, `waker` will hear of it. What is to be done once is not cut short.
     pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
-        self.0.parked.load(Ordering::Acquire)
+        self.0.parked.load(Ordering::Acquire) && !self.0.call.is_acting()
+    }
+
+    /// Ends the round with what is known by now.
+    pub(crate) async fn end_round(&self) -> Outcome {
+        self.0.parked.store(true, Ordering::Release);
+        self.wake();
+        self.until_over().await;
+        Outcome::Failed(AskError::CallOver.into())
     }
 
     async fn until_over(&self) {
-        let notified = self.0.over.notified();
-        if !self.0.is_over.load(Ordering::Acquire) {
+        loop {
+            let notified = self.0.over.notified();
+            if self.0.is_over.load(Ordering::Acquire) {
+                return;
+            }
             notified.await;
         }
     }

@@ -1,0 +1,249 @@
+//! What a call does at most once, and what a state that comes back is known by.
+
+use pintle_types::RawValue;
+
+use super::{Inputs, canonical::canonical, state::State};
+
+/// What to do about an act that is to be done at most once in a call.
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
+#[derive(Debug)]
+pub enum Once {
+    /// Do it, then say [`remember`](crate::server::Call::remember) or
+    /// [`lose`](crate::server::Call::lose).
+    Act,
+    /// Nothing: it was done, and this came of it.
+    Done(Box<RawValue>),
+    /// Wait: it is being done.
+    Acting,
+    /// Nothing: it was begun before, and nobody saw how it ended.
+    Unknown,
+    /// Nothing: the call is over, so nobody would know of it.
+    Over,
+}
+
+/// The use of a state that a client brought back: what it takes to see that it is used once.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StateUse {
+    /// The `requestState`, as it was given to the client. No other text opens as the same state.
+    pub state: Box<str>,
+    /// The `inputResponses` that came with it, printed in one way whatever way the client printed them.
+    pub answers: String,
+    /// Until when the state can be opened, in milliseconds of the Unix epoch.
+    pub expires: u64,
+}
+
+impl Inputs {
+    /// Whether the call came with a state of an earlier round.
+    pub(crate) fn returned(&self) -> bool {
+        self.returned
+    }
+
+    /// The state that the call came with.
+    pub(crate) fn state_use(&self) -> Option<StateUse> {
+        let inner = self.lock();
+        let inner = inner.as_ref()?;
+        let used = inner.used.as_ref()?;
+        let mut answers = String::new();
+        // None at all and an empty object say the same.
+        canonical(inner.offered.as_ref().map_or("{}", |offered| offered.as_str()), &mut answers);
+        Some(StateUse { state: used.text.clone(), answers, expires: used.expires })
+    }
+
+    /// Begins an act, unless it was begun before.
+    pub(crate) fn begin_once(&self, key: &str) -> Once {
+        let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
+        if let Some(value) = inner.state.once.get(key) {
+            return Once::Done(value.clone());
+        }
+        if inner.state.begun.contains(key) {
+            return Once::Unknown;
+        }
+        if inner.acting.contains(key) {
+            return Once::Acting;
+        }
+        // Looked at under the lock: whoever ends the round and then takes it sees all that was begun.
+        if self.is_over() {
+            return Once::Over;
+        }
+        inner.acting.insert(key.to_owned());
+        Once::Act
+    }
+
+    /// Remembers that an act was done, and its value.
+    pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
+        let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
+        inner.acting.remove(key);
+        inner.state.begun.remove(key);
+        inner.state.once.insert(key.to_owned(), value);
+    }
+
+    /// Remembers that an act was begun and nobody will see its end.
+    pub(crate) fn lose(&self, key: &str) {
+        let mut inner = self.lock();
+        let inner = inner.get_or_insert_default();
+        inner.acting.remove(key);
+        inner.state.begun.insert(key.to_owned());
+    }
+
+    /// Whether something is being done that must not be cut short.
+    pub(crate) fn is_acting(&self) -> bool {
+        self.lock().as_ref().is_some_and(|inner| !inner.acting.is_empty())
+    }
+
+    /// What the call is known by to other systems; `make` makes it up if nobody asked before.
+    pub(crate) fn call_key(&self, make: impl FnOnce() -> String) -> String {
+        let mut inner = self.lock();
+        inner.get_or_insert_default().state.call_key.get_or_insert_with(make).clone()
+    }
+
+    /// What this round has done beyond what its state says, for whoever uses the same state next. `None` if nothing.
+    pub(crate) fn progress(&self) -> Option<Vec<u8>> {
+        let inner = self.lock();
+        let inner = inner.as_ref()?;
+        let state = &inner.state;
+        let acts = state.once.len() + state.begun.len() + inner.acting.len();
+        let (known, had_key) = inner.used.as_ref().map_or((0, false), |used| (used.acts, used.had_key));
+        if acts == known && (had_key || state.call_key.is_none()) {
+            return None;
+        }
+        let progress = State {
+            call_key: state.call_key.clone(),
+            once: state.once.clone(),
+            // Whoever acts at this moment will not be heard of again.
+            begun: state.begun.iter().chain(&inner.acting).cloned().collect(),
+            ..State::default()
+        };
+        serde_json::to_vec(&progress).ok()
+    }
+
+    /// Takes over what an earlier use of the same state has done. `false` if it cannot be read.
+    pub(crate) fn resume(&self, progress: &[u8]) -> bool {
+        let Ok(earlier) = State::read(progress) else { return false };
+        let mut inner = self.lock();
+        let state = &mut inner.get_or_insert_default().state;
+        if earlier.call_key.is_some() {
+            state.call_key = earlier.call_key;
+        }
+        state.once.extend(earlier.once);
+        state.begun.extend(earlier.begun);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::inputs::Opened;
+
+    fn opened(plain: Vec<u8>) -> Opened {
+        Opened { plain, expires: 9 }
+    }
+
+    fn returned(plain: &[u8], answers: &str) -> Inputs {
+        let answers = (!answers.is_empty()).then(|| answers.parse().unwrap());
+        Inputs::replayed("state".to_owned(), &opened(plain.to_vec()), answers).unwrap()
+    }
+
+    #[test]
+    fn a_use_is_the_same_however_its_answers_are_printed() {
+        let sealed = Inputs::alone(None).remembered();
+        let of = |answers: &str| returned(&sealed, answers).state_use().unwrap();
+        assert_eq!(of(r#"{"a":{"x":1,"y":2},"b":{}}"#), of(r#"{ "b": {}, "a": {"y":2, "x":1}}"#));
+        assert_eq!(of(""), of("{}"));
+        assert_ne!(of(r#"{"a":{"x":1}}"#), of(r#"{"a":{"x":1.0}}"#));
+        assert_eq!((&*of("").state, of("").expires), ("state", 9));
+        assert!(returned(&sealed, "").returned() && !Inputs::alone(None).returned());
+        assert_eq!(Inputs::alone(Some("{}".parse().unwrap())).state_use(), None);
+    }
+
+    #[test]
+    fn what_a_lost_round_did_is_known_to_the_next() {
+        let first = Inputs::alone(None);
+        assert_eq!(first.call_key(|| "k".to_owned()), "k");
+        first.begin_once("before");
+        first.remember("before", to_raw_value(&1).unwrap());
+        let sealed = first.remembered();
+
+        let lost = returned(&sealed, "");
+        assert_eq!(lost.progress(), None, "nothing beyond what the state says");
+        assert!(matches!(lost.begin_once("done"), Once::Act));
+        assert!(matches!(lost.begin_once("done"), Once::Acting));
+        lost.remember("done", to_raw_value(&2).unwrap());
+        assert!(matches!(lost.begin_once("cut"), Once::Act));
+        assert!(lost.is_acting());
+        let progress = lost.progress().unwrap();
+
+        let next = returned(&sealed, "");
+        assert!(next.resume(&progress) && !next.resume(b"{}"));
+        assert_eq!(next.call_key(|| "other".to_owned()), "k");
+        let value = |key| match next.begin_once(key) {
+            Once::Done(value) => value.get().to_owned(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(
+            (value("before"), value("done"), value("cut")),
+            ("1".into(), "2".into(), "Unknown".into())
+        );
+        assert!(next.progress().is_some(), "its state does not say that either");
+        next.close();
+        assert_eq!(value("new"), "Over");
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Begin(u8),
+        Remember,
+        Lose,
+        /// The client comes back with the state that it was given.
+        Round,
+        /// The connection is lost, and the client says the same again.
+        Lost,
+    }
+
+    proptest! {
+        /// However the rounds of one call go, an act is begun once.
+        #[test]
+        fn no_act_is_begun_twice(steps in prop::collection::vec(
+            prop_oneof![
+                (0_u8..4).prop_map(Step::Begin), Just(Step::Remember), Just(Step::Lose), Just(Step::Round), Just(Step::Lost),
+            ], 0..60)) {
+            let mut inputs = Inputs::alone(None);
+            let mut sealed = Vec::new();
+            let mut begun = [0; 4];
+            let mut acting = None;
+            for step in steps {
+                match step {
+                    Step::Begin(act) => if acting.is_none() && matches!(inputs.begin_once(&act.to_string()), Once::Act) {
+                        begun[usize::from(act)] += 1;
+                        acting = Some(act);
+                    },
+                    Step::Remember => if let Some(act) = acting.take() {
+                        inputs.remember(&act.to_string(), to_raw_value(&act).unwrap());
+                    },
+                    Step::Lose => if let Some(act) = acting.take() {
+                        inputs.lose(&act.to_string());
+                    },
+                    // A round does not end while somebody acts.
+                    Step::Round => if acting.is_none() {
+                        sealed = inputs.remembered();
+                        inputs = returned(&sealed, "");
+                    },
+                    Step::Lost => if !sealed.is_empty() {
+                        inputs.close();
+                        let progress = inputs.progress();
+                        inputs = returned(&sealed, "");
+                        prop_assert!(progress.is_none_or(|progress| inputs.resume(&progress)));
+                        acting = None;
+                    },
+                }
+            }
+            prop_assert!(begun.iter().all(|times| *times <= 1), "{begun:?}");
+        }
+    }
+}
