@@ -11,12 +11,13 @@ use pintle_types::{
     JsonObject, RawObject, RpcError,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult,
-        ElicitUrlParams, Implementation, ListRootsResult,
+        Implementation, ListRootsResult,
     },
 };
 
 use super::{
     answer::{IntoReply, Question, complete},
+    elicit_url::ElicitUrl,
     roots::Roots,
 };
 
@@ -29,7 +30,7 @@ pub(super) type Handler<P, R> = Arc<dyn Fn(Question<P>) -> BoxFuture<Result<R, R
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) form: Option<Handler<ElicitFormParams, ElicitResult>>,
-    pub(super) url: Option<Handler<ElicitUrlParams, ElicitResult>>,
+    pub(super) url: Option<Handler<ElicitUrl, ElicitResult>>,
     pub(super) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
     pub(super) sample_tools: bool,
     pub(super) roots: Option<Roots>,
@@ -67,6 +68,11 @@ impl Handlers {
                     print(&complete(schema.as_ref(), result)?)
                 }
                 ElicitParams::Url(url) => {
+                    // Who cannot show pages says so, whatever the page.
+                    let url = match &self.url {
+                        Some(_) => ElicitUrl::new(url)?,
+                        None => return Err(RpcError::method_not_found(method)),
+                    };
                     print(&complete(None, call(self.url.as_ref(), server, url, method).await?)?)
                 }
                 _ => Err(RpcError::invalid_params("a mode of elicitation that this client does not know")),

@@ -11,6 +11,7 @@ mod changes;
 mod connection;
 mod connector;
 mod driver;
+mod elicit_url;
 mod exchange;
 mod group;
 mod handlers;
@@ -34,8 +35,8 @@ use pintle_proto::{Limits, Revision};
 use pintle_types::{
     JsonObject,
     schema::{
-        CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, ElicitUrlParams,
-        Implementation, LoggingLevel, LoggingMessageParams, ProgressParams,
+        CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Implementation,
+        LoggingLevel, LoggingMessageParams, ProgressParams,
     },
 };
 use tokio::sync::mpsc;
@@ -48,6 +49,7 @@ pub use call::Call;
 pub use changes::{Changes, Event};
 pub use connection::Connection;
 pub use connector::{Connector, Redial};
+pub use elicit_url::ElicitUrl;
 pub use group::{Group, Listing};
 pub use lists::{Items, List};
 pub use output::OutputCheck;
@@ -128,10 +130,11 @@ impl Client {
 
     /// Answers servers that want the user to open a page.
     ///
-    /// Show the whole URL, and open it only if the user agrees, outside of this program. Never fetch it.
+    /// Show the whole URL and its [host](ElicitUrl::host), and open it only if the user agrees, outside of this program.
+    /// Never fetch it. A URL that must not be opened, such as `javascript:`, is refused before it gets here.
     pub fn on_elicit_url<F, Fut>(mut self, handle: F) -> Self
     where
-        F: Fn(Question<ElicitUrlParams>) -> Fut + Send + Sync + 'static,
+        F: Fn(Question<ElicitUrl>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoReply<ElicitResult>> + Send + 'static,
     {
         self.settings.handlers.url = Some(handler(handle));

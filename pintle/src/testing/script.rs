@@ -6,12 +6,11 @@ use std::{
 use pintle_types::{
     RpcError,
     schema::{
-        ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitUrlParams,
-        LoggingMessageParams,
+        ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams, LoggingMessageParams,
     },
 };
 
-use crate::client::{Answer, Change, Client, Question};
+use crate::client::{Answer, Change, Client, ElicitUrl, Question};
 
 /// An answer that is ready before its question comes.
 #[derive(Clone, Debug)]
@@ -119,7 +118,7 @@ impl Run {
         answer
     }
 
-    fn page(&self, question: &Question<ElicitUrlParams>) -> Result<Answer, RpcError> {
+    fn page(&self, question: &Question<ElicitUrl>) -> Result<Answer, RpcError> {
         let asked = format!("a page ({:?})", question.message);
         self.take(&asked, "page", &question.url, |reply| match reply {
             Reply::Page(answer) => Some(answer.clone()),

@@ -304,6 +304,51 @@ async fn a_page_is_shown_and_the_call_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_that_must_not_be_opened_reaches_no_handler() {
+    let client = client().on_elicit_url(|question| async move {
+        assert_eq!(question.host, "example.com", "{}", question.url);
+        Answer::Accept(Value::Null)
+    });
+    let page = |url: &str| json!({"mode": "url", "message": "Pay", "url": url, "elicitationId": "e"});
+    for url in
+        ["javascript://example.com/%0aalert(1)", "https://example.com@evil.test/", "http://example.com/"]
+    {
+        let (server, mut peer) = open(&client, SESSION, json!({})).await;
+        peer.asks(7, "elicitation/create", page(url)).await;
+        let refused = peer.next().await.unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
+        let script = async {
+            let call = peer.hears("tools/call").await;
+            let data = json!({"elicitations": [page(url)]});
+            peer.says(json!({"id": call["id"], "error": {"code": -32042, "message": "pay", "data": data}}))
+                .await;
+        };
+        let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Refused(said) if said.contains("its `url` ")),
+            "{url}: {refused:?}"
+        );
+
+        let (server, mut peer) = open(&client, STATELESS, json!({})).await;
+        let script = async {
+            let call = peer.hears("tools/call").await;
+            let asks = json!({"pay": {"method": "elicitation/create", "params": page(url)}});
+            peer.answers(&call, json!({"resultType": "input_required", "inputRequests": asks})).await;
+        };
+        let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Refused(said) if said.contains("its `url` ")),
+            "{url}: {refused:?}"
+        );
+    }
+    let (_server, mut peer) = open(&client, SESSION, json!({})).await;
+    peer.asks(8, "elicitation/create", page("https://EXAMPLE.com:443/pay")).await;
+    assert_eq!(peer.next().await.unwrap()["result"]["action"], "accept");
+}
+
+#[tokio::test(start_paused = true)]
 async fn servers_are_told_when_the_roots_change() {
     let roots = Roots::new(["file:///a"]).unwrap();
     let client = client().roots(&roots);
