@@ -9,7 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::consent::{Consent, Visit};
+use super::{
+    consent::{Consent, Visit},
+    form,
+};
 
 /// A browser has a few connections open at a time.
 const CONNECTIONS: usize = 16;
@@ -22,6 +25,9 @@ const PATH: &str = "/callback";
 type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
 /// Opens a browser, and listens on this machine for it to come back.
+///
+/// Whatever else on the machine, or any page in the browser, sends there is turned away: only what has the `state` of this
+/// login ends it.
 ///
 /// ```
 /// use pintle_oauth::client::{Loopback, OAuth};
@@ -107,7 +113,8 @@ impl Visit for Listening {
         (self.open)(url).map_err(|error| {
             Error::Io(io::Error::new(error.kind(), format!("no browser could be opened: {error}")))
         })?;
-        let waited = timeout(self.patience, came_back(self.listener)).await;
+        let state = url.split_once('?').and_then(|(_, query)| state_of(query)).map(Arc::from);
+        let waited = timeout(self.patience, came_back(self.listener, state)).await;
         waited.unwrap_or_else(|_| {
             Err(Error::Refused(format!(
                 "nobody came back from the login within {:?}: try again, or raise `Loopback::patience`",
@@ -117,8 +124,9 @@ impl Visit for Listening {
     }
 }
 
-/// What the browser came back with. It may ask for other things before, and open connections that it never uses.
-async fn came_back(listener: TcpListener) -> Result<String> {
+/// What the browser came back with. It may ask for other things before, and open connections that it never uses; others may
+/// come with another `state`.
+async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<String> {
     enum Event {
         Accepted(io::Result<TcpStream>),
         Visited(Option<String>),
@@ -139,8 +147,11 @@ async fn came_back(listener: TcpListener) -> Result<String> {
             Some(Ok(Event::Accepted(socket))) => {
                 let socket = socket?;
                 accepting = false;
-                tasks
-                    .spawn(async { Event::Visited(timeout(PATIENCE, visited(socket)).await.ok().flatten()) });
+                let state = state.clone();
+                tasks.spawn(async move {
+                    let visited = timeout(PATIENCE, visited(socket, state.as_deref())).await;
+                    Event::Visited(visited.ok().flatten())
+                });
             }
             Some(Ok(Event::Visited(Some(query)))) => return Ok(query),
             _ => {}
@@ -148,8 +159,8 @@ async fn came_back(listener: TcpListener) -> Result<String> {
     }
 }
 
-/// One request: the query, if it is the one that is waited for.
-async fn visited(mut socket: TcpStream) -> Option<String> {
+/// One request: the query, if it is the one that is waited for. `state` is what that has to have.
+async fn visited(mut socket: TcpStream, state: Option<&str>) -> Option<String> {
     let mut head: Vec<u8> = Vec::new();
     // Each byte is looked at once, however they come.
     let mut looked = 0_usize;
@@ -163,9 +174,14 @@ async fn visited(mut socket: TcpStream) -> Option<String> {
     }
     let line = head.split(|byte| *byte == b'\r').next().and_then(|line| std::str::from_utf8(line).ok());
     let query = line.and_then(query);
-    let (status, text) = match query {
-        Some(_) => ("200 OK", "You can close this page and go back to the program."),
-        None => ("404 Not Found", "There is nothing here."),
+    let ours = query.filter(|query| state.is_none() || state_of(query).as_deref() == state);
+    let (status, text) = match (query, ours) {
+        (_, Some(_)) => ("200 OK", "You can close this page and go back to the program."),
+        (Some(_), None) => {
+            let said = "This is not the login that the program waits for. Go back to the program and follow its link.";
+            ("400 Bad Request", said)
+        }
+        (None, None) => ("404 Not Found", "There is nothing here."),
     };
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
@@ -175,7 +191,14 @@ async fn visited(mut socket: TcpStream) -> Option<String> {
     // What came is good even if the browser does not wait for thanks.
     let _ = socket.write_all(answer.as_bytes()).await;
     let _ = socket.shutdown().await;
-    query.map(str::to_owned)
+    ours.map(str::to_owned)
+}
+
+/// The `state` in a query, if there is one and no other.
+fn state_of(query: &str) -> Option<String> {
+    let mut states = form::pairs(query)?.into_iter().filter(|(name, _)| name == "state");
+    let (_, state) = states.next()?;
+    states.next().is_none().then_some(state)
 }
 
 /// The query of a request that leads back.
@@ -249,6 +272,27 @@ mod tests {
         drop(idle);
         let again = loopback.begin(Some(&format!("http://127.0.0.1:{port}/callback"))).await.unwrap();
         assert_eq!(again.redirect_uri(), format!("http://127.0.0.1:{port}/callback"));
+    }
+
+    #[tokio::test]
+    async fn only_who_has_the_state_of_the_login_ends_it() {
+        let visit = Loopback::new(|_| Ok(())).begin(None).await.unwrap();
+        let port = visit.redirect_uri().parse::<Uri>().unwrap().port_u16().unwrap();
+        let asked = tokio::spawn(visit.ask("https://as/authorize?client_id=c&state=a%20b&x=y"));
+        for stranger in [
+            "code=evil",
+            "code=evil&state=guessed",
+            "code=evil&state=",
+            "error=access_denied&state=guessed",
+            "code=evil&state=guessed&state=a%20b",
+            "code=evil&state=%ff",
+        ] {
+            let answer = get(port, &format!("/callback?{stranger}")).await;
+            assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("follow its link"), "{answer}");
+            assert!(!asked.is_finished(), "{stranger}");
+        }
+        assert!(get(port, "/callback?code=c&state=a+b").await.starts_with("HTTP/1.1 200"));
+        assert_eq!(asked.await.unwrap().unwrap(), "code=c&state=a+b");
     }
 
     #[tokio::test(start_paused = true)]
