@@ -4,16 +4,32 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use pintle::{Error, Result};
+use tokio::time::{Instant, sleep};
 
-use super::{credentials::Credentials, noise, store::Store};
+use super::{
+    credentials::Credentials,
+    lock::FileLock,
+    noise,
+    store::{Store, StoreLock},
+};
+
+/// How long is waited for another process that renews tokens: longer than its requests may take.
+const RENEWING: Duration = Duration::from_secs(90);
+/// How long is waited for another process that writes.
+const WRITING: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has done.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Keeps credentials in a file that only its owner can read.
 ///
-/// It is replaced as a whole, so that a crash leaves the old one or the new one. Two processes may share it; what one of
-/// them saves at the same moment as the other may be lost, and costs a login.
+/// It is replaced as a whole, so that a crash leaves the old one or the new one. Processes may share it: one at a time
+/// renews the tokens of an issuer, and the others use what it got. While one does, there is a file beside it with `.lock` at
+/// its end. That of a process that died keeps nobody waiting on Unix, and two minutes at most elsewhere.
 ///
 /// ```no_run
 /// use pintle_oauth::client::{File, Loopback, OAuth};
@@ -63,12 +79,54 @@ impl Store for File {
     async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
         let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
         self.apart(move |path| {
+            // Another process may keep something for another issuer just now.
+            let _lock = locked(&beside(path, ".lock"))?;
             let mut all = read(path)?;
             all.insert(issuer, credentials);
             write(path, &serde_json::to_vec_pretty(&all)?)
         })
         .await
     }
+
+    async fn lock(&self, issuer: &str) -> Result<StoreLock> {
+        let name = format!(".{}.lock", &noise::sha256(issuer.as_bytes())[..16]);
+        let end = Instant::now() + RENEWING;
+        loop {
+            let name = name.clone();
+            // Not by turns with what reads and writes: that goes on while the lock is held.
+            let path = beside(&self.0.path, &name);
+            let taken = tokio::task::spawn_blocking(move || FileLock::try_take(&path)).await;
+            let taken = taken.map_err(|_| Error::Io(io::Error::other("the program is ending")))?;
+            if let Some(lock) = taken? {
+                return Ok(StoreLock::new(lock));
+            }
+            if Instant::now() >= end {
+                let said = "another process renews tokens, and does not get to an end";
+                return Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, said)));
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Waits for a lock, in a thread that may wait. `None`: somebody else does not give it back, and what is to be done is done
+/// without.
+fn locked(path: &Path) -> io::Result<Option<FileLock>> {
+    for _ in 0..WRITING.as_millis() / LOOK.as_millis() {
+        if let Some(lock) = FileLock::try_take(path)? {
+            return Ok(Some(lock));
+        }
+        thread::sleep(LOOK);
+    }
+    tracing::warn!(lock = %path.display(), "another process writes credentials, and does not get to an end");
+    Ok(None)
+}
+
+/// A path beside this one, with more at its end.
+fn beside(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(more);
+    path.with_file_name(name)
 }
 
 fn read(path: &Path) -> io::Result<All> {
@@ -84,9 +142,7 @@ fn read(path: &Path) -> io::Result<All> {
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let unique = noise::random().map_err(|error| io::Error::other(error.to_string()))?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", &unique[..12]));
-    let beside = path.with_file_name(name);
+    let beside = beside(path, &format!(".{}", &unique[..12]));
     let written = write_new(&beside, text).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         // It may not even be there.

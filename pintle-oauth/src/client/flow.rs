@@ -24,6 +24,7 @@ use super::{
     scope::Scopes,
     secret::Secret,
     settings::Settings,
+    store::StoreLock,
     token::{TokenAnswer, TokenRequest, Ungranted},
     web::Guarded,
 };
@@ -192,6 +193,7 @@ impl Flow<'_> {
         }
         let registration = register(self.web, server, name, redirect_uri).await?;
         let client = given(&registration, server);
+        let _lock = self.lock().await;
         // What the former client was given is of no use to this one.
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;
@@ -206,8 +208,23 @@ impl Flow<'_> {
         ungranted.into_error(&self.found.key)
     }
 
+    /// Keeps others who share the store from changing what is kept for the issuer. If that cannot be, the worst is a login
+    /// that would not have been needed.
+    pub(super) async fn lock(&self) -> StoreLock {
+        self.settings.store.lock(&self.found.key).await.unwrap_or_else(|error| {
+            tracing::warn!(issuer = self.found.key, %error, "what is kept could not be locked");
+            StoreLock::none()
+        })
+    }
+
     /// Changes what is kept for the next run. A login that cannot be kept is still one.
     pub(super) async fn change(&self, change: impl FnOnce(&mut Credentials)) {
+        let lock = self.lock().await;
+        self.change_locked(&lock, change).await;
+    }
+
+    /// Changes what is kept while it is locked.
+    pub(super) async fn change_locked(&self, _: &StoreLock, change: impl FnOnce(&mut Credentials)) {
         let (store, key) = (&self.settings.store, &self.found.key);
         let kept = async {
             let mut credentials = store.load(key).await?.unwrap_or_default();

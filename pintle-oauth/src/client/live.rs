@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     challenge::{self, Wanted},
     clock::now,
-    credentials::Tokens,
+    credentials::{Credentials, Tokens},
     discovery::{Found, discover},
     dpop::Dpop,
     flow::Flow,
@@ -18,6 +18,7 @@ use super::{
     reach::Reach,
     scope::{self, Scopes},
     settings::Settings,
+    store::StoreLock,
     web::Guarded,
 };
 
@@ -61,6 +62,7 @@ impl Now {
 }
 
 /// Tokens in use.
+#[derive(Clone)]
 pub(super) struct Held {
     pub(super) tokens: Tokens,
     pub(super) dpop: Option<Arc<Dpop>>,
@@ -132,30 +134,35 @@ impl Live {
     ) -> Option<Arc<Held>> {
         let web = Guarded { web: &*settings.web, reach };
         let flow = Flow { settings, web, server, found: &old.found, dpop: old.dpop.as_ref() };
-        if let Some(held) = self.kept_by_others(&flow, &old).await {
-            return Some(held);
+        // Whoever else shares the store waits, and finds the new ones there.
+        let lock = flow.lock().await;
+        let kept = kept_by_others(&flow, &old).await;
+        if let Some(kept) = kept.as_ref().filter(|kept| !kept.tokens.is_stale(now())) {
+            return Some(self.hold(kept.clone()));
         }
-        match flow.renew(&old.tokens).await {
+        // Those that others replaced are not tried: an authorization server takes a refresh token that comes twice for a
+        // stolen one.
+        let last = kept.as_ref().unwrap_or(&old);
+        let flow = Flow { dpop: last.dpop.as_ref(), ..flow };
+        match flow.renew(&last.tokens).await {
             Ok(Some(tokens)) => {
                 tracing::debug!(issuer = old.found.key, "tokens renewed");
-                keep(&flow, &tokens).await;
-                Some(self.hold(Held {
-                    tokens,
-                    dpop: old.dpop.clone(),
-                    found: old.found.clone(),
-                    came: Came::Renewed,
-                }))
+                keep(&flow, &lock, &tokens).await;
+                Some(self.hold(Held { tokens, came: Came::Renewed, ..last.clone() }))
             }
             Ok(None) => Some(old),
             Err(ungranted) if ungranted.is_final() => {
                 tracing::debug!(issuer = old.found.key, "tokens can no longer be renewed");
-                flow.change(|credentials| {
-                    credentials.tokens.remove(&flow.kept_under());
-                    if ungranted.is_client() {
-                        credentials.forget(&old.tokens.client_id);
+                let forget = |credentials: &mut Credentials| {
+                    let key = flow.kept_under();
+                    if credentials.tokens.get(&key).is_some_and(|kept| kept.access == last.tokens.access) {
+                        credentials.tokens.remove(&key);
                     }
-                })
-                .await;
+                    if ungranted.is_client() {
+                        credentials.forget(&last.tokens.client_id);
+                    }
+                };
+                flow.change_locked(&lock, forget).await;
                 self.now().held = None;
                 None
             }
@@ -166,21 +173,6 @@ impl Live {
                 Some(old)
             }
         }
-    }
-
-    /// Tokens that somebody else who shares the store has got meanwhile. Those that they replaced are better not tried:
-    /// an authorization server takes a refresh token that comes twice for a stolen one.
-    async fn kept_by_others(&self, flow: &Flow<'_>, old: &Held) -> Option<Arc<Held>> {
-        let mut stored = flow.settings.store.load(&old.found.key).await.ok()??;
-        let tokens = stored.tokens.remove(&flow.kept_under())?;
-        if tokens.access == old.tokens.access
-            || tokens.is_stale(now())
-            || tokens.dpop_key != old.tokens.dpop_key
-            || tokens.client_id != old.tokens.client_id
-        {
-            return None;
-        }
-        Some(self.hold(Held { tokens, dpop: old.dpop.clone(), found: old.found.clone(), came: Came::Kept }))
     }
 
     /// A request was refused. Says whether it is worth sending again.
@@ -355,7 +347,9 @@ impl Live {
             None => error,
         })?;
         tracing::debug!(issuer = found.key, "logged in");
-        keep(&flow, &tokens).await;
+        let lock = flow.lock().await;
+        keep(&flow, &lock, &tokens).await;
+        drop(lock);
         let dpop = dpop.clone().filter(|_| tokens.dpop_key.is_some());
         self.hold(Held { tokens, dpop, found: found.clone(), came: Came::Granted });
         Ok(true)
@@ -416,6 +410,23 @@ fn token(sent: &HeaderMap) -> Option<String> {
 }
 
 /// Keeps tokens for the next run.
-async fn keep(flow: &Flow<'_>, tokens: &Tokens) {
-    flow.change(|credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()))).await;
+async fn keep(flow: &Flow<'_>, lock: &StoreLock, tokens: &Tokens) {
+    let keep =
+        |credentials: &mut Credentials| drop(credentials.tokens.insert(flow.kept_under(), tokens.clone()));
+    flow.change_locked(lock, keep).await;
+}
+
+/// Tokens that somebody else who shares the store has got meanwhile, for the same client.
+async fn kept_by_others(flow: &Flow<'_>, old: &Held) -> Option<Held> {
+    let mut stored = flow.settings.store.load(&old.found.key).await.ok()??;
+    let tokens = stored.tokens.remove(&flow.kept_under())?;
+    if tokens.access == old.tokens.access || tokens.client_id != old.tokens.client_id {
+        return None;
+    }
+    let dpop = match &tokens.dpop_key {
+        Some(key) if old.tokens.dpop_key.as_ref() != Some(key) => Some(Arc::new(Dpop::restore(key)?)),
+        Some(_) => old.dpop.clone(),
+        None => None,
+    };
+    Some(Held { tokens, dpop, found: old.found.clone(), came: Came::Kept })
 }

@@ -16,6 +16,7 @@ mod dpop;
 mod file;
 mod flow;
 mod live;
+mod lock;
 mod loopback;
 mod oauth;
 mod paste;
@@ -37,7 +38,7 @@ pub use file::File;
 pub use loopback::{Listening, Loopback};
 pub use oauth::OAuth;
 pub use paste::Paste;
-pub use store::{Memory, Store};
+pub use store::{Memory, Store, StoreLock};
 
 pub use crate::shared::{
     reach::Reach,

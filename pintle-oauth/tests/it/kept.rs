@@ -1,7 +1,7 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pintle_oauth::{
-    client::{Memory, OAuth, Registered},
+    client::{File, Memory, OAuth, Registered},
     testing::{Endpoint, Fault},
 };
 
@@ -66,6 +66,72 @@ async fn who_shares_a_store_shares_what_others_renewed() {
     other.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
+}
+
+/// A file for a test, in a folder of its own.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let at = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+        let folder = std::env::temp_dir().join(format!("pintle-kept-{}-{at}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// As another process would open it.
+    fn file(&self) -> File {
+        File::at(self.0.join("tokens.json"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_share_a_file_refresh_once() {
+    let world = World::new();
+    let folder = Folder::new();
+    let one = world.connect(&world.login().store(folder.file())).await.unwrap();
+    let other = world.connect(&world.login().store(folder.file())).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    // Both have been refused before either has new ones.
+    let gate = world.login.hold(Endpoint::Token);
+    let calls =
+        [one, other].map(|server| tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) }));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    gate.open();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "no lock is left behind");
+}
+
+#[tokio::test]
+async fn what_others_renewed_long_ago_is_renewed_with_what_they_got() {
+    let world = World::new();
+    let folder = Folder::new();
+    let one = world.connect(&world.login().store(folder.file())).await.unwrap();
+    let other = world.connect(&world.login().store(folder.file())).await.unwrap();
+    // What this one gets is stale by the time that the other looks at it.
+    world.login.revoke_access();
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
+    one.call_tool("t", ()).await.unwrap();
+    one.close().await;
+    world.login.mend();
+    world.login.revoke_access();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
 }
 
 #[tokio::test]
