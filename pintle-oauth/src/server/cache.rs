@@ -8,28 +8,39 @@ use std::{
 use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 
-use super::{principal::Principal, token::Token};
+use super::token::Token;
 
 /// Tokens in each of the two halves.
 const MOST: usize = 1024;
 
-/// Whose tokens are, for those that were found to be good a short while ago. Tokens themselves are not in it.
-#[derive(Default)]
-pub(super) struct Cache(Mutex<Halves>);
+/// What was found out about tokens a short while ago: whose they are, or why they are no good. Tokens themselves are not in
+/// it.
+pub(super) struct Cache<T>(Mutex<Halves<T>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
 
 /// What is looked at often is in the new half. When that is full, it becomes the old one, and what was there is
 /// forgotten.
-#[derive(Default)]
-struct Halves {
-    new: HashMap<Digest, Known>,
-    old: HashMap<Digest, Known>,
+struct Halves<T> {
+    new: HashMap<Digest, Known<T>>,
+    old: HashMap<Digest, Known<T>>,
+}
+
+impl<T> Default for Halves<T> {
+    fn default() -> Self {
+        Self { new: HashMap::new(), old: HashMap::new() }
+    }
 }
 
 pub(super) type Digest = [u8; 32];
 
 #[derive(Clone)]
-struct Known {
-    principal: Principal,
+struct Known<T> {
+    found: T,
     until: Instant,
 }
 
@@ -44,8 +55,8 @@ pub(super) fn digest_of(token: &Token) -> Digest {
     bytes
 }
 
-impl Cache {
-    pub(super) fn find(&self, token: &Digest) -> Option<Principal> {
+impl<T: Clone> Cache<T> {
+    pub(super) fn find(&self, token: &Digest) -> Option<T> {
         let mut halves = self.lock();
         let known = match halves.new.get(token) {
             Some(known) => known.clone(),
@@ -55,26 +66,38 @@ impl Cache {
                 known
             }
         };
-        (known.until > Instant::now()).then_some(known.principal)
+        (known.until > Instant::now()).then_some(known.found)
     }
 
     /// Remembers it for so long.
-    pub(super) fn keep(&self, token: Digest, principal: &Principal, lifetime: Duration) {
-        let known = Known { principal: principal.clone(), until: Instant::now() + lifetime };
+    pub(super) fn keep(&self, token: Digest, found: &T, lifetime: Duration) {
+        let known = Known { found: found.clone(), until: Instant::now() + lifetime };
         self.lock().put(token, known);
+    }
+
+    /// Whether it is remembered, or was until a while ago.
+    pub(super) fn was_kept(&self, token: &Digest) -> bool {
+        let halves = self.lock();
+        halves.new.contains_key(token) || halves.old.contains_key(token)
+    }
+
+    pub(super) fn forget(&self, token: &Digest) {
+        let mut halves = self.lock();
+        halves.new.remove(token);
+        halves.old.remove(token);
     }
 
     pub(super) fn clear(&self) {
         *self.lock() = Halves::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Halves> {
+    fn lock(&self) -> MutexGuard<'_, Halves<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Halves {
-    fn put(&mut self, token: Digest, known: Known) {
+impl<T> Halves<T> {
+    fn put(&mut self, token: Digest, known: Known<T>) {
         if self.new.len() >= MOST {
             self.old = mem::take(&mut self.new);
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     algorithm::Algorithm,
     jwk, noise,
-    replay::{Replay, WINDOW},
+    replay::{Replay, Use, Used, WINDOW},
     token::Signed,
 };
 
@@ -19,7 +19,24 @@ pub(super) struct Proven<'a> {
     pub(super) urls: &'a [String],
     /// The thumbprint of the key that the token is bound to.
     pub(super) thumbprint: &'a str,
+    /// Issuer and subject of the token.
+    pub(super) holder: (&'a str, &'a str),
     pub(super) now: u64,
+}
+
+/// Why a proof is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Unproven {
+    /// It is no proof for that request: what is wrong with it.
+    Wrong(&'static str),
+    /// It may be one, but its holder has used too many to remember another.
+    TooMany,
+}
+
+impl From<&'static str> for Unproven {
+    fn from(why: &'static str) -> Self {
+        Self::Wrong(why)
+    }
 }
 
 /// Whether this is a proof for that request with that token, or what is wrong with it. If the client has signed the body
@@ -29,44 +46,46 @@ pub(super) fn check(
     token: &str,
     proven: &Proven<'_>,
     seen: &Replay,
-) -> Result<Option<String>, &'static str> {
+) -> Result<Option<String>, Unproven> {
     let signed = Signed::parse(proof).ok_or("the proof is no JWT")?;
     if signed.header.typ.as_deref() != Some("dpop+jwt") {
-        return Err("the proof is not of the type `dpop+jwt`");
+        return Err("the proof is not of the type `dpop+jwt`".into());
     }
     if signed.header.crit.is_some() {
-        return Err("the proof has a `crit` header, of which nothing is understood here");
+        return Err("the proof has a `crit` header, of which nothing is understood here".into());
     }
     let algorithm =
         Algorithm::named(&signed.header.alg).ok_or("the proof is signed in a way that is not accepted")?;
     let jwk = signed.header.jwk.as_ref().ok_or("the proof names no key")?;
     let (key, thumbprint) = jwk::alone(jwk).ok_or("the key of the proof is no public key")?;
     if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
-        return Err("the signature of the proof is wrong");
+        return Err("the signature of the proof is wrong".into());
     }
     if thumbprint != proven.thumbprint {
-        return Err("the token is bound to another key than that of the proof");
+        return Err("the token is bound to another key than that of the proof".into());
     }
     let text = |name: &str| signed.claims.get(name).and_then(Value::as_str);
     if text("htm") != Some(proven.method) {
-        return Err("the proof is for another method");
+        return Err("the proof is for another method".into());
     }
     let url = text("htu").and_then(|url| url.split(['?', '#']).next()).unwrap_or_default();
     if !proven.urls.iter().any(|ours| same(ours, url)) {
-        return Err("the proof is for another address");
+        return Err("the proof is for another address".into());
     }
     if text("ath") != Some(&noise::sha256(token.as_bytes())) {
-        return Err("the proof is for another token");
+        return Err("the proof is for another token".into());
     }
     let issued = signed.claims.get("iat").and_then(Value::as_f64).unwrap_or_default() as u64;
     if issued.abs_diff(proven.now) > WINDOW {
-        return Err("the proof is too old, or the clocks differ");
+        return Err("the proof is too old, or the clocks differ".into());
     }
     let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
-    if !seen.note(proven.thumbprint, jti) {
-        return Err("the proof was used before: make one for each request");
+    let used = Used { holder: proven.holder, thumbprint: proven.thumbprint, jti, issued_at: issued };
+    match seen.note(&used, proven.now) {
+        Use::First => Ok(text("content_digest").map(str::to_owned)),
+        Use::Again => Err("the proof was used before: make one for each request".into()),
+        Use::TooMany => Err(Unproven::TooMany),
     }
-    Ok(text("content_digest").map(str::to_owned))
 }
 
 /// Whether a body has the digest that its client signed: that of RFC 9530, with SHA-256.
@@ -90,7 +109,7 @@ mod tests {
     use super::{
         super::{
             clock,
-            kit::{RESOURCE, Signer},
+            kit::{ISSUER, RESOURCE, Signer},
         },
         *,
     };
@@ -101,7 +120,8 @@ mod tests {
         let (_, thumbprint) = jwk::alone(&ours.jwk("1")).unwrap();
         let now = clock::now();
         let urls = [RESOURCE.to_owned()];
-        let proven = Proven { method: "POST", urls: &urls, thumbprint: &thumbprint, now };
+        let holder = (ISSUER, "ann");
+        let proven = Proven { method: "POST", urls: &urls, thumbprint: &thumbprint, holder, now };
         let header = |signer: &Signer| json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") });
         let claims = |others: Value| {
             let mut claims = json!({
@@ -111,7 +131,11 @@ mod tests {
             claims
         };
         let seen = Replay::default();
-        let check = |proof: &str| check(proof, "t0ken", &proven, &seen).map_err(str::to_owned);
+        let check = |proof: &str| match check(proof, "t0ken", &proven, &seen) {
+            Ok(digest) => Ok(digest),
+            Err(Unproven::Wrong(why)) => Err(why.to_owned()),
+            Err(Unproven::TooMany) => Err("too many".to_owned()),
+        };
         let good = ours.sign(header(&ours), &claims(json!({})));
         assert_eq!(check(&good), Ok(None));
         let digest = ours.sign(header(&ours), &claims(json!({ "content_digest": "sha-256=:x:" })));

@@ -1,5 +1,4 @@
 use std::{
-    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -8,10 +7,7 @@ use std::{
 use http::{HeaderMap, StatusCode};
 use pintle::{Error, Result, types::JsonObject};
 use serde_json::Value;
-use tokio::{
-    sync::{Semaphore, watch},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use super::{
     cache::{Cache, Digest, digest_of},
@@ -22,21 +18,27 @@ use super::{
     keys::guarded,
     metadata::ServerMetadata,
     principal::Principal,
+    questions::{Question, Questions, Verdict},
     registered::Registered,
     token::Token,
     verify::{Rejection, Verify},
-    web::{AnyWeb, Network, Web},
+    web::{AnyWeb, Guarded, Network, Web},
 };
 
-/// Questions that are asked at the same time. Whoever sends nonsense must not make us a flood for somebody else.
-const AT_ONCE: usize = 64;
-/// For so long it is remembered where to ask.
+/// For so long it is remembered where to ask, before it is looked again; and so long after a look that failed.
 const ENDPOINT: Duration = Duration::from_secs(60 * 60);
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// For so long it is remembered that a token is no good, and why, if that is not too long a story.
+const REFUSED: Duration = Duration::from_secs(5);
+const STORY: usize = 1024;
 
 /// Tokens that the authorization server is asked about, one by one (RFC 7662): the way for tokens that say nothing by
 /// themselves, and for those that can be revoked.
 ///
-/// What it says of a good one is remembered for half a minute; requests with the same token wait for one answer.
+/// What it says of a good one is remembered for half a minute, of others for five seconds; requests with the same token wait
+/// for one answer. A few dozen questions are asked at the same time and a few hundred wait. The newest is asked first, some
+/// places are kept for tokens that were good before, and who would have to wait for more than two seconds is answered with
+/// status 503 instead: a flood of nonsense does not hold up those who have a good token.
 ///
 /// ```
 /// use pintle_oauth::server::{Introspection, Protected, Registered};
@@ -72,25 +74,20 @@ enum Audience {
 
 struct Asking {
     settings: Settings,
-    known: Cache,
-    now: Mutex<Now>,
-    at_once: Semaphore,
+    known: Cache<Principal>,
+    refused: Cache<Rejection>,
+    questions: Arc<Questions>,
+    /// Where to ask, and when it is time to look whether that is still so.
+    endpoint: Mutex<Option<(Arc<Endpoint>, Instant)>>,
+    /// Held by whoever finds that out for the first time.
+    finding: tokio::sync::Mutex<()>,
 }
 
-#[derive(Default)]
-struct Now {
-    /// Where to ask, and as whom.
-    endpoint: Option<(Arc<Endpoint>, Instant)>,
-    /// Questions that are being asked: as many as there are requests that wait.
-    asked: HashMap<Digest, watch::Receiver<Option<Verdict>>>,
-}
-
+/// Where to ask, and as whom.
 struct Endpoint {
     url: String,
     us: Identity,
 }
-
-type Verdict = Result<Principal, Rejection>;
 
 impl Introspection {
     /// Asks the issuer that knows this client, as that client.
@@ -155,8 +152,10 @@ impl Introspection {
         Self(Arc::new(Asking {
             settings,
             known: Cache::default(),
-            now: Mutex::default(),
-            at_once: Semaphore::new(AT_ONCE),
+            refused: Cache::default(),
+            questions: Arc::default(),
+            endpoint: Mutex::default(),
+            finding: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -173,51 +172,47 @@ impl Verify for Introspection {
     }
 
     async fn verify(&self, token: Token) -> Verdict {
+        let asking = &self.0;
         let digest = digest_of(&token);
-        if let Some(principal) = self.0.known.find(&digest) {
+        if let Some(principal) = asking.known.find(&digest) {
             return Ok(principal);
         }
-        let mut verdict = self.0.ask(digest, token);
-        let given_up = || Rejection::unavailable("the question was given up");
-        let verdict = verdict.wait_for(Option::is_some).await.map_err(|_| given_up())?;
-        verdict.clone().unwrap_or_else(|| Err(given_up()))
+        if let Some(rejection) = asking.refused.find(&digest) {
+            return Err(rejection);
+        }
+        let was_good = asking.known.was_kept(&digest);
+        asking.questions.ask(digest, was_good, || asking.clone().question(digest, token)).await
     }
 }
 
 impl Asking {
-    /// Asks about a token, unless somebody is at it. Apart from the request: others may wait for the answer.
-    fn ask(self: &Arc<Self>, digest: Digest, token: Token) -> watch::Receiver<Option<Verdict>> {
-        let mut now = self.now();
-        if let Some(asked) = now.asked.get(&digest) {
-            return asked.clone();
-        }
-        let (tell, told) = watch::channel(None);
-        now.asked.insert(digest, told.clone());
-        drop(now);
-        let asking = Asked { asking: self.clone(), digest };
-        tokio::spawn(async move {
-            let verdict = asking.asking.answer(&token).await;
-            if let Ok(principal) = &verdict {
-                asking.asking.keep(asking.digest, principal);
+    fn question(self: Arc<Self>, digest: Digest, token: Token) -> Question {
+        Box::pin(async move {
+            let verdict = self.answer(&token).await;
+            self.keep(digest, &verdict);
+            verdict
+        })
+    }
+
+    fn keep(&self, digest: Digest, verdict: &Verdict) {
+        match verdict {
+            Ok(principal) => {
+                let left = principal.expires_at().map_or(u64::MAX, |at| at.saturating_sub(clock::now()));
+                let lifetime = self.settings.remembered.min(Duration::from_secs(left));
+                // Also for no time at all: that it was good once is worth something.
+                self.known.keep(digest, principal, lifetime);
             }
-            drop(asking);
-            // All may have gone meanwhile.
-            let _ = tell.send(Some(verdict));
-        });
-        told
-    }
-
-    fn keep(&self, digest: Digest, principal: &Principal) {
-        let left = principal.expires_at().map_or(u64::MAX, |at| at.saturating_sub(clock::now()));
-        let lifetime = self.settings.remembered.min(Duration::from_secs(left));
-        if !lifetime.is_zero() {
-            self.known.keep(digest, principal, lifetime);
+            Err(rejection @ Rejection::Invalid(why)) => {
+                self.known.forget(&digest);
+                if why.len() <= STORY {
+                    self.refused.keep(digest, rejection, REFUSED);
+                }
+            }
+            Err(_) => {}
         }
     }
 
-    async fn answer(&self, token: &Token) -> Verdict {
-        // It is never closed.
-        let _turn = self.at_once.acquire().await;
+    async fn answer(self: &Arc<Self>, token: &Token) -> Verdict {
         let answer = self.request(token).await.map_err(|error| {
             tracing::warn!(issuer = self.settings.issuer, %error, "a token could not be asked about");
             Rejection::unavailable(error.to_string())
@@ -225,7 +220,7 @@ impl Asking {
         self.judge(&answer, token)
     }
 
-    async fn request(&self, token: &Token) -> Result<JsonObject> {
+    async fn request(self: &Arc<Self>, token: &Token) -> Result<JsonObject> {
         let settings = &self.settings;
         let web = guarded(&*settings.web, settings.endpoint.as_ref().unwrap_or(&settings.issuer)).await?;
         let endpoint = self.endpoint(web).await?;
@@ -248,11 +243,39 @@ impl Asking {
         }
     }
 
-    async fn endpoint(&self, web: super::web::Guarded<'_>) -> Result<Arc<Endpoint>> {
-        let known = self.now().endpoint.as_ref().filter(|(_, since)| since.elapsed() < ENDPOINT).cloned();
-        if let Some((endpoint, _)) = known {
+    /// Where to ask. Whether that has changed is looked at from time to time, and no question waits for it.
+    async fn endpoint(self: &Arc<Self>, web: Guarded<'_>) -> Result<Arc<Endpoint>> {
+        if let Some(endpoint) = self.known_endpoint() {
             return Ok(endpoint);
         }
+        let _finding = self.finding.lock().await;
+        if let Some(endpoint) = self.known_endpoint() {
+            return Ok(endpoint);
+        }
+        self.find_endpoint(web).await
+    }
+
+    fn known_endpoint(self: &Arc<Self>) -> Option<Arc<Endpoint>> {
+        let now = Instant::now();
+        let mut held = self.held_endpoint();
+        let (endpoint, look_at) = held.as_mut()?;
+        if *look_at <= now {
+            *look_at = now + LOOK_AGAIN;
+            let asking = self.clone();
+            tokio::spawn(async move {
+                let found = async {
+                    let web = guarded(&*asking.settings.web, &asking.settings.issuer).await?;
+                    asking.find_endpoint(web).await
+                };
+                if let Err(error) = found.await {
+                    tracing::warn!(issuer = asking.settings.issuer, %error, "where to ask about tokens is not known anew");
+                }
+            });
+        }
+        Some(endpoint.clone())
+    }
+
+    async fn find_endpoint(&self, web: Guarded<'_>) -> Result<Arc<Endpoint>> {
         let settings = &self.settings;
         let mut metadata = match &settings.endpoint {
             Some(_) => ServerMetadata::default(),
@@ -269,7 +292,7 @@ impl Asking {
             ))
         })?;
         let endpoint = Arc::new(Endpoint { url, us: Identity::registered(&settings.client, &metadata) });
-        self.now().endpoint = Some((endpoint.clone(), Instant::now()));
+        *self.held_endpoint() = Some((endpoint.clone(), Instant::now() + ENDPOINT));
         Ok(endpoint)
     }
 
@@ -302,20 +325,8 @@ impl Asking {
         Ok(expires_at.map_or_else(|| principal.clone(), |at| principal.clone().until(at)))
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A question that is being asked, also if asking it fails in a way that nobody thought of.
-struct Asked {
-    asking: Arc<Asking>,
-    digest: Digest,
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.asking.now().asked.remove(&self.digest);
+    fn held_endpoint(&self) -> MutexGuard<'_, Option<(Arc<Endpoint>, Instant)>> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -405,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_good_answer_is_remembered_for_a_while_and_a_bad_one_is_not() {
+    async fn a_good_answer_is_remembered_for_a_while_and_a_bad_one_for_a_moment() {
         let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
         let asking = asking(&web);
         for _ in 0..3 {
@@ -415,8 +426,13 @@ mod tests {
         advance(Duration::from_secs(30)).await;
         web.answers("/introspect", 200, &json!({ "active": false }));
         assert!(verified(&asking).await.is_err(), "it was revoked");
-        assert!(verified(&asking).await.is_err());
+        web.answers("/introspect", 200, &json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        assert!(verified(&asking).await.unwrap_err().to_string().contains("was revoked"));
+        assert_eq!(web.count("/introspect"), 2);
+        advance(REFUSED).await;
+        verified(&asking).await.unwrap();
         assert_eq!(web.count("/introspect"), 3);
+        web.answers("/introspect", 200, &json!({ "active": false }));
         let never =
             super::tests::asking(&answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" })));
         let never = never.remembered(Duration::ZERO).web(web.clone());
@@ -459,7 +475,23 @@ mod tests {
             assert!(waits.await.map_or(at == 0, |verdict| verdict.is_ok()), "{at}");
         }
         assert_eq!(web.count("/introspect"), before + 1);
-        assert!(asking.0.now().asked.is_empty());
+        assert_eq!(asking.0.questions.counts(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_to_ask_is_looked_up_apart_from_the_questions() {
+        let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
+        let asking = asking(&web).remembered(Duration::ZERO);
+        verified(&asking).await.unwrap();
+        advance(ENDPOINT).await;
+        // It cannot be found out any more; where it was is good enough.
+        web.answers("/.well-known/oauth-authorization-server", 500, &json!({}));
+        for _ in 0..3 {
+            verified(&asking).await.unwrap();
+        }
+        tokio::task::yield_now().await;
+        verified(&asking).await.unwrap();
+        assert_eq!(web.count("/.well-known/oauth-authorization-server"), 2);
     }
 
     #[tokio::test(start_paused = true)]

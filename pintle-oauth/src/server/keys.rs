@@ -6,7 +6,11 @@ use std::{
 
 use http::Uri;
 use pintle::{Error, Result};
-use tokio::time::Instant;
+use tokio::{
+    sync::OwnedMutexGuard,
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
 
 use super::{
     jwk::{KeySet, Published},
@@ -18,8 +22,14 @@ use super::{
 
 /// For so long keys are used before it is looked whether they are still published.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// For so long they are used after that if it cannot be looked.
+/// For so long after that they are used while it is looked: no request waits for it.
+const GRACE: Duration = Duration::from_secs(5 * 60);
+/// After that a request waits for so long, in case a server that had nothing to do for an hour has missed something.
+const MOMENT: Duration = Duration::from_secs(1);
+/// For so long they are used if it cannot be looked.
 const STALE: Duration = Duration::from_secs(60 * 60);
+/// A request that cannot do without other keys waits for so long.
+const WAIT: Duration = Duration::from_secs(5);
 /// After a failure nobody is asked again for so long.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Tokens may name keys that nobody has. So often in a row it is looked for such a key,
@@ -27,7 +37,8 @@ const LOOKS: u32 = 5;
 /// and once more after each of these.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The keys of an authorization server: fetched when they are needed, kept, and fetched again when it has others.
+/// The keys of an authorization server: fetched when they are first needed, kept, and fetched again from time to time and
+/// when a token names another. Requests go on with those that there are meanwhile.
 pub(super) struct Keys {
     pub(super) issuer: String,
     /// Where they are, if the issuer's metadata is not to be asked.
@@ -42,12 +53,22 @@ pub(super) struct Keys {
 struct Now {
     held: Option<(Arc<KeySet>, Instant)>,
     failed: Option<(Instant, String)>,
+    /// Since when they are being fetched.
+    fetching: Option<Instant>,
     /// How many looks for unknown keys were taken, of which one is forgotten from time to time.
     looks: u32,
     looked: Option<Instant>,
 }
 
 impl Now {
+    /// How much longer a request waits for keys that are being fetched, or are about to be.
+    fn moment_left(&self) -> Duration {
+        if self.within(FRESH + GRACE).is_some() || self.failed.is_some() {
+            return Duration::ZERO;
+        }
+        MOMENT.saturating_sub(self.fetching.map_or(Duration::ZERO, |since| since.elapsed()))
+    }
+
     fn within(&self, age: Duration) -> Option<Arc<KeySet>> {
         self.held.as_ref().filter(|(_, since)| since.elapsed() < age).map(|(keys, _)| keys.clone())
     }
@@ -72,16 +93,31 @@ impl Keys {
         Self { issuer, url: None, web, now: Mutex::default(), flight: Arc::default() }
     }
 
-    /// The keys that there are, fetched if need be.
+    /// The keys that there are. Only if there are none is it waited for them; others are good while newer ones are fetched.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<KeySet>, Rejection> {
-        if let Some(keys) = self.now().within(FRESH) {
-            return Ok(keys);
-        }
-        self.fetched(|now| now.within(FRESH).is_none()).await;
+        let (held, moment) = {
+            let now = self.now();
+            if let Some(keys) = now.within(FRESH) {
+                return Ok(keys);
+            }
+            (now.within(FRESH + STALE), now.moment_left())
+        };
+        let wait = match held {
+            None => WAIT,
+            Some(keys) => {
+                self.fetch_apart();
+                if moment.is_zero() {
+                    return Ok(keys);
+                }
+                moment
+            }
+        };
+        // What there is after that is looked at below.
+        let _ = timeout(wait, self.fetched(|now| now.within(FRESH).is_none())).await;
         let now = self.now();
         now.within(FRESH + STALE).ok_or_else(|| {
             let why = now.failed.as_ref().map(|(_, why)| why.clone());
-            Rejection::Unavailable(why.unwrap_or_else(|| "the keys could not be fetched".into()))
+            Rejection::Unavailable(why.unwrap_or_else(|| "the keys could not be fetched in time".into()))
         })
     }
 
@@ -95,7 +131,8 @@ impl Keys {
             if !self.now().look() {
                 return Ok(None);
             }
-            self.fetched(is_known).await;
+            let in_time = timeout(WAIT, self.fetched(is_known)).await;
+            in_time.map_err(|_| Rejection::unavailable("the keys could not be fetched in time"))?;
         }
         let now = self.now();
         match &now.failed {
@@ -107,18 +144,34 @@ impl Keys {
     /// Fetches them, once for all who wait, if that is still wanted when it is our turn.
     async fn fetched(self: &Arc<Self>, wanted: impl Fn(&Now) -> bool) {
         let flight = self.flight.clone().lock_owned().await;
-        {
-            let now = self.now();
-            let paused = now.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < PAUSE);
-            if paused || !wanted(&now) {
-                return;
-            }
+        if self.is_paused() || !wanted(&self.now()) {
+            return;
         }
+        // It ends without a word only with the runtime.
+        let _ = self.start(flight).await;
+    }
+
+    /// Has them fetched, unless somebody is at it, and waits for nothing.
+    fn fetch_apart(self: &Arc<Self>) {
+        if let Ok(flight) = self.flight.clone().try_lock_owned()
+            && !self.is_paused()
+        {
+            drop(self.start(flight));
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.now().failed.as_ref().is_some_and(|(at, _)| at.elapsed() < PAUSE)
+    }
+
+    /// Apart from the request that needs them: others wait for the same keys, and it may be given up.
+    fn start(self: &Arc<Self>, flight: OwnedMutexGuard<()>) -> JoinHandle<()> {
         let keys = self.clone();
-        // Apart from the request that needs them: others wait for the same keys, and it may be given up.
-        let fetching = tokio::spawn(async move {
+        self.now().fetching = Some(Instant::now());
+        tokio::spawn(async move {
             let fetched = keys.fetch().await;
             let mut now = keys.now();
+            now.fetching = None;
             match fetched {
                 Ok(set) => (now.held, now.failed) = (Some((Arc::new(set), Instant::now())), None),
                 Err(error) => {
@@ -128,9 +181,7 @@ impl Keys {
             }
             drop(now);
             drop(flight);
-        });
-        // It ends without a word only with the runtime.
-        let _ = fetching.await;
+        })
     }
 
     async fn fetch(&self) -> Result<KeySet> {
@@ -195,6 +246,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn keys_that_do_not_come_are_not_waited_for_forever() {
+        let web = Script::issuer(&published(&["1"]));
+        web.waits_for(&Arc::new(Notify::new()));
+        let since = Instant::now();
+        let error = keys(&web).current().await.unwrap_err();
+        assert!(matches!(&error, Rejection::Unavailable(why) if why.contains("in time")), "{error}");
+        assert_eq!(since.elapsed(), WAIT);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn keys_are_fetched_once_for_all_who_wait() {
         let web = Script::issuer(&published(&["1"]));
         let gate = Arc::new(Notify::new());
@@ -242,6 +303,7 @@ mod tests {
         assert_eq!(web.count("/jwks"), 7, "one more after a while");
         advance(100 * LOOK_AGAIN).await;
         set = keys.current().await.unwrap();
+        settled().await;
         for _ in 0..100 {
             set = keys.newer(&set).await.unwrap().unwrap_or(set);
         }
@@ -260,6 +322,55 @@ mod tests {
         assert_eq!(web.count("/jwks"), 2);
     }
 
+    /// What was begun apart gets to its end.
+    async fn settled() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_request_waits_while_newer_keys_are_fetched() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        keys.current().await.unwrap();
+        web.publishes(&published(&["2"]));
+        let gate = Arc::new(Notify::new());
+        web.waits_for(&gate);
+        advance(FRESH).await;
+        let since = Instant::now();
+        for _ in 0..100 {
+            assert!(knows(&keys.current().await.unwrap(), "1"));
+            settled().await;
+        }
+        assert_eq!(since.elapsed(), Duration::ZERO);
+        assert_eq!(web.count("/.well-known"), 2, "it is looked once for all of them");
+        for _ in 0..2 {
+            gate.notify_one();
+            settled().await;
+        }
+        assert!(knows(&keys.current().await.unwrap(), "2"));
+        assert_eq!(web.count("/jwks"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_long_silence_newer_keys_are_waited_for_only_a_moment() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        keys.current().await.unwrap();
+        web.publishes(&published(&["2"]));
+        advance(FRESH + GRACE).await;
+        assert!(knows(&keys.current().await.unwrap(), "2"), "they were to be had at once");
+        // Now they are not.
+        web.waits_for(&Arc::new(Notify::new()));
+        advance(FRESH + GRACE).await;
+        let since = Instant::now();
+        for _ in 0..3 {
+            assert!(knows(&keys.current().await.unwrap(), "2"));
+        }
+        assert_eq!(since.elapsed(), MOMENT, "who comes later does not wait again");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn stale_keys_are_used_for_a_while_if_there_are_no_others() {
         let web = Script::issuer(&published(&["1"]));
@@ -268,10 +379,13 @@ mod tests {
         web.answers("/jwks", 500, &Value::Null);
         advance(FRESH).await;
         assert!(knows(&keys.current().await.unwrap(), "1"));
+        settled().await;
         assert!(knows(&keys.current().await.unwrap(), "1"));
+        settled().await;
         assert_eq!(web.count("/jwks"), 2, "after a failure there is a pause");
         advance(PAUSE).await;
         keys.current().await.unwrap();
+        settled().await;
         assert_eq!(web.count("/jwks"), 3);
         advance(STALE).await;
         let error = keys.current().await.unwrap_err();

@@ -20,6 +20,7 @@ mod keys;
 mod kit;
 mod principal;
 mod protected;
+mod questions;
 mod replay;
 mod service;
 mod token;

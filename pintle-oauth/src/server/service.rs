@@ -30,7 +30,7 @@ use super::{
     challenge::Challenge,
     clock,
     document::Metadata,
-    dpop::{self, Proven},
+    dpop::{self, Proven, Unproven},
     form, places,
     principal::Principal,
     protected::Protected,
@@ -197,9 +197,11 @@ impl Door {
             Rejection::Unavailable(why) => {
                 tracing::error!(%why, "tokens cannot be checked");
                 let said = "the token cannot be checked at the moment: try again later";
-                let mut response = refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None);
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
-                response
+                later(refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None), 5)
+            }
+            Rejection::Overloaded => {
+                let said = "too many tokens wait to be checked: try again later";
+                later(refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None), 1)
             }
         })?;
         self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
@@ -237,14 +239,24 @@ impl Door {
         }
         let unproven =
             |why: &str| refused(StatusCode::UNAUTHORIZED, why.to_owned(), Some(self.unproven(why)));
+        let too_many = || {
+            let said =
+                "more proofs were sent than can be told apart: send fewer requests, and try again later";
+            later(refused(StatusCode::TOO_MANY_REQUESTS, said.into(), None), 30)
+        };
         let mut proofs = parts.headers.get_all(PROOF).iter();
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
             return Err(unproven("send one proof in the `DPoP` header"));
         };
         let seen = format!("{}{}", places::origin(&self.protected.uri), parts.uri.path());
         let urls = [seen, self.protected.resource.to_string()];
-        let proven = Proven { method: parts.method.as_str(), urls: &urls, thumbprint, now: clock::now() };
-        dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(unproven)
+        let holder = (principal.issuer(), principal.subject());
+        let proven =
+            Proven { method: parts.method.as_str(), urls: &urls, thumbprint, holder, now: clock::now() };
+        dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(|error| match error {
+            Unproven::Wrong(why) => unproven(why),
+            Unproven::TooMany => too_many(),
+        })
     }
 
     fn invalid(&self, why: &str) -> Refused {
@@ -337,6 +349,12 @@ fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> 
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     Box::new(response)
+}
+
+/// With the advice to come again after so many seconds.
+fn later(mut refused: Refused, seconds: u16) -> Refused {
+    refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    refused
 }
 
 #[cfg(test)]

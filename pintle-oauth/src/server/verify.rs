@@ -27,6 +27,9 @@ pub enum Rejection {
     Invalid(String),
     /// Whether it is cannot be found out at the moment: 503, and the client tries again. The reason is for the log.
     Unavailable(String),
+    /// There is too much to do to find it out now: 503, and the client tries again soon. Nothing is logged for each of
+    /// them.
+    Overloaded,
 }
 
 impl Rejection {
@@ -46,6 +49,7 @@ impl fmt::Display for Rejection {
         match self {
             Self::Invalid(why) => write!(f, "the token is not accepted: {why}"),
             Self::Unavailable(why) => write!(f, "the token cannot be checked: {why}"),
+            Self::Overloaded => write!(f, "the token cannot be checked: too many others wait for that"),
         }
     }
 }

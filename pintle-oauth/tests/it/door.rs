@@ -74,6 +74,15 @@ async fn a_token_that_cannot_be_checked_is_not_the_clients_fault() {
 }
 
 #[tokio::test]
+async fn who_comes_when_there_is_too_much_to_do_is_told_to_come_again() {
+    let answer = Vault::new().call("busy", "tools/list", json!({})).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.headers["retry-after"], "1");
+    assert_eq!(answer.challenge(), "");
+    assert!(answer.text.contains("too many tokens wait to be checked: try again later"), "{}", answer.text);
+}
+
+#[tokio::test]
 async fn what_every_request_needs_is_needed_by_each() {
     let vault = Vault::new();
     let answer = vault.call("ann-app-gold~see", "tools/list", json!({})).await;

@@ -60,6 +60,7 @@ pub(crate) fn tokens() -> Checked {
         let parts: Vec<_> = token.reveal().split('-').collect();
         match parts.as_slice() {
             ["down"] => Err(Rejection::unavailable("the table is on fire")),
+            ["busy"] => Err(Rejection::Overloaded),
             [subject, client, scopes] => {
                 let scopes =
                     scopes.split('.').filter(|scope| !scope.is_empty()).map(|scope| scope.replace('~', ":"));
