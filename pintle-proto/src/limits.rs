@@ -19,6 +19,11 @@ pub struct Limits {
     pub subscriptions: usize,
     /// Resources that one subscription, or one session, may watch. 1,024.
     pub watched: usize,
+    /// Bytes that one session, or one subscription, makes this side keep: what a client says of itself, and what it watches.
+    /// 256 KiB.
+    pub session_bytes: usize,
+    /// The same of all sessions and subscriptions together, beyond 4 KiB that each may keep in any case. 64 MiB.
+    pub sessions_bytes: usize,
     /// Rounds of questions in one call. 16.
     pub rounds: u32,
     /// Questions in one round. 64.
@@ -37,6 +42,8 @@ impl Default for Limits {
             in_flight: 16_384,
             subscriptions: 1024,
             watched: 1024,
+            session_bytes: 256 << 10,
+            sessions_bytes: 64 << 20,
             rounds: 16,
             questions: 64,
             state_bytes: 256 << 10,

@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex};
 
+use super::budget;
 use crate::Peer;
 
 /// Clients whose `_meta` was read before, so that the next request with the same `_meta` is not read again.
@@ -20,6 +21,8 @@ struct Known {
 const MOST: usize = 8;
 /// A client that says more of itself than this is read each time.
 const LONGEST: usize = 2048;
+/// And so is one of which more has to be kept.
+const HEAVIEST: usize = 8192;
 
 impl Acquaintances {
     pub(super) fn find(&self, meta: &str) -> Option<Arc<Peer>> {
@@ -30,7 +33,7 @@ impl Acquaintances {
 
     pub(super) fn add(&self, meta: &str, peer: &Arc<Peer>) {
         let Ok(mut known) = self.0.try_lock() else { return };
-        if meta.len() > LONGEST {
+        if meta.len() > LONGEST || budget::weight(meta) > HEAVIEST {
             return;
         }
         let entry = (meta.into(), peer.clone());

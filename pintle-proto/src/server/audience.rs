@@ -3,6 +3,10 @@ use std::{collections::BTreeSet, ops::Bound};
 use pintle_types::{JsonObject, RawObject, RequestId, RpcError, schema::SubscriptionFilter};
 use serde_json::Value;
 
+use super::{
+    Service,
+    budget::{self, Charge},
+};
 use crate::Change;
 
 /// One who hears of changes: a session, or one subscription.
@@ -45,6 +49,8 @@ pub struct Listener {
     pub(super) tag: Option<RequestId>,
     /// How this listener's era words a notification.
     pub(super) say: Say,
+    /// What it makes the service keep.
+    pub(super) charge: Charge,
 }
 
 /// Prints a notification for a listener. The params come without `_meta`.
@@ -71,7 +77,13 @@ impl Listener {
             extra: JsonObject::new(),
             tag,
             say,
+            charge: Charge::default(),
         }
+    }
+
+    pub(super) fn charged(mut self, charge: Charge) -> Self {
+        self.charge = charge;
+        self
     }
 
     pub(super) fn granted(mut self, extra: JsonObject) -> Self {
@@ -151,18 +163,27 @@ impl Listener {
         self.watched.iter().map(|uri| &**uri)
     }
 
-    pub(super) fn watch(&mut self, uri: &str, most: usize) -> Result<(), RpcError> {
-        if self.watched.len() >= most && !self.watched.contains(uri) {
+    pub(super) fn watch(&mut self, uri: &str, service: &Service) -> Result<(), RpcError> {
+        if self.watched.contains(uri) {
+            return Ok(());
+        }
+        let most = service.bounds().watched;
+        if self.watched.len() >= most {
             return Err(RpcError::internal(format!(
                 "{most} resources are watched: unsubscribe from one first"
             )));
         }
+        let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
+        let much = |much: budget::TooMuch| much.error(service, "unsubscribe from something first");
+        self.charge.set(bytes, service).map_err(much)?;
         self.watched.insert(uri.into());
         Ok(())
     }
 
     pub(super) fn unwatch(&mut self, uri: &str) {
-        self.watched.remove(uri);
+        if self.watched.remove(uri) {
+            self.charge.force(self.charge.bytes().saturating_sub(budget::watched(uri)));
+        }
         let still: BTreeSet<_> = std::mem::take(&mut self.updated);
         self.updated = still.into_iter().filter(|updated| self.watches(updated)).collect();
     }
@@ -208,6 +229,8 @@ impl Wants {
 
 #[cfg(test)]
 mod tests {
+    use pintle_types::schema::{Implementation, ServerCapabilities};
+
     use super::*;
 
     fn listener(watched: &[&str]) -> Listener {
@@ -291,8 +314,12 @@ mod tests {
         listener.note(&Change::Resource("a".into()));
         listener.unwatch("a");
         assert!(heard(&mut listener).is_empty());
-        assert!(listener.watch("b", 1).is_ok());
-        assert!(listener.watch("b", 1).is_ok(), "watching twice is watching");
-        assert!(listener.watch("c", 1).is_err());
+        let mut limits = crate::Limits::default();
+        limits.watched = 1;
+        let service =
+            Service::new(Implementation::new("s", "0"), ServerCapabilities::default()).limits(limits);
+        assert!(listener.watch("b", &service).is_ok());
+        assert!(listener.watch("b", &service).is_ok(), "watching twice is watching");
+        assert!(listener.watch("c", &service).is_err());
     }
 }

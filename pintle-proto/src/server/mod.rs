@@ -3,6 +3,7 @@
 mod acquaintances;
 mod audience;
 mod batch;
+mod budget;
 mod call;
 mod extension;
 mod in_flight;
@@ -534,9 +535,9 @@ impl stateless::Step {
                     _ => Inbound::Ignore("a reply of ours that is none"),
                 }
             }
-            Self::Listen(start, granted) => {
+            Self::Listen(start, granted, charge) => {
                 let call = call(start);
-                let (listener, acknowledgement) = stateless::listen(call.id(), &granted);
+                let (listener, acknowledgement) = stateless::listen(call.id(), &granted, charge);
                 Inbound::Listen(Listen { call, listener, acknowledgement })
             }
         }

@@ -1,7 +1,11 @@
 use pintle_types::schema::{ClientCapabilities, Implementation, LoggingLevel};
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, Service, session::Session};
+use super::{
+    Engine, Service,
+    budget::{self, Charge, TooMuch},
+    session::Session,
+};
 use crate::Revision;
 
 /// What a session is when nothing goes on in it: enough to go on with it in another process.
@@ -45,6 +49,26 @@ impl SessionRecord {
             log_level: None,
             watched: Vec::new(),
         }
+    }
+
+    /// About how many bytes it takes to keep what the client said of itself.
+    pub(super) fn weight(&self) -> usize {
+        // One that was made for a request alone has nothing of its own.
+        if self.client.is_none() {
+            return 0;
+        }
+        let told = |said: serde_json::Result<String>| said.map_or(0, |text| budget::weight(&text));
+        told(serde_json::to_string(&self.client)) + told(serde_json::to_string(&self.capabilities))
+    }
+}
+
+impl Service {
+    /// Whether a session that was written down can be kept besides the others: see
+    /// [`Limits::sessions_bytes`](crate::Limits::sessions_bytes).
+    pub fn has_room_for(&self, record: &SessionRecord) -> bool {
+        let watched: usize = record.watched.iter().map(|uri| budget::watched(uri)).sum();
+        let bytes = record.weight().saturating_add(watched);
+        Charge::new(self).set(bytes, self) != Err(TooMuch::Total)
     }
 }
 

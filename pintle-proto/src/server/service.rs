@@ -5,7 +5,7 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{Extension, acquaintances::Acquaintances, wordings::Wordings};
+use super::{Extension, acquaintances::Acquaintances, budget::Budget, wordings::Wordings};
 use crate::{
     Limits, Revision,
     inputs::Seal,
@@ -41,6 +41,7 @@ pub struct Service {
     /// The same for those who opened a session: thousands of sessions of one kind of client share what it said.
     handshakes: Arc<Acquaintances>,
     wordings: Arc<Wordings>,
+    budget: Arc<Budget>,
 }
 
 /// How long a result may be kept, and by whom.
@@ -100,6 +101,7 @@ impl Service {
             acquaintances: Arc::default(),
             handshakes: Arc::default(),
             wordings: Arc::default(),
+            budget: Arc::default(),
         }
     }
 
@@ -206,6 +208,10 @@ impl Service {
 
     pub(super) fn wordings(&self) -> &Wordings {
         &self.wordings
+    }
+
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     pub(super) fn instructions_text(&self) -> Option<&String> {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::{
     Body, Call, Outcome, Service, SessionRecord,
     audience::{Listener, Wants},
+    budget::{self, Charge},
     raised,
 };
 use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, revision::BadArguments, stamp::Plain};
@@ -27,6 +28,8 @@ use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, revision::Ba
 pub(super) struct Session {
     peer: Arc<Peer>,
     pub(super) listener: Listener,
+    /// What it takes to keep what the client says of itself, in bytes.
+    described: usize,
     last_id: i64,
     /// Questions and pings of ours that the client has not answered.
     asked: HashSet<i64>,
@@ -55,11 +58,14 @@ pub(super) fn admit(
         ("ping", _) => Ok(Step::Reply(RawObject::empty())),
         ("initialize", None) => {
             let (peer, result) = agree(service, params.as_ref())?;
-            *session = Some(Session::new(service, peer, BTreeSet::new(), 0));
+            let mut opened = Session::new(service, peer, BTreeSet::new(), 0);
+            opened.describe(service, params.as_ref())?;
+            *session = Some(opened);
             Ok(Step::Reply(result))
         }
         ("initialize", Some(session)) if matches!(handshakes, Handshakes::Many) => {
             let (peer, result) = agree(service, params.as_ref())?;
+            session.describe(service, params.as_ref())?;
             session.renew(peer);
             Ok(Step::Reply(result))
         }
@@ -151,8 +157,24 @@ impl Session {
             prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
             resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
         };
-        let listener = Listener::new(wants, watched, None, say);
-        Self { peer, listener, last_id, asked: HashSet::new() }
+        let bytes = watched.iter().map(|uri| budget::watched(uri)).sum();
+        let mut charge = Charge::new(service);
+        charge.force(bytes);
+        let listener = Listener::new(wants, watched, None, say).charged(charge);
+        Self { peer, listener, described: 0, last_id, asked: HashSet::new() }
+    }
+
+    /// Notes what it takes to keep what the client says of itself, unless that is too much.
+    fn describe(&mut self, service: &Service, params: Option<&RawObject>) -> Result<(), RpcError> {
+        let described = params.map_or(0, |params| budget::weight(params.as_str()));
+        let charge = &mut self.listener.charge;
+        let bytes = charge.bytes().saturating_sub(self.described).saturating_add(described);
+        let much = |much: budget::TooMuch| {
+            much.error(service, "say less in `initialize`, without icons or experimental capabilities")
+        };
+        charge.set(bytes, service).map_err(much)?;
+        self.described = described;
+        Ok(())
     }
 
     pub(super) fn restore(service: &Service, record: &SessionRecord, last_id: i64) -> Option<Self> {
@@ -163,7 +185,11 @@ impl Session {
             log_level: record.log_level,
         };
         let watched = record.watched.iter().map(|uri| uri.as_str().into()).collect();
-        Some(Self::new(service, Arc::new(peer), watched, last_id))
+        let mut restored = Self::new(service, Arc::new(peer), watched, last_id);
+        restored.described = record.weight();
+        let charge = &mut restored.listener.charge;
+        charge.force(charge.bytes().saturating_add(restored.described));
+        Some(restored)
     }
 
     /// Goes by another handshake from here on. What is watched, the log level and open questions stay; calls that run keep
@@ -180,8 +206,9 @@ impl Session {
         if self.record() == *record {
             return;
         }
-        if let Some(Self { peer, listener, .. }) = Self::restore(service, record, self.last_id) {
+        if let Some(Self { peer, listener, described, .. }) = Self::restore(service, record, self.last_id) {
             self.peer = peer;
+            self.described = described;
             self.listener = listener;
         }
     }
@@ -222,7 +249,7 @@ impl Session {
             }
             "resources/subscribe" => {
                 let wanted: SubscribeParams = decode(method, params.as_ref())?;
-                self.listener.watch(&wanted.uri, service.bounds().watched)?;
+                self.listener.watch(&wanted.uri, service)?;
                 Ok(Step::Reply(RawObject::empty()))
             }
             "resources/unsubscribe" => {
@@ -378,7 +405,123 @@ fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use pintle_types::{
+        Frame,
+        schema::{Implementation, ResourcesCapability, ServerCapabilities},
+    };
+
     use super::*;
+    use crate::{
+        Limits,
+        server::{Arrival, Engine, Inbound},
+    };
+
+    fn watchable(limits: Limits) -> Service {
+        let mut can = ServerCapabilities::default();
+        can.resources.insert(ResourcesCapability::default()).subscribe = Some(true);
+        Service::new(Implementation::new("s", "0"), can).limits(limits)
+    }
+
+    fn said(engine: &mut Engine, service: &Service, method: &str, params: &Value) -> Result<(), RpcError> {
+        let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let frame = Frame::parse(message.to_string().as_bytes(), 1).unwrap();
+        match engine.receive(service, frame, &Arrival::at(0)) {
+            Inbound::Reply(reply) => reply.result.map(drop),
+            Inbound::Listen(listen) => {
+                engine.forget(&listen.call);
+                Ok(())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn handshake(engine: &mut Engine, service: &Service, experimental: &Value) -> Result<(), RpcError> {
+        let revision = service.newest_session().unwrap();
+        let params = serde_json::json!({"protocolVersion": revision.as_str(),
+            "clientInfo": {"name": "c", "version": "1"}, "capabilities": {"experimental": experimental}});
+        said(engine, service, "initialize", &params)
+    }
+
+    fn subscribe(engine: &mut Engine, service: &Service, uri: &str) -> Result<(), RpcError> {
+        said(engine, service, "resources/subscribe", &serde_json::json!({ "uri": uri }))
+    }
+
+    #[test]
+    fn a_client_that_says_too_much_of_itself_gets_no_session() {
+        let service = watchable(Limits::default());
+        let mut engine = Engine::new();
+        // A text that is long, and one that becomes large when it is read.
+        for much in
+            [serde_json::json!({"x": "y".repeat(300 << 10)}), serde_json::json!({"x": vec![[0]; 4000]})]
+        {
+            let error = handshake(&mut engine, &service, &much).unwrap_err();
+            assert_eq!(error.code, pintle_types::ErrorCode::INVALID_PARAMS);
+            assert!(
+                error.message.contains("262144 bytes") && error.message.contains("`initialize`"),
+                "{error:?}"
+            );
+            assert!(engine.peer().is_none());
+        }
+        assert!(handshake(&mut engine, &service, &serde_json::json!({"x": "y".repeat(200 << 10)})).is_ok());
+    }
+
+    #[test]
+    fn what_a_session_watches_is_bounded_in_bytes() {
+        let service = watchable(Limits::default());
+        let mut engine = Engine::new();
+        handshake(&mut engine, &service, &Value::Null).unwrap();
+        let uri = |n: usize| format!("note://{n}/{}", "x".repeat(60 << 10));
+        for n in 0..4 {
+            subscribe(&mut engine, &service, &uri(n)).unwrap();
+        }
+        let error = subscribe(&mut engine, &service, &uri(4)).unwrap_err();
+        assert!(error.message.contains("262144 bytes") && error.message.contains("unsubscribe"), "{error:?}");
+        subscribe(&mut engine, &service, &uri(0)).unwrap();
+        said(&mut engine, &service, "resources/unsubscribe", &serde_json::json!({ "uri": uri(0) })).unwrap();
+        subscribe(&mut engine, &service, &uri(4)).unwrap();
+    }
+
+    #[test]
+    fn what_all_sessions_keep_is_bounded_and_small_ones_are_opened_all_the_same() {
+        let mut limits = Limits::default();
+        limits.sessions_bytes = 1 << 20;
+        let service = watchable(limits);
+        let much = serde_json::json!({"x": "y".repeat(200 << 10)});
+        let mut engines: Vec<_> = (0..5).map(|_| Engine::new()).collect();
+        engines.iter_mut().for_each(|engine| handshake(engine, &service, &much).unwrap());
+        let mut one_more = Engine::new();
+        let error = handshake(&mut one_more, &service, &much).unwrap_err();
+        assert!(error.message.contains("try again later"), "{error:?}");
+        assert!(!service.has_room_for(&engines[0].record().unwrap()));
+        handshake(&mut Engine::new(), &service, &serde_json::json!({"x": "y"})).unwrap();
+        let written = engines.pop().unwrap().record().unwrap();
+        assert!(service.has_room_for(&written));
+        let restored = Engine::restore(&service, &written, 0).unwrap();
+        assert!(
+            handshake(&mut one_more, &service, &much).is_err(),
+            "it takes as much when it is gone on with"
+        );
+        drop(restored);
+        handshake(&mut one_more, &service, &much).unwrap();
+    }
+
+    #[test]
+    fn what_a_subscription_watches_is_bounded_in_bytes() {
+        let service = watchable(Limits::default());
+        let stateless = service.revisions()[0];
+        let listen = |uris: Vec<String>| {
+            let params = serde_json::json!({"notifications": {"resourceSubscriptions": uris}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": stateless.as_str(),
+                "io.modelcontextprotocol/clientCapabilities": {}}});
+            said(&mut Engine::new(), &service, "subscriptions/listen", &params)
+        };
+        let error = listen(vec!["x".repeat(300 << 10)]).unwrap_err();
+        assert!(error.message.contains("262144 bytes"), "{error:?}");
+        for _ in 0..1000 {
+            // Nothing is left of one that is over.
+            listen(vec!["x".repeat(200 << 10)]).unwrap();
+        }
+    }
 
     #[test]
     fn every_revision_has_the_same_words_for_a_text() {

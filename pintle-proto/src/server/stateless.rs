@@ -15,6 +15,7 @@ use serde_json::value::to_raw_value;
 use super::{
     Arrival, Body, CacheHint, Call, Outcome, Service,
     audience::{Listener, Wants},
+    budget::{self, Charge},
 };
 use crate::{
     Peer, Stamp,
@@ -31,7 +32,7 @@ pub(super) enum Step {
     /// Run a handler.
     Run(Start),
     /// Open a subscription with what is granted of what was asked for.
-    Listen(Start, SubscriptionFilter),
+    Listen(Start, SubscriptionFilter, Charge),
 }
 
 /// A call that only lacks its place among the requests in flight.
@@ -127,7 +128,13 @@ pub(super) fn admit(
                 RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
             })?;
             let granted = grant(service, wanted.notifications, &start.peer, arrival.principal)?;
-            Ok(Step::Listen(start, granted))
+            let mut charge = Charge::new(service);
+            let uris = granted.resource_subscriptions.iter().flatten();
+            let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));
+            let bytes = uris.map(|uri| budget::watched(uri)).sum::<usize>().saturating_add(extra);
+            let much = |much: budget::TooMuch| much.error(service, "watch less with one subscription");
+            charge.set(bytes, service).map_err(much)?;
+            Ok(Step::Listen(start, granted, charge))
         }
         _ => Ok(Step::Run(start)),
     }
@@ -225,15 +232,16 @@ fn grant(
 }
 
 /// The listener of a new subscription, and the acknowledgement that must be its first message.
-pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter) -> (Listener, Vec<u8>) {
+pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter, charge: Charge) -> (Listener, Vec<u8>) {
     #[derive(Serialize)]
     struct Acknowledged<'a> {
         notifications: &'a SubscriptionFilter,
     }
     let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
-    let listener =
-        Listener::new(Wants::of(granted), watched, Some(id.clone()), say).granted(granted.extra.clone());
+    let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say)
+        .granted(granted.extra.clone())
+        .charged(charge);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
     let acknowledgement = listener.tell("notifications/subscriptions/acknowledged", params.as_ref());
     (listener, acknowledgement)

@@ -21,6 +21,15 @@ struct Wording {
 
 /// Four lists in the words of four revisions.
 const MOST: usize = 16;
+/// Bytes of all of them. A list that takes more by itself is worded each time.
+const MOST_BYTES: usize = 32 << 20;
+
+impl Wording {
+    fn bytes(&self) -> usize {
+        let own = if Arc::ptr_eq(&self.canonical, &self.worded) { 0 } else { self.worded.as_str().len() };
+        self.canonical.as_str().len() + own
+    }
+}
 
 impl Wordings {
     /// What was made of a result before. One that was changed since is another one.
@@ -45,12 +54,18 @@ impl Wordings {
         worded: &Arc<RawObject>,
     ) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The oldest goes: it is most likely one that has been replaced since.
-        if known.len() >= MOST {
-            known.remove(0);
-        }
         let (canonical, worded) = (canonical.clone(), worded.clone());
-        known.push(Wording { revision, method: method.into(), canonical, worded });
+        let wording = Wording { revision, method: method.into(), canonical, worded };
+        let mut bytes = wording.bytes();
+        if bytes > MOST_BYTES {
+            return;
+        }
+        bytes += known.iter().map(Wording::bytes).sum::<usize>();
+        // The oldest goes: it is most likely one that has been replaced since.
+        while !known.is_empty() && (known.len() >= MOST || bytes > MOST_BYTES) {
+            bytes -= known.remove(0).bytes();
+        }
+        known.push(wording);
     }
 }
 
@@ -83,5 +98,22 @@ mod tests {
         }
         let found = lists.iter().filter(|list| wordings.find(revision, "tools/list", list).is_some()).count();
         assert_eq!(found, MOST);
+    }
+
+    #[test]
+    fn large_ones_are_held_within_so_many_bytes() {
+        let wordings = Wordings::default();
+        let list = |bytes: usize| -> Arc<RawObject> {
+            Arc::new(format!(r#"{{"tools":"{}"}}"#, "x".repeat(bytes)).parse().unwrap())
+        };
+        let lists: Vec<_> = (0..3).map(|_| list(MOST_BYTES / 2 - 100)).collect();
+        for list in &lists {
+            wordings.add(Revision::LATEST, "tools/list", list, list);
+        }
+        let found = |list| wordings.find(Revision::LATEST, "tools/list", list).is_some();
+        assert_eq!(lists.iter().map(found).collect::<Vec<_>>(), [false, true, true]);
+        let all = list(MOST_BYTES);
+        wordings.add(Revision::LATEST, "tools/list", &all, &all);
+        assert!(!found(&all) && found(&lists[1]));
     }
 }

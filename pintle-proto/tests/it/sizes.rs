@@ -183,7 +183,7 @@ fn a_thousand_subscriptions_hear_each_of_its_own_change() {
 
 #[test]
 fn a_long_address_is_found_among_the_watched() {
-    let service = service("");
+    let service = service("session-bytes=4194304");
     let mut engine = Engine::new();
     let slashes = "/".repeat(MIB);
     let watched = [slashes.clone() + "a", "a:".to_owned(), "note://".to_owned() + &slashes];

@@ -273,6 +273,7 @@ pub(crate) fn service(tweaks: &str) -> Service {
             "state-bytes" => limits.state_bytes = number(),
             "subscriptions" => limits.subscriptions = number(),
             "watched" => limits.watched = number(),
+            "session-bytes" => limits.session_bytes = number(),
             _ => panic!("no such tweak: `{tweak}`"),
         }
     }

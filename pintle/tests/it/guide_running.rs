@@ -31,6 +31,8 @@ fn the_defaults_are_those_of_the_page() {
         ("in_flight", count(limits.in_flight)),
         ("subscriptions", count(limits.subscriptions)),
         ("watched", count(limits.watched)),
+        ("session_bytes", bytes(limits.session_bytes)),
+        ("sessions_bytes", bytes(limits.sessions_bytes)),
         ("rounds", limits.rounds.to_string()),
         ("questions", count(limits.questions)),
         ("state_bytes", bytes(limits.state_bytes)),

@@ -148,6 +148,20 @@ async fn only_a_trusted_proxy_says_where_a_request_came_from() {
     assert!(error.to_string().contains("`10.0.0.0/99`"), "{error}");
 }
 
+#[tokio::test]
+async fn a_client_that_says_too_much_of_itself_gets_no_session() {
+    let http = server().http().unwrap();
+    let wire = Wire::new(&http);
+    let mut message = initialize();
+    message["params"]["capabilities"] = json!({"experimental": {"x": vec![[0]; 1 << 20]}});
+    let mut refused = wire.post(message).await;
+    let error = refused.json().await;
+    assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32602)));
+    assert!(error["error"]["message"].as_str().unwrap().contains("say less in `initialize`"), "{error}");
+    assert!(!refused.headers.contains_key("mcp-session-id"));
+    assert_eq!(http.sessions(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_whose_client_never_came_back_is_forgotten_soon() {
     let mut timeouts = Timeouts::default();

@@ -25,6 +25,7 @@ use super::{
     conversation::no_room,
     listen::Listens,
     post,
+    registry::Refused,
     response::{bare, closed, refused},
     session::{self, Session},
     session_id::SessionId,
@@ -369,6 +370,9 @@ impl Asked {
         if let Some(session) = found {
             session.adopt(&stored.record);
             return Ok(Some(session));
+        }
+        if !self.state.service.has_room_for(&stored.record) {
+            return Err(no_room(Refused::Full));
         }
         let restored = Engine::restore(&self.state.service, &stored.record, session::fresh_number());
         let Some(engine) = restored else { return Ok(None) };
