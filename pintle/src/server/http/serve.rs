@@ -381,7 +381,10 @@ fn is_about_one(error: &io::Error) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use tokio::{sync::mpsc, time::Instant};
+    use tokio::{
+        sync::mpsc,
+        time::{Instant, timeout},
+    };
 
     use super::*;
 
