@@ -34,6 +34,9 @@ pub struct Timeouts {
     /// After how long without any message the other side is asked for a sign of life; not at all by default. After
     /// three such times without an answer the connection is closed.
     pub keepalive: Option<Duration>,
+    /// For the answer to a question that a server's call asks. 1 hour, as for a call that is made again with the answer
+    /// ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms)). A call may say otherwise of its own questions.
+    pub question: Duration,
     /// For how long a session over HTTP may be idle before it is forgotten. 30 minutes.
     pub idle_session: Duration,
     /// The same for a session whose client has sent nothing since its handshake, not even `notifications/initialized`.
@@ -51,6 +54,7 @@ impl Default for Timeouts {
             initialize: Duration::from_secs(15),
             shutdown: Duration::from_secs(5),
             keepalive: None,
+            question: Duration::from_secs(3600),
             idle_session: Duration::from_secs(1800),
             uninitialized_session: Duration::from_secs(60),
         }

@@ -54,6 +54,11 @@ pub enum AskError {
     },
     /// The client holds no stream open that the question could be sent on.
     Unreachable,
+    /// The client did not answer in time.
+    TimedOut {
+        /// How long it had, in milliseconds.
+        after_ms: u64,
+    },
     /// The call has ended; nobody is left to be asked.
     CallOver,
 }
@@ -86,6 +91,11 @@ impl fmt::Display for AskError {
             Self::Unreachable => f.write_str(
                 "the client holds no stream open: it can be asked only on one, so take event streams",
             ),
+            Self::TimedOut { after_ms } => {
+                let (seconds, rest) = (after_ms / 1000, after_ms % 1000);
+                let after = if rest == 0 { format!("{seconds} s") } else { format!("{after_ms} ms") };
+                write!(f, "the client did not answer within {after}: call again when somebody can answer")
+            }
             Self::CallOver => f.write_str("the call is over: ask before it ends"),
         }
     }

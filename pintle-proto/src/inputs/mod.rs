@@ -23,6 +23,8 @@ use pintle_types::{RawObject, RawValue, RpcError, schema::InputRequest};
 pub use error::AskError;
 pub use once::{Once, StateUse};
 pub use question::{Answer, Kind, Question};
+#[cfg(test)]
+pub(crate) use seal::tests;
 pub(crate) use seal::{Binding, Opened};
 pub use seal::{KeyId, Seal};
 use state::{Answered, Mark, State};
@@ -65,6 +67,8 @@ struct Inner {
     acting: BTreeSet<String>,
     /// The state that the round came with.
     used: Option<Used>,
+    /// How long the questions of this round may wait for an answer, in milliseconds, if that is not the service's to say.
+    patience_ms: Option<u64>,
 }
 
 /// A state, and what of it this round may have added to.
@@ -199,6 +203,15 @@ impl Inputs {
     /// Has the application's own words travel to the next round.
     pub(crate) fn set_note(&self, note: Option<String>) {
         self.lock().get_or_insert_default().state.note = note;
+    }
+
+    /// How long the questions of this round may wait for an answer, at most as long as `most`.
+    pub(crate) fn patience_ms(&self, most: u64) -> u64 {
+        self.lock().as_ref().and_then(|inner| inner.patience_ms).map_or(most, |patience| patience.min(most))
+    }
+
+    pub(crate) fn set_patience_ms(&self, patience: u64) {
+        self.lock().get_or_insert_default().patience_ms = Some(patience);
     }
 
     /// Ends the round: from here on nobody is asked.

@@ -311,6 +311,12 @@ impl Call {
         self.0.inputs.set_note(note);
     }
 
+    /// Has the questions of this round wait no longer than this for their answers, in milliseconds. A state that is good for
+    /// less time stays so.
+    pub fn set_patience_ms(&self, patience: u64) {
+        self.0.inputs.set_patience_ms(patience);
+    }
+
     /// Ends the call without an answer: it was cancelled. What still runs for it falls silent.
     pub fn close(&self) {
         self.0.inputs.close();

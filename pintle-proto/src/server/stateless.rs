@@ -393,7 +393,8 @@ fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -
         ));
     };
     let plain = call.inner().inputs.remembered();
-    let expires = now.saturating_add(service.bounds().state_ttl_ms);
+    let lives = call.inner().inputs.patience_ms(service.bounds().state_ttl_ms);
+    let expires = now.saturating_add(lives);
     let state = call.binding(service).seal(seal, &plain, expires);
     let most = service.bounds().state_bytes;
     if state.len() > most {
@@ -428,3 +429,75 @@ const CACHEABLE: &[&str] = &[
     "prompts/list",
     "server/discover",
 ];
+
+#[cfg(test)]
+mod tests {
+    use pintle_types::schema::ToolsCapability;
+
+    use super::*;
+    use crate::{
+        inputs::{Question, tests::Clear},
+        server::Inbound,
+    };
+
+    #[test]
+    fn a_state_is_good_for_as_long_as_its_questions_wait() {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let service = Service::new(Implementation::new("s", "0"), capabilities).seal(Arc::new(Clear(1)));
+        let most = service.bounds().state_ttl_ms;
+        let admit = |state: &str, now: u64| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t"{state},"_meta":{{
+                    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}}}}}}}"#
+            );
+            let Ok(Message::Request(request)) = Message::parse(text.as_bytes()) else { panic!("a request") };
+            match service.admit(request, &Arrival::at(now)) {
+                Ok(Inbound::Call(call)) => Ok(call),
+                Err((_, error)) => Err(error.message),
+                other => panic!("{other:?}"),
+            }
+        };
+        for (patience, lives) in [(None, most), (Some(5000), 5000), (Some(u64::MAX), most)] {
+            let call = admit("", 1000).unwrap();
+            call.ask(&service, "roots", &Question::Roots).unwrap();
+            patience.into_iter().for_each(|patience| call.set_patience_ms(patience));
+            let reply = call.finish(&service, Outcome::InputRequired, 1000).reply(call.id());
+            let result: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+            let state = format!(r#","requestState":{}"#, result["requestState"]);
+            assert!(admit(&state, 1000 + lives - 1).unwrap().returned());
+            let late = admit(&state, 1000 + lives).unwrap_err();
+            assert_eq!(late, "`requestState` has expired: make the call anew");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_given_again_under_another_id() {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let service = Service::new(Implementation::new("s", "0"), capabilities);
+        let call = |id: &str| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","_meta":{{
+                    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+            );
+            let Ok(Message::Request(request)) = Message::parse(text.as_bytes()) else { panic!("a request") };
+            match service.admit(request, &Arrival::at(0)) {
+                Ok(Inbound::Call(call)) => call,
+                other => panic!("{other:?}"),
+            }
+        };
+        let body: RawObject = r#"{"content":[]}"#.parse().unwrap();
+        let error = RpcError::invalid_params("no \"such\" tool").with_data(&1);
+        for outcome in [Outcome::Complete(body.into()), Outcome::Failed(error)] {
+            let first = call("7");
+            let finished = first.finish(&service, outcome, 0);
+            let again = call(r#""b\"""#).finish(&service, Outcome::Replied(finished.reply(first.id())), 0);
+            let expected = String::from_utf8(finished.bytes).unwrap().replace(r#""id":7"#, r#""id":"b\"""#);
+            assert_eq!(String::from_utf8(again.bytes).unwrap(), expected);
+            assert_eq!(again.error, finished.error);
+        }
+    }
+}

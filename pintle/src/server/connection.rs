@@ -1,3 +1,4 @@
+mod answers;
 mod ending;
 mod telling;
 
@@ -17,13 +18,14 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Message, Notification, RequestId, Response, RpcError};
+use pintle_types::{Message, Notification, RequestId, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
     time::Sleep,
 };
 
+use self::answers::Answers;
 use super::{
     Caller, Cx, OnNotification, Server,
     around::Around,
@@ -64,6 +66,8 @@ pub(crate) struct Connection {
     beginning: Option<Ticket>,
     queue: Queue,
     questions: Questions,
+    /// Answers to questions of calls that have to wait for their turn again.
+    answers: Answers,
     notices: Notices,
     listens: HashMap<Ticket, (Call, Listener)>,
     ear: Arc<Ear>,
@@ -127,6 +131,7 @@ impl Connection {
             beginning: None,
             queue: Queue::default(),
             questions: Questions::default(),
+            answers: Answers::default(),
             notices: Notices::default(),
             listens: HashMap::new(),
             ear: server.ears().join(),
@@ -330,12 +335,13 @@ impl Connection {
 
     /// Begins calls whose turn has come. `true` if there was one.
     fn poll_queue(&mut self, cx: &mut Context<'_>) -> bool {
+        self.hand_out_answers();
         if self.queue.is_empty() {
             return false;
         }
         let state = self.server.state();
         let mut begun = 0;
-        while begun < TURN && !self.is_full() && self.running.len() < state.settings.running {
+        while begun < TURN && !self.is_full() && self.active() < state.settings.running {
             let Some(call) = self.queue.pop() else { break };
             self.begin(&state, call, cx);
             begun += 1;
@@ -448,7 +454,7 @@ impl Connection {
 
     /// Begins a call, unless others come first.
     fn admit(&mut self, state: &Arc<State>, call: Call, cx: &mut Context<'_>) {
-        let at_once = self.queue.is_empty() && !self.is_full() && self.running.len() < state.settings.running;
+        let at_once = self.queue.is_empty() && !self.is_full() && self.active() < state.settings.running;
         if at_once {
             return self.begin(state, call, cx);
         }
@@ -507,13 +513,6 @@ impl Connection {
             self.heed(ticket, said);
         }
         self.beginning = None;
-    }
-
-    fn answer(&mut self, Response { id, result, .. }: Response) {
-        if let Some(reply) = id.and_then(|id| self.questions.take(&id)) {
-            // The one who asked may be gone.
-            let _ = reply.send(result.map_err(AskError::Refused));
-        }
     }
 
     fn cancel(&mut self, ticket: Ticket) {

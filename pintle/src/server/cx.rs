@@ -7,7 +7,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     task::Waker,
 };
@@ -59,6 +59,10 @@ struct Inner {
     /// Tells tasks that still wait for an answer that there will be none.
     over: Notify,
     is_over: AtomicBool,
+    /// Questions that wait for an answer.
+    asking: AtomicU32,
+    /// How long its questions wait, in milliseconds; 0 if it did not say.
+    patience_ms: AtomicU64,
     /// Only if it has told something.
     telling: Mutex<Option<Box<Telling>>>,
     tool: OnceLock<Called>,
@@ -104,6 +108,8 @@ impl Cx {
             waker: Mutex::default(),
             over: Notify::new(),
             is_over: AtomicBool::new(false),
+            asking: AtomicU32::new(0),
+            patience_ms: AtomicU64::new(0),
             telling: Mutex::default(),
             tool: OnceLock::new(),
             held: OnceLock::new(),

@@ -76,6 +76,7 @@ mod source;
 mod state;
 mod template;
 mod texts;
+mod timing;
 mod tool;
 mod type_schema;
 mod vars;
@@ -86,7 +87,6 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Once, PoisonError, RwLock},
-    time::Duration,
 };
 
 use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
@@ -140,7 +140,7 @@ use self::{
     state::{Settings, State as Snapshot},
 };
 use crate::{
-    AboutTools, Error, Result, Timeouts,
+    AboutTools, Error, Result,
     directory::Directory,
     transport::{Memory, Transport, memory},
 };
@@ -348,41 +348,10 @@ impl Server {
         self.setting(|settings| settings.page = Some(entries.max(1)))
     }
 
-    /// Ends calls that take longer.
-    #[must_use]
-    pub fn call_timeout(self, after: Duration) -> Self {
-        self.setting(|settings| settings.timeout = Some(after))
-    }
-
     /// Results of more bytes are not sent: a tool's becomes an error that says so. 16 MiB if nothing is said.
     #[must_use]
     pub fn max_content_bytes(self, bytes: usize) -> Self {
         self.setting(|settings| settings.result_bytes = bytes)
-    }
-
-    /// Asks a silent session at this interval whether it is still there, and ends it if nobody answers.
-    #[must_use]
-    pub fn keepalive(self, every: Duration) -> Self {
-        self.setting(|settings| settings.keepalive = Some(every))
-    }
-
-    /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
-    /// client has hung up, the next request of a session over HTTP.
-    #[must_use]
-    pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, idle_session, uninitialized_session, .. } = *timeouts;
-        self.setting(|settings| {
-            settings.keepalive = keepalive;
-            settings.grace = shutdown;
-            settings.idle_session = idle_session;
-            settings.uninitialized_session = uninitialized_session;
-        })
-    }
-
-    /// Runs at most this many calls of one connection at the same time; more wait. 1,024 if nothing is said.
-    #[must_use]
-    pub fn concurrency(self, calls: usize) -> Self {
-        self.setting(|settings| settings.running = calls.max(1))
     }
 
     /// Lets clients ask for log messages.

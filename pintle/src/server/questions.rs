@@ -25,6 +25,21 @@ impl Questions {
         self.replies.is_empty()
     }
 
+    /// Whether this call waits for an answer.
+    pub(crate) fn has(&self, ticket: Ticket) -> bool {
+        self.of_call.contains_key(&ticket)
+    }
+
+    /// How many calls wait for an answer.
+    pub(crate) fn calls(&self) -> usize {
+        self.of_call.len()
+    }
+
+    /// Whose question it is.
+    pub(crate) fn asker(&self, id: &RequestId) -> Option<Ticket> {
+        self.replies.get(id)?.0
+    }
+
     /// Takes out the one that was answered.
     pub(crate) fn take(&mut self, id: &RequestId) -> Option<Reply> {
         let (ticket, reply) = self.replies.remove(id)?;

@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
+use tokio::time::{Instant, sleep};
 
 use super::{Cx, connection::sealed_at, replay::Held};
 
@@ -23,6 +24,8 @@ pub(crate) struct Run {
     timeout: Option<Duration>,
     /// Set when the handler first waits: a call that waits for its turn has not begun.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// What was left of its time when it began to ask.
+    left: Option<Duration>,
     /// Whether the handler is done, and only what came of it is being kept.
     settling: bool,
     /// What is to be said before the end, if it was asked for already.
@@ -44,6 +47,7 @@ impl Run {
             cx,
             timeout,
             deadline: None,
+            left: None,
             settling: false,
             last: Vec::new(),
             #[cfg(feature = "logging")]
@@ -89,7 +93,14 @@ impl Future for Run {
                 }
                 Ok(Poll::Pending) => {
                     let Some(after) = self.timeout else { return Poll::Pending };
-                    let sleep = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
+                    if self.cx.is_asking() {
+                        // The client's time is not the call's: what is left of it is for afterwards.
+                        let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
+                        self.left = left.or(self.left);
+                        return Poll::Pending;
+                    }
+                    let left = self.left.take();
+                    let sleep = self.deadline.get_or_insert_with(|| Box::pin(sleep(left.unwrap_or(after))));
                     if sleep.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }

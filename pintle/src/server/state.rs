@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) keepalive: Option<Duration>,
     /// For calls that still run when the other side has hung up.
     pub(crate) grace: Duration,
+    /// For the answer to a question.
+    pub(crate) question: Duration,
     /// For the next request of a session over HTTP.
     pub(crate) idle_session: Duration,
     pub(crate) uninitialized_session: Duration,
@@ -70,6 +72,7 @@ impl Default for Settings {
             timeout: None,
             keepalive: None,
             grace: Timeouts::default().shutdown,
+            question: Timeouts::default().question,
             idle_session: Timeouts::default().idle_session,
             uninitialized_session: Timeouts::default().uninitialized_session,
             seals_alone: true,

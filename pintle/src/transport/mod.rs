@@ -144,6 +144,12 @@ pub trait Transport: fmt::Debug + Send + 'static {
     /// The answer to this request has come. Of use to whoever would otherwise say that there is none.
     fn answered(&mut self, _request: &RequestId) {}
 
+    /// The request on whose own stream the last message came, where requests have streams of their own. What a server asks
+    /// there it asks for that request.
+    fn stream_of(&self) -> Option<&RequestId> {
+        None
+    }
+
     /// Looks for the two endpoints of the oldest HTTP transport, and uses them from then on.
     ///
     /// # Errors
@@ -227,6 +233,10 @@ impl Transport for Box<dyn Transport> {
 
     fn answered(&mut self, request: &RequestId) {
         (**self).answered(request);
+    }
+
+    fn stream_of(&self) -> Option<&RequestId> {
+        (**self).stream_of()
     }
 
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {

@@ -133,6 +133,10 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.answered(request);
     }
 
+    fn stream_of(&self) -> Option<&RequestId> {
+        self.transport.stream_of()
+    }
+
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         self.transport.poll_two_endpoints(cx)
     }

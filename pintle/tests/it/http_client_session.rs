@@ -1,6 +1,12 @@
 //! Sessions: opened by a handshake, kept by a header, lost and opened again.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use pintle::{
     Error,
@@ -136,6 +142,63 @@ async fn a_cancelled_call_is_told_of() {
     // And nobody comes back for the rest.
     stream.given_up().await;
     server.hears_nothing(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_thinks_about_a_question_of_a_call_that_was_given_up() {
+    /// Counts those who still think.
+    struct Thinking(Arc<AtomicUsize>);
+    impl Drop for Thinking {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let thinking = Arc::new(AtomicUsize::new(0));
+    let count = thinking.clone();
+    let asking = client().on_elicit(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let thinks = Thinking(count.clone());
+        async move {
+            let _thinks = thinks;
+            std::future::pending::<Answer>().await
+        }
+    });
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", asking, http).await;
+    server.line(GET).await.status(405);
+    let question = |id: &str| {
+        format!(
+            "data: {{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"elicitation/create\",\"params\":{{\"message\":\"which?\",\"requestedSchema\":{{\"type\":\"object\",\"properties\":{{}}}}}}}}\n\n"
+        )
+    };
+    // Two calls are asked something, and one of them is given up.
+    let calls = ["one", "other"].map(|name| {
+        let connection = connection.clone();
+        tokio::spawn(async move { connection.call_tool(name, ()).await })
+    });
+    let mut streams = Vec::new();
+    for _ in &calls {
+        let asked = server.hears("tools/call").await;
+        let (name, stream) = (asked.message()["params"]["name"].clone(), asked.events());
+        stream.says(&question(name.as_str().unwrap()));
+        streams.push(stream);
+    }
+    while thinking.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    calls[0].abort();
+    // The server is told, and need not wait for an answer either.
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let asked = server.next().await;
+        told.push(asked.message());
+        asked.status(202);
+    }
+    told.sort_by_key(|message| message.get("error").is_some());
+    assert_eq!(told[0]["method"], "notifications/cancelled");
+    assert_eq!(told[1]["id"], "one");
+    assert_eq!(told[1]["error"]["message"], "the call that this was asked for was given up");
+    assert_eq!(thinking.load(Ordering::SeqCst), 1, "the other one goes on");
 }
 
 #[tokio::test(start_paused = true)]

@@ -159,6 +159,8 @@ mod server_layers;
 #[cfg(feature = "server")]
 mod server_limits;
 #[cfg(feature = "server")]
+mod server_patience;
+#[cfg(feature = "server")]
 mod server_prompts;
 #[cfg(feature = "server")]
 mod server_replay;

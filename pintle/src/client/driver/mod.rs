@@ -72,7 +72,7 @@ pub(super) struct Driver {
     waiting: HashMap<RequestId, Waiting, OwnIds>,
     /// Handlers that think about questions of the server.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
-    questions: HashMap<RequestId, AbortHandle>,
+    questions: HashMap<RequestId, Thought>,
     watching: Watching,
     /// Whether the transport could not write everything.
     backlog: bool,
@@ -93,6 +93,14 @@ pub(super) struct Driver {
     stranded: Vec<(Post, Box<Failed>)>,
     /// Noise of the opening, for its error.
     first_noise: Option<Box<str>>,
+}
+
+/// A handler that thinks.
+#[derive(Debug)]
+struct Thought {
+    task: AbortHandle,
+    /// The call that the server asks for, where that is known.
+    call: Option<RequestId>,
 }
 
 /// Who waits for an answer.
@@ -363,6 +371,26 @@ impl Driver {
     fn give_up(&mut self, id: &RequestId, reason: &str) {
         if self.waiting.remove(id).is_some() {
             self.cancel(id, reason);
+            self.stop_thinking_for(id);
+        }
+    }
+
+    /// Nobody is to think about what the server asked for a call that was given up. The server may take it back, but the
+    /// stream on which it would say so is not read any more.
+    fn stop_thinking_for(&mut self, call: &RequestId) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let asked = self.questions.iter().filter(|(_, thought)| thought.call.as_ref() == Some(call));
+        let asked: Vec<RequestId> = asked.map(|(id, _)| id.clone()).collect();
+        for id in asked {
+            let Some(thought) = self.questions.remove(&id) else { continue };
+            thought.task.abort();
+            self.shared.questions.fetch_sub(1, Ordering::Relaxed);
+            let answer = Err(RpcError::invalid_request("the call that this was asked for was given up"));
+            if let Some(response) = self.engine.reply(&id, answer) {
+                self.reply(response);
+            }
         }
     }
 
@@ -376,7 +404,7 @@ impl Driver {
 
     fn answer(&mut self, task: Id, id: &RequestId, answer: Result<RawObject, RpcError>) {
         // A server may use an id again once it has withdrawn the question; this would be the answer to the old one.
-        if self.questions.get(id).is_none_or(|thought| thought.id() != task) {
+        if self.questions.get(id).is_none_or(|thought| thought.task.id() != task) {
             return;
         }
         self.questions.remove(id);

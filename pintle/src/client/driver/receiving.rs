@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
 use pintle_types::{Frame, Message, Response, schema::LoggingMessageParams};
 
-use super::{Driver, Failure, Waiting};
+use super::{Driver, Failure, Thought, Waiting};
 use crate::{
     client::{changes::Event, notices::Notice},
     excerpt::excerpt,
@@ -129,7 +129,7 @@ impl Driver {
             Inbound::Question(question) => self.think(question),
             Inbound::Withdrawn { id } => {
                 if let Some(thought) = self.questions.remove(&id) {
-                    thought.abort();
+                    thought.task.abort();
                     self.shared.questions.fetch_sub(1, Ordering::Relaxed);
                 }
             }
@@ -160,9 +160,10 @@ impl Driver {
         let handlers = self.shared.settings.handlers.clone();
         let server = self.shared.facts().info.clone();
         let asked = id.clone();
-        let thought =
+        let task =
             self.thinking.spawn(async move { (asked, handlers.answer(server, &method, &params).await) });
-        self.questions.insert(id, thought);
+        let call = self.transport.stream_of().cloned();
+        self.questions.insert(id, Thought { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -18,7 +18,7 @@ use pintle_proto::{
         is_session_id,
     },
 };
-use pintle_types::Message;
+use pintle_types::{Message, RequestId};
 use tokio::sync::mpsc;
 
 use super::{
@@ -54,8 +54,8 @@ struct State {
 /// What happened.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A message came.
-    Message(Bytes),
+    /// A message came, perhaps on the stream of a request.
+    Message(Bytes, Option<RequestId>),
     /// The server has taken notice that the session is open, or not.
     Initialized { taken: bool },
     /// The stream of the session is open, or will not be.

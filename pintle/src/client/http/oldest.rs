@@ -77,7 +77,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
                     line.tell(Event::Endpoint(Ok(()))).await;
                 }
                 None | Some("message") if !event.data.is_empty() => {
-                    line.tell(Event::Message(event.data.into())).await;
+                    line.tell(Event::Message(event.data.into(), None)).await;
                 }
                 _ => {}
             }

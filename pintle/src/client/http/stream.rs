@@ -20,6 +20,8 @@ use crate::transport::{Delivery, Failed};
 /// Reads one stream, over however many connections it takes.
 pub(super) struct Reader {
     line: Arc<Line>,
+    /// The one request that this is the stream of.
+    request: Option<RequestId>,
     decoder: Decoder,
     /// How long the server wants us to wait before we come back.
     retry: Option<Duration>,
@@ -44,7 +46,7 @@ pub(super) enum Rest {
 impl Reader {
     pub(super) fn new(line: Arc<Line>) -> Self {
         let decoder = Decoder::new(line.wire.limits.sse());
-        Self { line, decoder, retry: None, news: false }
+        Self { line, request: None, decoder, retry: None, news: false }
     }
 
     /// Reads until all requests are answered, and takes the stream up again where it broke before.
@@ -55,6 +57,9 @@ impl Reader {
         requests: &[RequestId],
         resumable: bool,
     ) -> Result<(), Failed> {
+        if let [request] = requests {
+            self.request = Some(request.clone());
+        }
         let mut requests = requests.to_vec();
         let mut failures = 0;
         loop {
@@ -110,7 +115,8 @@ impl Reader {
                         let is_message = event.name.as_deref().is_none_or(|name| name == "message");
                         if is_message && !event.data.trim_ascii().is_empty() {
                             strike(requests, &event.data);
-                            self.line.tell(Event::Message(Bytes::from(event.data))).await;
+                            let message = Event::Message(Bytes::from(event.data), self.request.clone());
+                            self.line.tell(message).await;
                         }
                     }
                     Ok(None) => break,

@@ -40,8 +40,10 @@ pub(super) struct Live {
     wire: Arc<Wire>,
     line: Arc<Line>,
     events: mpsc::Receiver<Event>,
-    /// What has happened and was not taken yet, and the request for which nothing comes after it.
-    inbox: VecDeque<(Incoming, Option<RequestId>)>,
+    /// What has happened and was not taken yet.
+    inbox: VecDeque<Happened>,
+    /// The request on whose stream that came which was taken last.
+    stream_of: Option<RequestId>,
     /// The request for which nothing comes any more, while it is not known whether what came last was the answer.
     doubtful: Option<RequestId>,
     /// Requests.
@@ -79,6 +81,15 @@ enum Gate {
     Open,
 }
 
+#[derive(Debug)]
+struct Happened {
+    incoming: Incoming,
+    /// The request for which nothing comes after it.
+    last_for: Option<RequestId>,
+    /// The request on whose stream it came.
+    stream_of: Option<RequestId>,
+}
+
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct Open {
@@ -96,6 +107,7 @@ impl Live {
             line,
             events,
             inbox: VecDeque::new(),
+            stream_of: None,
             doubtful: None,
             asking: asking(),
             listening: JoinSet::new(),
@@ -169,7 +181,7 @@ impl Live {
     }
 
     fn push(&mut self, incoming: Incoming, last_for: Option<RequestId>) {
-        self.inbox.push_back((incoming, last_for));
+        self.inbox.push_back(Happened { incoming, last_for, stream_of: None });
         self.unseen = true;
     }
 
@@ -202,7 +214,14 @@ impl Live {
 
     fn happened(&mut self, event: Event) {
         match event {
-            Event::Message(bytes) => self.push(Incoming::Message(bytes), None),
+            Event::Message(bytes, stream_of) => {
+                self.inbox.push_back(Happened {
+                    incoming: Incoming::Message(bytes),
+                    last_for: None,
+                    stream_of,
+                });
+                self.unseen = true;
+            }
             Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
                 self.listen(standing::run(self.line.clone()));
                 self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
@@ -363,8 +382,8 @@ impl Transport for Http {
             live.look(cx, false);
             live.unseen = false;
         }
-        if let Some((incoming, last_for)) = live.inbox.pop_front() {
-            live.doubtful = last_for;
+        if let Some(Happened { incoming, last_for, stream_of }) = live.inbox.pop_front() {
+            (live.doubtful, live.stream_of) = (last_for, stream_of);
             return Poll::Ready(Ok(Some(incoming)));
         }
         if live.ended.is_some() {
@@ -445,6 +464,10 @@ impl Transport for Http {
         {
             live.doubtful = None;
         }
+    }
+
+    fn stream_of(&self) -> Option<&RequestId> {
+        self.live.as_ref()?.stream_of.as_ref()
     }
 
     fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {

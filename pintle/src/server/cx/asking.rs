@@ -3,15 +3,21 @@
 use std::{
     sync::{PoisonError, atomic::Ordering},
     task::Waker,
+    time::Duration,
 };
 
 use pintle_proto::{
     inputs::{Answer, Ask, AskError, Question},
     server::Outcome,
 };
-use pintle_types::schema::{CreateMessageParams, CreateMessageResult, ElicitParams, Root};
+use pintle_types::{
+    RawObject,
+    schema::{CreateMessageParams, CreateMessageResult, ElicitParams, Root},
+};
+use tokio::time::{Instant, timeout_at};
 
 use super::Cx;
+use crate::server::port::Waiting;
 
 impl Cx {
     /// Asks the client something. `key` names the question: the same one in every round, another for another question.
@@ -23,7 +29,9 @@ impl Cx {
         match self.ask_for(key, &question)? {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
-                let answer = self.0.port.ask(request).await.answer().await?;
+                let deadline = self.answer_deadline();
+                let _asking = Asking::new(self);
+                let answer = self.answer(self.0.port.ask(request).await, deadline).await?;
                 self.0.call.settle(key, kind, &answer)
             }
             Ask::Park => {
@@ -32,6 +40,59 @@ impl Cx {
                 Err(AskError::CallOver)
             }
         }
+    }
+
+    /// From here on, questions of this call wait so long for their answers, and not as long as
+    /// [`Timeouts::question`](crate::Timeouts::question) says. A question whose time is up is taken back, and asking is an
+    /// error; a client that makes the call again after that is told to make it anew.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// async fn wipe(cx: Cx) -> Result<&'static str, ToolError> {
+    ///     cx.question_timeout(Duration::from_secs(60));
+    ///     let agreed = cx.elicit::<()>("agreed", "Wipe the disk?").await?.accepted().is_some();
+    ///     Ok(if agreed { "Wiped." } else { "Left alone." })
+    /// }
+    /// # let _ = pintle::server::tool("wipe", wipe);
+    /// ```
+    pub fn question_timeout(&self, timeout: Duration) {
+        let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.0.patience_ms.store(timeout.max(1), Ordering::Relaxed);
+    }
+
+    fn patience(&self) -> Duration {
+        match self.0.patience_ms.load(Ordering::Relaxed) {
+            0 => self.0.state.settings.question,
+            patience => Duration::from_millis(patience),
+        }
+    }
+
+    /// When the answer to a question that is asked now must be there, and how long that is. `None` is never.
+    fn answer_deadline(&self) -> (Option<Instant>, Duration) {
+        let patience = self.patience();
+        (Instant::now().checked_add(patience), patience)
+    }
+
+    async fn answer(
+        &self,
+        waiting: Waiting<'_>,
+        (deadline, patience): (Option<Instant>, Duration),
+    ) -> Result<RawObject, AskError> {
+        let Some(deadline) = deadline else { return waiting.answer().await };
+        match timeout_at(deadline, waiting.answer()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let after_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+                Err(AskError::TimedOut { after_ms })
+            }
+        }
+    }
+
+    /// Whether the call waits for its client to answer something.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.0.asking.load(Ordering::Relaxed) > 0
     }
 
     /// Asks the protocol where the answer is.
@@ -174,11 +235,13 @@ impl Cx {
         }
         // All of them are on their way before the first answer is waited for.
         let mut waiting = Vec::with_capacity(sent.len());
+        let deadline = self.answer_deadline();
+        let _asking = Asking::new(self);
         for (key, kind, request) in sent {
             waiting.push((key, kind, self.0.port.ask(request).await));
         }
         for (key, kind, waiting) in waiting {
-            let answer = waiting.answer().await?;
+            let answer = self.answer(waiting, deadline).await?;
             answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer)?);
         }
         Ok(answers)
@@ -216,6 +279,7 @@ impl Cx {
     fn park(&self) {
         // What other systems know the call by is the same in the next round, whoever asks for it first.
         self.call_key();
+        self.0.call.set_patience_ms(u64::try_from(self.patience().as_millis()).unwrap_or(u64::MAX));
         self.0.parked.store(true, Ordering::Release);
         self.wake();
     }
@@ -247,5 +311,23 @@ impl Cx {
             }
             notified.await;
         }
+    }
+}
+
+/// Says that the call waits for its client, until it is dropped.
+struct Asking<'a>(&'a Cx);
+
+impl<'a> Asking<'a> {
+    fn new(cx: &'a Cx) -> Self {
+        cx.0.asking.fetch_add(1, Ordering::Relaxed);
+        Self(cx)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.0.asking.fetch_sub(1, Ordering::Relaxed);
+        // The time of the call goes on from here, also if a task of its own has asked.
+        self.0.wake();
     }
 }

@@ -49,6 +49,8 @@ struct Turn {
     granted: bool,
     /// Whether it has asked before.
     queued: bool,
+    /// Whether it gave its turn away because the client has to answer something. It takes one again afterwards.
+    asking: bool,
 }
 
 /// What comes of an exchange.
@@ -81,7 +83,7 @@ impl Exchange {
         if self.session.begin(driving.call(), driving.cx()) {
             // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
             self.calls.reserve_exact(1);
-            self.calls.push(Turn { driving, granted: false, queued: false });
+            self.calls.push(Turn { driving, granted: false, queued: false, asking: false });
         } else {
             let outcome = Outcome::Failed(session_ended());
             let (lines, answer) = self.session.finish(&self.state.service, driving.call(), outcome);
@@ -176,12 +178,13 @@ impl Exchange {
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(Turn { driving, granted, queued }) = self.calls.get_mut(at) {
-                if !*granted && !driving.is_ended() {
+            while let Some(Turn { driving, granted, queued, asking }) = self.calls.get_mut(at) {
+                *asking = *asking && self.session.asks(driving.call());
+                if !*granted && !*asking && !driving.is_ended() {
                     *granted = self.session.turn(driving.call(), self.state.settings.running, *queued, task);
                     *queued = !*granted;
                 }
-                let polled = if *granted {
+                let polled = if *granted || *asking {
                     driving.poll(&self.shared, task)
                 } else {
                     driving.poll_waiting(&self.shared, task)
@@ -211,11 +214,15 @@ impl Exchange {
                 return Some(Word::HangUp(milliseconds));
             }
             Step::Said(Said::Ask(request, reply)) => {
-                let Turn { driving, .. } = self.calls.get(at)?;
+                let Turn { driving, granted, asking, .. } = self.calls.get_mut(at)?;
                 if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
                 } else if let Some(line) = self.session.ask(driving.call(), &request, reply) {
+                    *asking = true;
+                    if std::mem::take(granted) {
+                        self.session.pass_turn();
+                    }
                     self.pass_on(line);
                 }
             }
@@ -232,7 +239,11 @@ impl Exchange {
             }
             Step::Cancelled => {
                 let driving = self.take(at);
-                let (lines, answer) = self.session.cancelled(driving.call());
+                let (mut lines, answer) = self.session.cancelled(driving.call());
+                // Who gave a call up does not read its stream any more, but must hear that its questions are taken back.
+                if self.session.has_standing() {
+                    lines.drain(..).for_each(|line| self.session.say(line.into()));
+                }
                 return self.send(lines, answer);
             }
         }
@@ -245,7 +256,7 @@ impl Exchange {
     }
 
     fn take(&mut self, at: usize) -> Driving {
-        let Turn { driving, granted, queued } = self.calls.swap_remove(at);
+        let Turn { driving, granted, queued, .. } = self.calls.swap_remove(at);
         if granted {
             self.held += 1;
         } else if queued {

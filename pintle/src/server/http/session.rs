@@ -1,3 +1,5 @@
+mod asking;
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
@@ -11,10 +13,9 @@ use bytes::Bytes;
 use http::Extensions;
 use pintle_proto::{
     Peer,
-    inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, Response, RpcError, schema::InputRequest};
+use pintle_types::{Frame, Message, RequestId, RpcError};
 
 use super::{channel::Channel, origin::AddressKey, session_id::SessionId, store::StoredSession};
 use crate::{
@@ -25,7 +26,6 @@ use crate::{
         ears::Ear,
         hearing,
         hooks::Visit,
-        port::Reply,
         questions::Questions,
         random,
     },
@@ -345,48 +345,6 @@ impl Session {
         // Dropped here: a handler's values may do anything when they go.
         drop(cx);
         (taken_back, bytes)
-    }
-
-    /// Words a question of a call; the answer will go to `reply`.
-    pub(super) fn ask(&self, call: &Call, request: &InputRequest, reply: Reply) -> Option<Bytes> {
-        let mut core = self.lock();
-        if core.ended || reply.is_closed() {
-            return None;
-        }
-        let error = match core.engine.ask(call, request) {
-            Some(Ok((id, line))) => {
-                core.busy().questions.add(id, call.ticket(), reply);
-                return Some(line.into());
-            }
-            Some(Err(unsayable)) => AskError::Unsayable(unsayable),
-            None => AskError::CallOver,
-        };
-        drop(core);
-        // The one who asked may be gone already.
-        let _ = reply.send(Err(error));
-        None
-    }
-
-    /// The client answers.
-    pub(super) fn answer(&self, Response { id, result, .. }: Response) {
-        let reply = {
-            let mut core = self.lock();
-            let reply = id.zip(core.busy.as_mut()).and_then(|(id, busy)| busy.questions.take(&id));
-            core.rest();
-            reply
-        };
-        if let Some(reply) = reply {
-            let _ = reply.send(result.map_err(AskError::Refused));
-        }
-    }
-
-    /// Takes back questions whose answer nobody waits for.
-    pub(super) fn give_up(&self) -> Vec<Vec<u8>> {
-        let mut core = self.lock();
-        let ids = core.busy.as_mut().map(|busy| busy.questions.given_up()).unwrap_or_default();
-        let lines = core.take_back(&ids);
-        core.rest();
-        lines
     }
 
     /// A number for the stream of a POST. They are odd.

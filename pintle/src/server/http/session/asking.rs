@@ -1,0 +1,63 @@
+//! What the calls of a session ask its client.
+
+use bytes::Bytes;
+use pintle_proto::{inputs::AskError, server::Call};
+use pintle_types::{Response, schema::InputRequest};
+
+use super::Session;
+use crate::server::port::Reply;
+
+impl Session {
+    /// Words a question of a call; the answer will go to `reply`.
+    pub(in crate::server::http) fn ask(
+        &self,
+        call: &Call,
+        request: &InputRequest,
+        reply: Reply,
+    ) -> Option<Bytes> {
+        let mut core = self.lock();
+        if core.ended || reply.is_closed() {
+            return None;
+        }
+        let error = match core.engine.ask(call, request) {
+            Some(Ok((id, line))) => {
+                core.busy().questions.add(id, call.ticket(), reply);
+                return Some(line.into());
+            }
+            Some(Err(unsayable)) => AskError::Unsayable(unsayable),
+            None => AskError::CallOver,
+        };
+        drop(core);
+        // The one who asked may be gone already.
+        let _ = reply.send(Err(error));
+        None
+    }
+
+    /// Whether the client has to answer something before this call goes on.
+    pub(in crate::server::http) fn asks(&self, call: &Call) -> bool {
+        let core = self.lock();
+        call.ticket().zip(core.busy.as_ref()).is_some_and(|(ticket, busy)| busy.questions.has(ticket))
+    }
+
+    /// The client answers.
+    pub(in crate::server::http) fn answer(&self, Response { id, result, .. }: Response) {
+        let reply = {
+            let mut core = self.lock();
+            let reply = id.zip(core.busy.as_mut()).and_then(|(id, busy)| busy.questions.take(&id));
+            core.rest();
+            reply
+        };
+        if let Some(reply) = reply {
+            let _ = reply.send(result.map_err(AskError::Refused));
+        }
+    }
+
+    /// Takes back questions whose answer nobody waits for.
+    pub(in crate::server::http) fn give_up(&self) -> Vec<Vec<u8>> {
+        let mut core = self.lock();
+        let ids = core.busy.as_mut().map(|busy| busy.questions.given_up()).unwrap_or_default();
+        let lines = core.take_back(&ids);
+        core.rest();
+        lines
+    }
+}
