@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use pintle_proto::{
-    inputs::{Answer, Ask, Kind, Question},
+    inputs::{Answer, Ask, Kind, Once, Question},
     server::{CacheHint, Call, Outcome, Service},
 };
 use pintle_types::{
@@ -153,9 +153,9 @@ fn ask_tool(cx: &mut Cx<'_>, name: &str) -> Result<Outcome, Stop> {
         "ask_twice" => {
             let name = cx.elicit("name", "Who are you?")?;
             // Once over all rounds, however often this line is passed.
-            let ticket = match cx.call.remembered("ticket") {
-                Some(ticket) => ticket.get().to_owned(),
-                None => {
+            let ticket = match cx.call.begin_once("ticket") {
+                Once::Done(ticket) => ticket.get().to_owned(),
+                _ => {
                     *cx.acts += 1;
                     cx.call.remember("ticket", to_raw_value(&*cx.acts).unwrap());
                     cx.acts.to_string()

@@ -119,7 +119,7 @@ fn a_session_that_breaks_is_opened_again() {
 
 /// A client that does not follow the protocol: what comes before the handshake, and after it again.
 #[test]
-fn a_session_is_opened_once() {
+fn nothing_is_served_before_the_handshake_and_another_one_is_a_new_agreement() {
     for revision in SESSIONS {
         let mut pair = Pair::new(Client::new(Mode::Auto, &[revision]), Server::new(SESSIONS));
         let early = r#"{"jsonrpc":"2.0","id":"early","method":"tools/list"}"#;
@@ -140,7 +140,7 @@ fn a_session_is_opened_once() {
             .map(|line| serde_json::from_str::<Value>(line).unwrap()["error"]["code"].clone())
             .filter(|code| !code.is_null())
             .collect();
-        assert_eq!(codes, [json!(-32602), json!(-32600)]);
+        assert_eq!(codes, [json!(-32602)], "what comes too early is refused, a second handshake is not");
         assert_eq!(pair.tool("echo", json!({"text": "a"})).unwrap(), "a");
     }
 }

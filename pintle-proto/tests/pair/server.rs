@@ -11,7 +11,7 @@ use std::{
 
 use pintle_proto::{
     Limits,
-    inputs::{Answer, Ask, AskError, KeyId, Question, Seal},
+    inputs::{Answer, Ask, AskError, KeyId, Once, Question, Seal},
     server::{Arrival, Call, Change, Engine, Inbound, Listen, Outcome, Service},
 };
 use pintle_types::{
@@ -286,8 +286,8 @@ impl Cx {
 
     /// Acts once in all rounds of the call.
     pub(crate) fn once(&self, key: &str, act: impl FnOnce() -> Value) -> Value {
-        if let Some(done) = self.call.remembered(key) {
-            return serde_json::from_str(done.get()).unwrap();
+        if let Once::Done(value) = self.call.begin_once(key) {
+            return serde_json::from_str(value.get()).unwrap();
         }
         let value = act();
         self.call.remember(key, serde_json::value::to_raw_value(&value).unwrap());
