@@ -1,8 +1,9 @@
 use std::{
     collections::{HashMap, VecDeque},
-    future::Future,
-    pin::Pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
@@ -118,23 +119,26 @@ impl Questions {
         let Waiting { digest, mut question, tell } = waiting;
         tell.send_replace(Stage::Asked);
         loop {
-            tokio::select! {
+            let answered = {
+                let mut left = pin!(tell.closed());
                 // The answer first: it may be there when the last one leaves.
-                biased;
-                verdict = &mut question => {
-                    self.now().open.remove(&digest);
-                    tell.send_replace(Stage::Answered(verdict));
-                    return;
-                }
-                () = tell.closed() => {
-                    let mut now = self.now();
-                    // Somebody may have come just now.
-                    if tell.receiver_count() == 0 {
-                        now.open.remove(&digest);
-                        return;
-                    }
-                }
+                let answered = poll_fn(|cx| match question.as_mut().poll(cx) {
+                    Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
+                    Poll::Pending => left.as_mut().poll(cx).map(|()| None),
+                });
+                answered.await
+            };
+            let mut now = self.now();
+            // Somebody may have come just after the last one left.
+            if answered.is_none() && tell.receiver_count() > 0 {
+                continue;
             }
+            now.open.remove(&digest);
+            drop(now);
+            if let Some(verdict) = answered {
+                tell.send_replace(Stage::Answered(verdict));
+            }
+            return;
         }
     }
 
