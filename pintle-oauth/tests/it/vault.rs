@@ -101,7 +101,11 @@ pub(crate) fn server(called: &Called) -> Server {
         .tool(tool("take", note("take")).requires(["gold:take", "gold:see"]))
         .tool(tool("secret", note("secret")).requires(["gold:secret"]).hidden())
         .tool(tool("ask", ask))
-        .prompt(prompt("plan", || async { "Plan it." }).requires(["gold:plan"]))
+        .prompt(
+            prompt("plan", || async { "Plan it." })
+                .complete("x", |_| async { vec!["gold"] })
+                .requires(["gold:plan"]),
+        )
         .resource(resource("gold://bar", "bar", || async { "heavy" }).requires(["gold:see"]))
 }
 
