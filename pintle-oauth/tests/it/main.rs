@@ -22,6 +22,7 @@ mod loopback;
 mod machine;
 mod more_rights;
 mod notes;
+mod properties;
 mod refresh;
 mod refused;
 mod requires;
