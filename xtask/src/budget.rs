@@ -15,16 +15,16 @@ struct Budget {
 
 /// The one place for these numbers.
 const BUDGETS: &[Budget] = &[
-    // Serde with its derive and serde_json are 11 crates; none is ours to drop.
-    Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 12 },
-    Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 16 },
+    // Serde with its derive and serde_json are 15 crates; none is ours to drop. Four of them keep the order of members.
+    Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 16 },
+    Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 20 },
     Budget { package: "pintle-macros", build: "all features", features: "--all-features", most: 5 },
     // The cipher for sealed states is 7 of them; it is the one that TLS has too.
     Budget {
         package: "pintle",
         build: "server on stdio",
         features: "--no-default-features --features server,stdio",
-        most: 45,
+        most: 48,
     },
     // The validator and its two regular expression engines are 49 of them.
     Budget {
@@ -38,20 +38,20 @@ const BUDGETS: &[Budget] = &[
         package: "pintle",
         build: "server over HTTP",
         features: "--no-default-features --features http-server",
-        most: 52,
+        most: 56,
     },
     // HTTP/2 is 9 crates, for the few who need it without a proxy that speaks it for them.
     Budget {
         package: "pintle",
         build: "server over HTTP, with HTTP/2",
         features: "--no-default-features --features http-server,http2",
-        most: 61,
+        most: 62,
     },
     Budget {
         package: "pintle",
         build: "client of child processes",
         features: "--no-default-features --features client,child",
-        most: 40,
+        most: 41,
     },
     // The hyper client is 15 of them; what reads proxy variables as curl does is 3.
     Budget {
@@ -65,16 +65,16 @@ const BUDGETS: &[Budget] = &[
         package: "pintle",
         build: "client over HTTPS",
         features: "--no-default-features --features tls",
-        most: 66,
+        most: 67,
     },
     // The client over HTTPS, and what ring does not bring by itself.
-    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", most: 67 },
+    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", most: 71 },
     // The server over HTTP, and a client over HTTPS for the keys of issuers.
     Budget {
         package: "pintle-oauth",
         build: "server over HTTP",
         features: "--no-default-features --features server,tls",
-        most: 70,
+        most: 73,
     },
     // All of `pintle`; the command itself brings tokio's macros.
     Budget { package: "pintle-cli", build: "all features", features: "--all-features", most: 115 },

@@ -124,7 +124,7 @@ pub(super) fn alone(jwk: &Value) -> Option<(PublicKey, String)> {
     let read: Jwk = serde_json::from_value(jwk.clone()).ok()?;
     let key = read.public_key()?;
     let Jwk { kty, crv, x, y, n, e, .. } = read;
-    // Members in the order of their names, which is how a map prints them.
+    // Members in the order of their names (RFC 7638 §3.3): a map prints them as they are written here.
     let members = match key {
         PublicKey::P256(_) | PublicKey::P384(_) => json!({ "crv": crv, "kty": kty, "x": x, "y": y }),
         PublicKey::Ed25519(_) => json!({ "crv": crv, "kty": kty, "x": x }),

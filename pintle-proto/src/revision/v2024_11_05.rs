@@ -16,11 +16,11 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
         Part::Result("tools/list") => walk::listed(part, payload).for_each(tool),
         Part::Result("initialize") => {
             if let Some(capabilities) = walk::object(payload, "capabilities") {
-                capabilities.remove("completions");
+                capabilities.shift_remove("completions");
             }
         }
         Part::Params("notifications/progress") => {
-            payload.remove("message");
+            payload.shift_remove("message");
         }
         _ => {}
     }
@@ -53,8 +53,8 @@ fn raises(_: Part<'_>) -> &'static [&'static str] {
 
 /// The title is the one annotation that a person would miss.
 fn tool(tool: &mut Object) {
-    let Some(Value::Object(mut annotations)) = tool.remove("annotations") else { return };
-    if let Some(title) = annotations.remove("title") {
+    let Some(Value::Object(mut annotations)) = tool.shift_remove("annotations") else { return };
+    if let Some(title) = annotations.shift_remove("title") {
         tool.entry("description").or_insert(title);
     }
 }

@@ -13,15 +13,15 @@ pub(super) const STEP: Step = Step { lower, raise, lowers, raises };
 fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
     let Value::Object(payload) = value else { return Ok(()) };
     if let Some(program) = walk::implementation(part, payload) {
-        program.remove("title");
+        program.shift_remove("title");
     }
     match part {
         Part::Params("elicitation/create") => return Err(Unsayable::Elicitation),
         Part::Params("initialize") => no_elicitation(payload),
         Part::Params("completion/complete") => {
-            payload.remove("context");
+            payload.shift_remove("context");
             if let Some(reference) = walk::object(payload, "ref") {
-                reference.remove("title");
+                reference.shift_remove("title");
             }
         }
         Part::Result("tools/call") => walk::structured_to_text(payload),
@@ -74,18 +74,18 @@ fn raises(part: Part<'_>) -> &'static [&'static str] {
 
 fn no_elicitation(payload: &mut Object) {
     if let Some(capabilities) = walk::object(payload, "capabilities") {
-        capabilities.remove("elicitation");
+        capabilities.shift_remove("elicitation");
     }
 }
 
 fn no_meta(entity: &mut Object) {
-    entity.remove("_meta");
+    entity.shift_remove("_meta");
 }
 
 /// Here the title of a tool is one of its annotations.
 fn tool(tool: &mut Object) {
     walk::remove(tool, &["_meta", "outputSchema"]);
-    if let Some(title) = tool.remove("title") {
+    if let Some(title) = tool.shift_remove("title") {
         let annotations = tool.entry("annotations").or_insert_with(|| json!({}));
         if let Value::Object(annotations) = annotations {
             annotations.entry("title").or_insert(title);

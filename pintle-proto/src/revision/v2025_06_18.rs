@@ -32,7 +32,7 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
     walk::blocks(part, payload, |block| {
         // Only a link has icons; what else a block holds under that name is not ours.
         if walk::is(block, "resource_link") {
-            block.remove("icons");
+            block.shift_remove("icons");
         }
     });
     Ok(())
@@ -72,7 +72,7 @@ fn raises(part: Part<'_>) -> &'static [&'static str] {
 /// No tasks. Of a client: sampling and elicitation are there or not, and elicitation is by form.
 fn capabilities(part: Part<'_>, payload: &mut Object) {
     let Some(capabilities) = walk::object(payload, "capabilities") else { return };
-    capabilities.remove("tasks");
+    capabilities.shift_remove("tasks");
     let Part::Params(_) = part else { return };
     if let Some(sampling) = walk::object(capabilities, "sampling") {
         walk::remove(sampling, &["tools", "context"]);
@@ -80,7 +80,7 @@ fn capabilities(part: Part<'_>, payload: &mut Object) {
     if let Some(elicitation) = walk::object(capabilities, "elicitation") {
         let url_only = elicitation.contains_key("url") && !elicitation.contains_key("form");
         if url_only {
-            capabilities.remove("elicitation");
+            capabilities.shift_remove("elicitation");
         } else {
             walk::remove(elicitation, &["form", "url"]);
         }
@@ -91,9 +91,9 @@ fn capabilities(part: Part<'_>, payload: &mut Object) {
 ///
 /// A request that offers tools is refused rather than stripped of them: without them it asks for something else.
 fn sampling(params: &mut Object) -> Result<(), Unsayable> {
-    params.remove("task");
-    let choice = params.remove("toolChoice");
-    let tools = params.remove("tools");
+    params.shift_remove("task");
+    let choice = params.shift_remove("toolChoice");
+    let tools = params.shift_remove("tools");
     let offers = tools.is_some_and(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
     let declines = choice.is_some_and(|choice| choice.get("mode") == Some(&json!("none")));
     if offers && !declines {
@@ -103,7 +103,7 @@ fn sampling(params: &mut Object) -> Result<(), Unsayable> {
     let mut single = Vec::with_capacity(messages.len());
     for mut message in mem::take(messages) {
         if let Value::Object(message) = &mut message {
-            message.remove("_meta");
+            message.shift_remove("_meta");
         }
         match message.get_mut("content") {
             Some(Value::Array(blocks)) => {
@@ -151,21 +151,21 @@ fn no_tools(block: &Value) -> Result<(), Unsayable> {
 /// A choice of several is refused: this revision's answers hold no lists, and a line of text that the user is asked to
 /// separate by commas would reach the handler as something else than it asked for.
 fn elicitation(params: &mut Object) -> Result<(), Unsayable> {
-    params.remove("task");
-    if params.remove("mode").is_some_and(|mode| mode == "url") {
+    params.shift_remove("task");
+    if params.shift_remove("mode").is_some_and(|mode| mode == "url") {
         return Err(Unsayable::UrlElicitation);
     }
     let Some(schema) = walk::object(params, "requestedSchema") else { return Ok(()) };
-    schema.remove("$schema");
+    schema.shift_remove("$schema");
     let fields = walk::object(schema, "properties").into_iter().flat_map(|fields| fields.values_mut());
     for field in fields.filter_map(Value::as_object_mut) {
         if walk::is(field, "array") || field.contains_key("items") {
             return Err(Unsayable::MultipleChoice);
         }
         if !walk::is(field, "boolean") {
-            field.remove("default");
+            field.shift_remove("default");
         }
-        if let Some(Value::Array(choices)) = field.remove("oneOf") {
+        if let Some(Value::Array(choices)) = field.shift_remove("oneOf") {
             let (values, names): (Vec<Value>, Vec<Value>) = choices.into_iter().filter_map(choice).unzip();
             field.insert("enum".to_owned(), Value::Array(values));
             field.insert("enumNames".to_owned(), Value::Array(names));
@@ -176,8 +176,8 @@ fn elicitation(params: &mut Object) -> Result<(), Unsayable> {
 
 fn choice(mut choice: Value) -> Option<(Value, Value)> {
     let choice = choice.as_object_mut()?;
-    let value = choice.remove("const")?;
-    let name = choice.remove("title").unwrap_or_else(|| value.clone());
+    let value = choice.shift_remove("const")?;
+    let name = choice.shift_remove("title").unwrap_or_else(|| value.clone());
     Some((value, name))
 }
 

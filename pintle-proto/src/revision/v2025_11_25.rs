@@ -32,7 +32,7 @@ const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
     let Value::Object(payload) = value else { return Ok(()) };
     if let Part::Result(_) = part {
-        match payload.remove("resultType") {
+        match payload.shift_remove("resultType") {
             Some(Value::String(kind)) if kind != "complete" => return Err(Unsayable::Unfinished),
             _ => {}
         }
@@ -121,7 +121,7 @@ fn only_structured_objects(holder: &mut Object) {
 /// Here the root of an output schema is an object's, and the schema of a property is never just `true` or `false`.
 fn plain_schemas(tool: &mut Object) {
     if tool.get("outputSchema").is_some_and(|schema| schema.get("type") != Some(&json!("object"))) {
-        tool.remove("outputSchema");
+        tool.shift_remove("outputSchema");
     }
     for name in ["inputSchema", "outputSchema"] {
         let properties = walk::object(tool, name).and_then(|schema| walk::object(schema, "properties"));

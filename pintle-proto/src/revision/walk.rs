@@ -18,7 +18,7 @@ pub(super) fn objects<'a>(parent: &'a mut Object, name: &str) -> impl Iterator<I
 
 pub(super) fn remove(object: &mut Object, names: &[&str]) {
     for name in names {
-        object.remove(*name);
+        object.shift_remove(*name);
     }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn remove_within(parent: &mut Object, name: &str, keys: &[&str]) {
     let before = inner.len();
     remove(inner, keys);
     if inner.is_empty() && before > 0 {
-        parent.remove(name);
+        parent.shift_remove(name);
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn become_text(block: &mut Object, text: String) {
 ///
 /// A text block that reads as the same JSON says it already, however it is spaced.
 pub(super) fn structured_to_text(result: &mut Object) {
-    let Some(structured) = result.remove("structuredContent") else { return };
+    let Some(structured) = result.shift_remove("structuredContent") else { return };
     let content = result.entry("content").or_insert_with(|| json!([]));
     let Some(blocks) = content.as_array_mut() else { return };
     let says = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| value == structured);
@@ -110,7 +110,7 @@ pub(super) fn structured_to_text(result: &mut Object) {
 
 /// Keeps a `title` that has no place of its own as the description, unless there is one.
 pub(super) fn title_to_description(entity: &mut Object) {
-    if let Some(title) = entity.remove("title") {
+    if let Some(title) = entity.shift_remove("title") {
         entity.entry("description").or_insert(title);
     }
 }

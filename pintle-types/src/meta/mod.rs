@@ -52,7 +52,7 @@ impl Meta {
 
     /// Takes away what is under `key`.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.as_object_mut().remove(key)
+        self.as_object_mut().shift_remove(key)
     }
 
     /// Whether there is nothing.
@@ -198,7 +198,7 @@ impl Meta {
     fn write_or_remove<T: Serialize>(&mut self, key: &str, value: Option<&T>) {
         match value {
             Some(value) => self.write(key, value),
-            None => drop(self.as_object_mut().remove(key)),
+            None => drop(self.as_object_mut().shift_remove(key)),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn body<T: de::DeserializeOwned, E: de::Error>(
     mut object: JsonObject,
     kind: &str,
 ) -> Result<T, E> {
-    object.remove("type");
+    object.shift_remove("type");
     T::deserialize(Value::Object(object)).map_err(|error| E::custom(format_args!("in `{kind}`: {error}")))
 }
 

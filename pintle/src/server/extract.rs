@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Cx, FromCall, dispatch, fields, place,
+    Cx, FromCall, dispatch, place,
     type_schema::{self, TypeSchema},
 };
 
@@ -21,8 +21,6 @@ pub struct Description<'a> {
     name: &'a str,
     /// The schema of the arguments, or of a template's variables.
     pub(crate) input: Option<Arc<TypeSchema>>,
-    /// The names of the input in the order in which the type has them.
-    pub(crate) order: &'static [&'static str],
     /// The schema of a tool's structured result.
     pub(crate) output: Option<Arc<JsonObject>>,
     pub(crate) faults: Vec<String>,
@@ -59,7 +57,7 @@ pub(crate) struct Need {
 
 impl<'a> Description<'a> {
     pub(crate) fn new(kind: Kind, name: &'a str) -> Self {
-        Self { kind, name, input: None, order: &[], output: None, faults: Vec::new(), needs: Vec::new() }
+        Self { kind, name, input: None, output: None, faults: Vec::new(), needs: Vec::new() }
     }
 
     /// It takes an object of this type as its arguments.
@@ -75,9 +73,6 @@ impl<'a> Description<'a> {
                 self.name,
                 T::schema_name()
             )),
-        }
-        if self.kind == Kind::Prompt {
-            self.order = fields::of::<T>();
         }
     }
 

@@ -36,7 +36,6 @@ mod elicit;
 mod extension;
 mod extract;
 mod fault;
-mod fields;
 mod form;
 mod handler;
 mod hearing;

@@ -76,12 +76,12 @@ where
     let name = name.into();
     let mut description = Description::new(Kind::Prompt, &name);
     H::describe(&mut description);
-    let Description { input, order, mut faults, needs, .. } = description;
+    let Description { input, mut faults, needs, .. } = description;
     let texts = Texts::of(Kind::Prompt, &name, input, &mut faults);
     let mut completers = Completers::default();
     texts.complete(&mut completers);
     let mut prompt = Prompt::new(name);
-    prompt.arguments = texts.arguments(order);
+    prompt.arguments = texts.arguments();
     PromptRoute {
         prompt,
         next,

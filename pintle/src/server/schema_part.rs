@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use pintle_types::JsonObject;
 use serde_json::{Map, Value};
@@ -243,7 +243,7 @@ impl SchemaPart {
 
     /// A property that is there.
     pub fn property(mut self, name: &str, edit: impl FnOnce(Self) -> Self) -> Self {
-        match self.take(|schema| schema.get_mut("properties")?.as_object_mut()?.remove(name)) {
+        match self.take(|schema| schema.get_mut("properties")?.get_mut(name).map(Value::take)) {
             Some(schema) => {
                 let property = edit(self.part(name, schema));
                 self.put_property(name, property)
@@ -335,21 +335,25 @@ impl SchemaPart {
         let (schema, required) = (Value::Object(property.schema), property.required);
         self.merge(property.said);
         self.take(|target| {
-            let mut properties = match target.remove("properties") {
-                Some(Value::Object(properties)) => properties,
-                _ => JsonObject::new(),
-            };
-            properties.insert(name.to_owned(), schema);
-            target.insert("properties".to_owned(), Value::Object(properties));
-            let mut names = match target.remove("required") {
-                Some(Value::Array(names)) => names,
+            // Each in its place: the order is the author's.
+            match target.get_mut("properties") {
+                Some(Value::Object(properties)) => drop(properties.insert(name.to_owned(), schema)),
+                _ => {
+                    let properties = JsonObject::from_iter([(name.to_owned(), schema)]);
+                    target.insert("properties".to_owned(), Value::Object(properties));
+                }
+            }
+            let mut names = match target.get_mut("required") {
+                Some(Value::Array(names)) => mem::take(names),
                 _ => Vec::new(),
             };
             if let Some(required) = required {
                 names.retain(|known| known != name);
                 names.extend(required.then(|| name.into()));
             }
-            if !names.is_empty() {
+            if names.is_empty() {
+                target.shift_remove("required");
+            } else {
                 target.insert("required".to_owned(), Value::Array(names));
             }
             None
@@ -411,8 +415,8 @@ fn target(schema: &mut JsonObject, root: &Value, edit: &mut dyn FnMut(&mut JsonO
         let Some(Value::Object(meant)) = reference.and_then(|pointer| root.pointer(pointer)) else { break };
         let mut own = meant.clone();
         // The whole as a part of itself brings no definitions: they stay where they are.
-        own.remove("$defs");
-        schema.remove("$ref");
+        own.shift_remove("$defs");
+        schema.shift_remove("$ref");
         own.append(schema);
         *schema = own;
     }

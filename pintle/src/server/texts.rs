@@ -75,12 +75,9 @@ impl Texts {
         required.is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// The arguments of a prompt, in this order as far as it goes.
-    pub(crate) fn arguments(&self, order: &[&str]) -> Option<Vec<PromptArgument>> {
-        let mut arguments: Vec<_> =
-            self.properties().map(|(name, schema)| self.argument(name, schema)).collect();
-        let place = |name: &str| order.iter().position(|known| *known == name).unwrap_or(usize::MAX);
-        arguments.sort_by_key(|argument| place(&argument.name));
+    /// The arguments of a prompt, in the order in which its type has them.
+    pub(crate) fn arguments(&self) -> Option<Vec<PromptArgument>> {
+        let arguments: Vec<_> = self.properties().map(|(name, schema)| self.argument(name, schema)).collect();
         (!arguments.is_empty()).then_some(arguments)
     }
 

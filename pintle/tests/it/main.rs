@@ -126,6 +126,8 @@ mod macros_schema;
 mod macros_tool;
 #[cfg(feature = "macros")]
 mod macros_wrong;
+#[cfg(all(feature = "client", feature = "server"))]
+mod order;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod properties;
 #[cfg(feature = "server")]

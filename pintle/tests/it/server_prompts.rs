@@ -224,7 +224,7 @@ fn what_cannot_work_is_said_before_anybody_gets_it() {
     let said = |route| Server::new("s", "0").prompt(route).check().unwrap_err().to_string();
     assert_eq!(
         said(prompt("p", |_: Args<Deep>| async { "" })),
-        "the prompt `p` takes `list`, which cannot be read from a text: make it a `String`, a number, a `bool`, an \
+        "the prompt `p` takes `point`, which cannot be read from a text: make it a `String`, a number, a `bool`, an \
          enum, or an `Option` of one"
     );
     assert_eq!(

@@ -97,7 +97,7 @@ async fn a_call_holds_all_that_was_said_in_both_eras() {
         .both_eras(&server(), async |client| {
             let call = client.tool("book", ()).await;
             assert_eq!(call.structured::<Booked>(), Booked { row: 7, dish: "cod".into() });
-            assert_eq!(call.text(), r#"{"dish":"cod","row":7}"#);
+            assert_eq!(call.text(), r#"{"row":7,"dish":"cod"}"#);
             let mut questions = call.questions.clone();
             questions.sort();
             assert_eq!(questions, ["Which dish?", "Which row?"]);

@@ -64,7 +64,7 @@ impl Form {
         if schema.get("type").is_some_and(|kind| kind == "null") {
             return Ok(Self { unit: true, ..Self::default() });
         }
-        let schema = reduce::object(&T::schema_name(), schema, super::fields::of::<T>())?;
+        let schema = reduce::object(&T::schema_name(), schema)?;
         Ok(Self { schema, ..Self::default() })
     }
 

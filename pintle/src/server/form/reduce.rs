@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::FormError;
 
-/// Makes a form of an object schema, its fields in the order of `declared`.
-pub(super) fn object(form: &str, schema: Value, declared: &[&str]) -> Result<ElicitSchema, FormError> {
+/// Makes a form of an object schema, its fields in the order of the schema's properties.
+pub(super) fn object(form: &str, schema: Value) -> Result<ElicitSchema, FormError> {
     let refuse = |said: &str| FormError::new(form, said);
     let Value::Object(mut schema) = schema else { return Err(refuse("can be anything: use a struct")) };
     if schema.get("type").is_none_or(|kind| kind != "object") {
@@ -22,19 +22,18 @@ pub(super) fn object(form: &str, schema: Value, declared: &[&str]) -> Result<Eli
             "is not a struct: forms have named fields"
         }));
     }
-    let Some(Value::Object(mut properties)) = schema.remove("properties") else {
+    let Some(Value::Object(properties)) = schema.shift_remove("properties") else {
         return match schema.get("additionalProperties") {
             None | Some(Value::Bool(false)) => Ok(ElicitSchema::new()),
             Some(_) => Err(refuse("has no named fields: use a struct, or make a `Form` by hand")),
         };
     };
     let mut reduced = ElicitSchema::new();
-    let known = declared.iter().filter_map(|name| properties.remove_entry(*name)).collect::<Vec<_>>();
-    for (name, schema) in known.into_iter().chain(properties) {
+    for (name, schema) in properties {
         let field = field(schema).map_err(|said| FormError::of_field(form, &name, said))?;
         reduced.properties.insert(name, field);
     }
-    if let Some(Value::Array(required)) = schema.remove("required") {
+    if let Some(Value::Array(required)) = schema.shift_remove("required") {
         let is_required = |name: &str| required.iter().any(|known| known == name);
         let names = reduced.properties.iter().map(|(name, _)| name).filter(|name| is_required(name));
         reduced.required = Some(names.map(str::to_owned).collect());
@@ -57,11 +56,13 @@ fn field(schema: Value) -> Result<PrimitiveSchema, String> {
     if let Some((keyword, instead)) = UNSAYABLE.iter().find(|(keyword, _)| schema.contains_key(*keyword)) {
         return Err(format!("has a `{keyword}`, which forms lack: {instead}"));
     }
-    if let Some(value) = schema.remove("const") {
+    if let Some(value) = schema.shift_remove("const") {
         schema.insert("enum".to_owned(), Value::Array(vec![value]));
     }
-    if let Some(choices) =
-        schema.remove("enum").or_else(|| schema.remove("oneOf")).or_else(|| schema.remove("anyOf"))
+    if let Some(choices) = schema
+        .shift_remove("enum")
+        .or_else(|| schema.shift_remove("oneOf"))
+        .or_else(|| schema.shift_remove("anyOf"))
     {
         return choice(schema, &choices);
     }
@@ -134,7 +135,7 @@ fn list(
     description: Option<String>,
 ) -> Result<PrimitiveSchema, String> {
     let free = || "is a list of free values: use a list of an enum, or one text".to_owned();
-    let items = schema.remove("items").ok_or_else(free)?;
+    let items = schema.shift_remove("items").ok_or_else(free)?;
     let bound = |key: &str| schema.get(key).and_then(Value::as_i64);
     let (min_items, max_items) = (bound("minItems"), bound("maxItems"));
     let default = schema.get("default").and_then(|value| serde_json::from_value(value.clone()).ok());
@@ -203,7 +204,7 @@ fn without_null(mut schema: JsonObject) -> Result<JsonObject, String> {
         parts.retain(|part| part.get("type").is_none_or(|kind| kind != "null"));
         if let [Value::Object(only)] = parts.as_mut_slice() {
             let mut inner = without_null(std::mem::take(only))?;
-            schema.remove(keyword);
+            schema.shift_remove(keyword);
             // What is said of the field comes before what is said of its type.
             inner.extend(schema);
             return Ok(inner);
@@ -213,7 +214,7 @@ fn without_null(mut schema: JsonObject) -> Result<JsonObject, String> {
 }
 
 fn text(schema: &mut JsonObject, key: &str) -> Option<String> {
-    match schema.remove(key) {
+    match schema.shift_remove(key) {
         Some(Value::String(text)) => Some(text),
         _ => None,
     }
