@@ -37,6 +37,9 @@ pub struct Timeouts {
     /// For the answer to a question that a server's call asks. 1 hour, as for a call that is made again with the answer
     /// ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms)). A call may say otherwise of its own questions.
     pub question: Duration,
+    /// For how long a call of a session over HTTP goes on whose client has hung up and did not come back. 10 minutes; then
+    /// it is ended with an error. Without a session a call ends with its client.
+    pub detached_call: Duration,
     /// For how long a session over HTTP may be idle before it is forgotten. 30 minutes.
     pub idle_session: Duration,
     /// The same for a session whose client has sent nothing since its handshake, not even `notifications/initialized`.
@@ -55,6 +58,7 @@ impl Default for Timeouts {
             shutdown: Duration::from_secs(5),
             keepalive: None,
             question: Duration::from_secs(3600),
+            detached_call: Duration::from_secs(600),
             idle_session: Duration::from_secs(1800),
             uninitialized_session: Duration::from_secs(60),
         }

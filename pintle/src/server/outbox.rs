@@ -5,7 +5,7 @@ use std::{
 };
 
 use pintle_types::RpcError;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::AbortHandle};
 
 use super::port::{ROOM, Said};
 
@@ -27,6 +27,11 @@ struct Inner {
     bytes: usize,
     /// Who drives the call.
     waker: Option<Waker>,
+    /// The handler's task, if it has one.
+    task: Option<AbortHandle>,
+    /// Whether the handler has to wait for its turn, and whom to wake when it comes.
+    held: bool,
+    runner: Option<Waker>,
     /// How the call is to be ended, if somebody else than its handler wants so.
     ended: Option<End>,
     /// Whether nobody will look any more.
@@ -129,7 +134,44 @@ impl Outbox {
         if inner.ended.is_none() {
             inner.ended = Some(end);
         }
+        // Whoever drives the call may wait for somebody who does not read; the handler goes now.
+        if let Some(task) = inner.task.take() {
+            task.abort();
+        }
         wake(inner);
+    }
+
+    /// Has a handler in a task of its own wait for its turn, or go on.
+    pub(crate) fn hold(&self, held: bool) {
+        let mut inner = self.lock();
+        inner.held = held;
+        let runner = if held { None } else { inner.runner.take() };
+        drop(inner);
+        runner.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the handler has its turn. If not, its task is woken when it has.
+    pub(crate) fn may_run(&self, task: &Context<'_>) -> bool {
+        let mut inner = self.lock();
+        if inner.held {
+            inner.runner = Some(task.waker().clone());
+        }
+        !inner.held
+    }
+
+    /// Has whoever drives the call look again.
+    pub(crate) fn nudge(&self) {
+        wake(self.lock());
+    }
+
+    /// The handler runs in this task from here on. Whatever ends the call ends the task.
+    pub(crate) fn runs_in(&self, task: AbortHandle) {
+        let mut inner = self.lock();
+        if inner.ended.is_some() || inner.closed {
+            task.abort();
+        } else {
+            inner.task = Some(task);
+        }
     }
 
     /// Nobody looks any more: what is said from here on is lost, and so is what waits.
@@ -138,6 +180,9 @@ impl Outbox {
             let mut inner = self.lock();
             inner.closed = true;
             inner.waker = None;
+            if let Some(task) = inner.task.take() {
+                task.abort();
+            }
             inner.bytes = 0;
             std::mem::take(&mut inner.said)
         };

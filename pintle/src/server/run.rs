@@ -3,7 +3,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -62,6 +62,22 @@ impl Run {
         last
     }
 
+    /// Ready when its time is up. For a call whose handler has to wait for its turn again, this is all there is to look at.
+    pub(crate) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let Some(after) = self.timeout else { return Poll::Pending };
+        if self.cx.is_asking() {
+            // The client's time is not the call's: what is left of it is for afterwards.
+            let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
+            self.left = left.or(self.left);
+            return Poll::Pending;
+        }
+        let left = self.left.take();
+        let sleep = self.deadline.get_or_insert_with(|| Box::pin(sleep(left.unwrap_or(after))));
+        ready!(sleep.as_mut().poll(cx));
+        let said = format!("the call took longer than {after:?} and was ended: ask for less");
+        Poll::Ready(Outcome::Failed(RpcError::internal(said)))
+    }
+
     /// Before anybody is told, so that nothing of it runs any more when the answer is read. A handler that panics while it
     /// is dropped is as good as gone too.
     fn drop_handler(&mut self) {
@@ -91,22 +107,7 @@ impl Future for Run {
                     let replied = self.cx.held().and_then(Held::take_reply);
                     replied.map_or(Outcome::InputRequired, Outcome::Replied)
                 }
-                Ok(Poll::Pending) => {
-                    let Some(after) = self.timeout else { return Poll::Pending };
-                    if self.cx.is_asking() {
-                        // The client's time is not the call's: what is left of it is for afterwards.
-                        let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
-                        self.left = left.or(self.left);
-                        return Poll::Pending;
-                    }
-                    let left = self.left.take();
-                    let sleep = self.deadline.get_or_insert_with(|| Box::pin(sleep(left.unwrap_or(after))));
-                    if sleep.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    let said = format!("the call took longer than {after:?} and was ended: ask for less");
-                    Outcome::Failed(RpcError::internal(said))
-                }
+                Ok(Poll::Pending) => ready!(self.poll_time(cx)),
             };
             self.drop_handler();
             let Some(held) = self.cx.held().filter(|_| !self.settling) else { return Poll::Ready(outcome) };

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) grace: Duration,
     /// For the answer to a question.
     pub(crate) question: Duration,
+    /// For calls of sessions over HTTP whose client has hung up.
+    pub(crate) detached_call: Duration,
     /// For the next request of a session over HTTP.
     pub(crate) idle_session: Duration,
     pub(crate) uninitialized_session: Duration,
@@ -73,6 +75,7 @@ impl Default for Settings {
             keepalive: None,
             grace: Timeouts::default().shutdown,
             question: Timeouts::default().question,
+            detached_call: Timeouts::default().detached_call,
             idle_session: Timeouts::default().idle_session,
             uninitialized_session: Timeouts::default().uninitialized_session,
             seals_alone: true,

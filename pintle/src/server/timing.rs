@@ -21,11 +21,20 @@ impl Server {
     /// client has hung up, the answer to a question, the next request of a session over HTTP.
     #[must_use]
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
-        let Timeouts { keepalive, shutdown, question, idle_session, uninitialized_session, .. } = *timeouts;
+        let Timeouts {
+            keepalive,
+            shutdown,
+            question,
+            detached_call,
+            idle_session,
+            uninitialized_session,
+            ..
+        } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = shutdown;
             settings.question = question;
+            settings.detached_call = detached_call;
             settings.idle_session = idle_session;
             settings.uninitialized_session = uninitialized_session;
         })

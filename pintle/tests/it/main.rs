@@ -79,6 +79,8 @@ mod http_hands;
 #[cfg(feature = "http-server")]
 mod http_kit;
 #[cfg(feature = "http-server")]
+mod http_left;
+#[cfg(feature = "http-server")]
 mod http_log_kit;
 #[cfg(feature = "http-server")]
 mod http_modes;

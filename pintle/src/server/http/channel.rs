@@ -6,13 +6,15 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use pintle_proto::{http::Streams, sse::Frame};
-use tokio::{runtime::Handle, sync::Notify};
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
+    detached::{self, CallGroup},
     log::{Event, EventId, Replay},
     response::{PIECE, Source},
     service::Shared,
@@ -32,6 +34,8 @@ pub(super) struct Channel {
     /// Whether somebody may be sent away, to come back.
     polled: bool,
     work: Mutex<Option<Work>>,
+    /// The calls that it is about.
+    calls: Mutex<CallGroup>,
     /// Whether the work goes on when nobody reads.
     outlives: bool,
     lane: Mutex<Lane>,
@@ -48,6 +52,8 @@ struct Lane {
     readers: u64,
     /// Whether the last one is still there.
     read: bool,
+    /// When the last one left.
+    left: Option<Instant>,
     ended: bool,
     /// How many speak on it besides its work.
     speakers: usize,
@@ -73,6 +79,7 @@ impl Channel {
             resumable: streams.is_some_and(|streams| streams.resumable),
             polled: streams.is_some_and(|streams| streams.polled),
             work: Mutex::default(),
+            calls: Mutex::default(),
             outlives,
             lane: Mutex::default(),
             room: Notify::new(),
@@ -115,6 +122,7 @@ impl Channel {
         let mut lane = self.lane();
         lane.readers += 1;
         lane.read = true;
+        lane.left = None;
         // The log has what the last one was not given.
         lane.said.clear();
         lane.bytes = 0;
@@ -130,6 +138,17 @@ impl Channel {
     /// What is to be done for this stream.
     pub(super) fn set_work(&self, work: Work) {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+    }
+
+    /// Which calls the work is about.
+    pub(super) fn set_calls(&self, calls: CallGroup) {
+        *self.calls.lock().unwrap_or_else(PoisonError::into_inner) = calls;
+    }
+
+    /// For how long nobody has read it; `None` while somebody does.
+    fn away(&self) -> Option<Duration> {
+        let lane = self.lane();
+        lane.left.filter(|_| !lane.read).map(|left| left.elapsed())
     }
 
     /// Says something, when the reader has room for it. If there is no reader it is only kept.
@@ -390,6 +409,7 @@ impl Reader {
                 return;
             }
             lane.read = false;
+            lane.left = Some(Instant::now());
             lane.said.clear();
             lane.bytes = 0;
         }
@@ -397,12 +417,12 @@ impl Reader {
         channel.session.touch(channel.shared.sessions.now());
         let work = channel.work.lock().unwrap_or_else(PoisonError::into_inner).take();
         if channel.outlives
-            && let Some(mut work) = work
-            // Without a runtime nothing runs any more.
-            && let Ok(runtime) = Handle::try_current()
+            && let Some(work) = work
         {
             // The client has hung up; that must not cancel anything in a session.
-            drop(runtime.spawn(poll_fn(move |task| work.as_mut().poll(task))));
+            let calls = channel.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let read = channel.clone();
+            detached::spawn(&channel.shared, &channel.session, calls, work, move || read.away());
         }
     }
 }

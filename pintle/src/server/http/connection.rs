@@ -128,7 +128,7 @@ fn ended(address: SocketAddr, how: Option<hyper::Result<()>>) {
         Some(Ok(())) => {}
         // Clients come and go as they like.
         Some(Err(error)) => tracing::debug!(%address, "a connection broke: {error}"),
-        None => tracing::trace!(%address, "a connection was quiet for too long"),
+        None => tracing::trace!(%address, "a connection was quiet, or took nothing, for too long"),
     }
 }
 
@@ -271,7 +271,11 @@ mod tests {
         let service = Sleepy::default();
         let terms = Terms {
             service: service.clone(),
-            pauses: Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) },
+            pauses: Pauses {
+                head: Duration::from_secs(30),
+                idle: Duration::from_secs(120),
+                write: Duration::from_secs(60),
+            },
             address: ([127, 0, 0, 1], 1).into(),
             tells: false,
             stop: stopped,
@@ -343,6 +347,46 @@ mod tests {
         test.get("/3600").await;
         assert!(test.answer().await);
         assert_eq!(test.closed().await.1, 3600 + 120);
+    }
+
+    /// Answers with more than a client has room for.
+    #[derive(Clone)]
+    struct Large;
+
+    impl Service<Request<RequestBody>> for Large {
+        type Response = Response<String>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Response<String>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
+            std::future::ready(Ok(Response::new("x".repeat(1 << 20))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_not_waited_for() {
+        let (mut client, server) = duplex(4096);
+        let pauses = Pauses {
+            head: Duration::from_secs(30),
+            idle: Duration::from_secs(120),
+            write: Duration::from_secs(60),
+        };
+        let (_stop, stop) = oneshot::channel();
+        let terms = Terms { service: Large, pauses, address: ([127, 0, 0, 1], 1).into(), tells: false, stop };
+        let (task, began) = (tokio::spawn(serve(std::future::ready(Ok(server)), terms)), Instant::now());
+        client.write_all(b"GET /0 HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        // Who is slow has its time.
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            client.read_exact(&mut [0; 4096]).await.unwrap();
+        }
+        assert!(!task.is_finished());
+        task.await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 5 * 50 + 60);
     }
 
     #[tokio::test(start_paused = true)]
@@ -420,7 +464,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_handshake_has_as_long_as_a_head() {
         let began = Instant::now();
-        let pauses = Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) };
+        let pauses = Pauses {
+            head: Duration::from_secs(30),
+            idle: Duration::from_secs(120),
+            write: Duration::from_secs(60),
+        };
         let (_stop, stop) = oneshot::channel();
         let address = ([127, 0, 0, 1], 1).into();
         let opening = std::future::pending::<io::Result<DuplexStream>>();

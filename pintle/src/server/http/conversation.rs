@@ -10,6 +10,8 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
 
+use tokio::time::timeout;
+
 use super::{
     Body,
     exchange::Exchange,
@@ -21,6 +23,7 @@ use super::{
     service::{Asked, store_failed},
     session::Session,
     session_id::SessionId,
+    shutdown::CENTURY,
     store::Sessions,
 };
 use crate::server::{around::Around, state::State};
@@ -198,9 +201,22 @@ fn decide_one(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, 
 /// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
 /// two if it waits for the answer to the first.
 fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
-    if let Some(handler) = session.server.hears(&notification.method) {
-        exchange.hear(tokio::spawn(async move { handler(notification, peer).await }));
-    }
+    let Some(handler) = session.server.hears(&notification.method) else { return };
+    let Ok(place) = exchange.shared.notices.clone().try_acquire_owned() else {
+        tracing::warn!(
+            method = &*notification.method,
+            "a notification was dropped: too many are being handled"
+        );
+        return;
+    };
+    // Whoever sent it may be gone, so it has as long as a call whose client is.
+    let limit = exchange.shared.settings.detached_call.min(CENTURY);
+    exchange.hear(tokio::spawn(async move {
+        let _place = place;
+        if timeout(limit, handler(notification, peer)).await.is_err() {
+            tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
+        }
+    }));
 }
 
 fn reply(answer: Answer) -> Response<Body> {

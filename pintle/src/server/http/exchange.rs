@@ -15,22 +15,23 @@ use pintle_proto::{
     inputs::AskError,
     server::{Call, Outcome},
 };
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
     Body,
     channel::{Channel, Speaker},
+    detached::{self, CallGroup},
     driving::{Driving, Step},
     pulse::Pulse,
-    response::{accepted, events, json},
+    response::{accepted, events, json, session_ended},
     service::Shared,
-    session::{Session, session_ended},
+    session::Session,
 };
 use crate::server::{around::Around, port::Said, state::State};
 
 /// The calls of one POST, most often one.
 pub(super) struct Exchange {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     session: Arc<Session>,
     state: Arc<State>,
     calls: Vec<Turn>,
@@ -41,6 +42,8 @@ pub(super) struct Exchange {
     streams: bool,
     /// Turns of calls that are over and whose answers have no place yet: whoever does not read runs no more calls.
     held: u32,
+    /// Whether handlers run in tasks of their own: what drives this may have to wait for somebody who does not read.
+    away: bool,
 }
 
 /// A call, and whether it may run: a session runs so many at the same time.
@@ -74,7 +77,7 @@ impl Exchange {
     ) -> Self {
         let (shared, session, state) = (shared.clone(), session.clone(), state.clone());
         let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { shared, session, state, calls, lines, heard, streams, held: 0 }
+        Self { shared, session, state, calls, lines, heard, streams, held: 0, away: false }
     }
 
     /// Begins a call.
@@ -145,6 +148,7 @@ impl Exchange {
         loop {
             match poll_fn(|task| self.poll(task)).await {
                 Word::Line(line) | Word::Answer(line) => {
+                    self.away = true;
                     let _waiting = speaker.map(|speaker| speaker.waits(line.len()));
                     channel.say(line).await;
                 }
@@ -152,6 +156,22 @@ impl Exchange {
                 Word::Over => break,
             }
         }
+    }
+
+    /// Has handlers run in tasks of their own from here on.
+    fn send_away(&mut self) {
+        self.away = true;
+        for Turn { driving, granted, .. } in &mut self.calls {
+            driving.enter(&self.shared);
+            if *granted {
+                driving.send_away(Some(&self.session));
+            }
+        }
+    }
+
+    /// Its calls, for whoever ends them from outside.
+    fn group(&self) -> CallGroup {
+        CallGroup::new(self.calls.iter().map(|turn| turn.driving.cx()))
     }
 
     /// Whether there is anything to do, or to say.
@@ -183,6 +203,12 @@ impl Exchange {
                 if !*granted && !*asking && !driving.is_ended() {
                     *granted = self.session.turn(driving.call(), self.state.settings.running, *queued, task);
                     *queued = !*granted;
+                    if *granted {
+                        driving.hold(false);
+                    }
+                }
+                if *granted && self.away {
+                    driving.send_away(Some(&self.session));
                 }
                 let polled = if *granted || *asking {
                     driving.poll(&self.shared, task)
@@ -221,6 +247,7 @@ impl Exchange {
                 } else if let Some(line) = self.session.ask(driving.call(), &request, reply) {
                     *asking = true;
                     if std::mem::take(granted) {
+                        driving.hold(true);
                         self.session.pass_turn();
                     }
                     self.pass_on(line);
@@ -334,7 +361,8 @@ impl Inline {
         session.keep(&channel);
         if let Some(mut exchange) = self.0.take() {
             first.into_iter().for_each(|word| exchange.lines.push_front(word));
-            exchange.calls.iter_mut().for_each(|turn| turn.driving.enter(shared));
+            exchange.send_away();
+            channel.set_calls(exchange.group());
             let work = exchange.speak(channel.clone());
             channel.set_work(Box::pin(work));
         }
@@ -350,10 +378,9 @@ impl Drop for Inline {
         }
         // There was no stream to come back to: what is said from here on is for nobody.
         exchange.streams = false;
-        if let Ok(runtime) = Handle::try_current() {
-            drop(runtime.spawn(async move {
-                while !matches!(poll_fn(|task| exchange.poll(task)).await, Word::Over) {}
-            }));
-        }
+        let (shared, session, group) = (exchange.shared.clone(), exchange.session.clone(), exchange.group());
+        let work = async move { while !matches!(poll_fn(|task| exchange.poll(task)).await, Word::Over) {} };
+        let left = Instant::now();
+        detached::spawn(&shared, &session, group, work, move || Some(left.elapsed()));
     }
 }

@@ -9,6 +9,7 @@ mod connection;
 mod content;
 mod conversation;
 mod cors;
+mod detached;
 mod driving;
 mod exchange;
 mod incoming;

@@ -218,7 +218,12 @@ pub(super) fn shutting_down() -> RpcError {
     overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: call again in a moment").error
 }
 
-/// 503 for the same reason.
+/// Why a call is ended with its session.
+pub(super) fn session_ended() -> RpcError {
+    RpcError::internal("the session was ended before the call came to its end: open another, and call again")
+}
+
+/// 503 because the service comes to its end.
 pub(super) fn closed() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, shutting_down())
 }

@@ -84,7 +84,11 @@ impl<S> HttpServer<S> {
             service,
             accept: |socket| std::future::ready(Ok(socket)),
             connections: 16_384,
-            pauses: Pauses { head: Duration::from_secs(30), idle: Duration::from_secs(120) },
+            pauses: Pauses {
+                head: Duration::from_secs(30),
+                idle: Duration::from_secs(120),
+                write: Duration::from_secs(60),
+            },
             stopping: Stopping::new(),
             tells: false,
         }
@@ -147,6 +151,15 @@ impl<S, A> HttpServer<S, A> {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.pauses.idle = timeout.min(CENTURY);
+        self
+    }
+
+    /// How long a client may take nothing of what is written to it before its connection is closed. 60 seconds.
+    ///
+    /// A slow reader has its time: whatever it takes counts. A call without a session ends with its connection.
+    #[must_use]
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.pauses.write = timeout.min(CENTURY);
         self
     }
 

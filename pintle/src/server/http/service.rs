@@ -16,6 +16,7 @@ use pintle_proto::{
     server::{Engine, SessionRecord},
 };
 use pintle_types::RpcError;
+use tokio::sync::Semaphore;
 
 use super::{
     Body, PeerAddress, RequestBody, Unread,
@@ -23,6 +24,7 @@ use super::{
     calls::Calls,
     content::Content,
     conversation::no_room,
+    detached::Places,
     listen::Listens,
     post,
     registry::Refused,
@@ -80,7 +82,14 @@ pub(super) struct Shared {
     pub(super) listening: Ears,
     pub(super) sessions: Table,
     pub(super) calls: Calls,
+    /// Which of them go on without their clients.
+    pub(super) detached: Places,
+    /// Notifications that are being handled.
+    pub(super) notices: Arc<Semaphore>,
 }
+
+/// As many notifications of all clients are handled at the same time; more are dropped.
+const NOTICES: usize = 4096;
 
 impl Shared {
     fn new(settings: Settings) -> Self {
@@ -90,6 +99,8 @@ impl Shared {
             listening: Ears::default(),
             sessions: Table::new(),
             calls: Calls::default(),
+            detached: Places::default(),
+            notices: Arc::new(Semaphore::new(NOTICES)),
         }
     }
 

@@ -15,9 +15,12 @@ use pintle_proto::{
     Peer,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, RpcError};
+use pintle_types::{Frame, Message, RequestId};
 
-use super::{channel::Channel, origin::AddressKey, session_id::SessionId, store::StoredSession};
+use super::{
+    channel::Channel, origin::AddressKey, response::session_ended, session_id::SessionId,
+    store::StoredSession,
+};
 use crate::{
     Ended,
     server::{
@@ -550,11 +553,6 @@ fn needs_session(frame: &Frame) -> bool {
         Frame::One(Message::Request(request)) => !matches!(&*request.method, "initialize" | "ping"),
         _ => true,
     }
-}
-
-/// Why a call is ended with its session.
-pub(super) fn session_ended() -> RpcError {
-    RpcError::internal("the session was ended before the call came to its end: open another, and call again")
 }
 
 /// A number that is most likely larger than any that was counted up to in another process.

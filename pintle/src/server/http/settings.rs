@@ -35,6 +35,8 @@ pub(super) struct Settings {
     pub(super) retry: Duration,
     /// For the next request of a session.
     pub(super) idle_session: Duration,
+    /// For a call whose client has hung up.
+    pub(super) detached_call: Duration,
     /// For the first message after the handshake.
     pub(super) uninitialized_session: Duration,
     pub(super) quota: Quota,
@@ -66,6 +68,7 @@ impl Settings {
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(1),
             idle_session: state.settings.idle_session,
+            detached_call: state.settings.detached_call,
             uninitialized_session: state.settings.uninitialized_session,
             quota: Quota { total: 100_000, principal: 1000, address: 10_000 },
             proxies: TrustedProxies::default(),

@@ -99,6 +99,7 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
             let mut said = Vec::new();
             line.iter().for_each(|line| event(&mut said, line));
             driving.enter(&asked.http.0);
+            driving.send_away(None);
             events(
                 Stream { driving, shared: asked.http.0.clone(), state: asked.state.clone(), said },
                 settings.keep_alive,
