@@ -24,6 +24,13 @@ pub struct Limits {
     pub session_bytes: usize,
     /// The same of all sessions and subscriptions together, beyond 4 KiB that each may keep in any case. 64 MiB.
     pub sessions_bytes: usize,
+    /// Bytes of what a server says and nobody has looked at yet, in each place where that waits: events, log messages,
+    /// questions that are open, refusals that were not read. 16 MiB.
+    pub queued_bytes: usize,
+    /// Bytes of a list that is asked for as a whole, over all its pages. 64 MiB.
+    pub list_bytes: usize,
+    /// Pages of a list. 10,000.
+    pub list_pages: usize,
     /// Rounds of questions in one call. 16.
     pub rounds: u32,
     /// Questions in one round. 64.
@@ -44,6 +51,9 @@ impl Default for Limits {
             watched: 1024,
             session_bytes: 256 << 10,
             sessions_bytes: 64 << 20,
+            queued_bytes: 16 << 20,
+            list_bytes: 64 << 20,
+            list_pages: 10_000,
             rounds: 16,
             questions: 64,
             state_bytes: 256 << 10,

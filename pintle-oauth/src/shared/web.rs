@@ -70,7 +70,7 @@ impl Web for Network {
             let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
             let make = || {
                 let mut limits = Limits::default();
-                limits.answer = ANSWER;
+                limits.answer = Some(ANSWER);
                 let requests = Requests::new().limits(limits).proxy(self.proxy.clone());
                 Arc::new(requests.only(move |address| reach.allows(address)))
             };

@@ -112,7 +112,7 @@ impl Engine {
         self.era = if revision.is_stateless() {
             Era::Stateless(Stateless::new(&self.profile, revision, &self.limits))
         } else {
-            Era::Session(Session::new(&self.profile, revision, self.limits.questions))
+            Era::Session(Session::new(&self.profile, revision, &self.limits))
         };
     }
 

@@ -14,7 +14,7 @@ use super::{
     reading::Outcome,
     send_error::SendError,
 };
-use crate::{Change, Part, Revision, Violation, shown::shown};
+use crate::{Change, Limits, Part, Revision, Violation, shown::shown};
 
 /// What a session's client remembers.
 #[derive(Debug)]
@@ -22,8 +22,11 @@ pub(super) struct Session {
     pub(super) revision: Revision,
     can: Capabilities,
     /// Questions of the server that wait for our answer, and what they ask.
-    questions: HashMap<RequestId, Box<str>>,
+    questions: HashMap<RequestId, Open>,
     most_questions: usize,
+    /// Bytes of them.
+    question_bytes: usize,
+    most_bytes: usize,
 }
 
 /// What a handshake brought.
@@ -75,12 +78,34 @@ pub(super) fn initialized() -> Notification {
     Notification::new("notifications/initialized", None)
 }
 
+/// A question that waits for our answer.
+#[derive(Debug)]
+struct Open {
+    method: Box<str>,
+    bytes: usize,
+}
+
+fn size(id: &RequestId, params: &RawObject) -> usize {
+    let id = match id {
+        RequestId::String(id) => id.len(),
+        RequestId::Number(_) => 0,
+    };
+    id + params.as_str().len()
+}
+
 impl Session {
-    pub(super) fn new(profile: &Profile, revision: Revision, most_questions: usize) -> Self {
+    pub(super) fn new(profile: &Profile, revision: Revision, limits: &Limits) -> Self {
         // What the revision has no words for was not declared to this server, whatever the profile says.
         let declared = initialize(profile, revision).decode_member("capabilities").ok().flatten();
         let can = declared.map(|declared| Capabilities::of(&declared)).unwrap_or_default();
-        Self { revision, can, questions: HashMap::new(), most_questions }
+        Self {
+            revision,
+            can,
+            questions: HashMap::new(),
+            most_questions: limits.questions,
+            question_bytes: 0,
+            most_bytes: limits.queued_bytes,
+        }
     }
 
     /// The params as this revision has them.
@@ -163,7 +188,9 @@ impl Session {
         }
         match self.admit(&id, method, params.unwrap_or_default()) {
             Ok(params) => {
-                self.questions.insert(id.clone(), method.into());
+                let bytes = size(&id, &params);
+                self.question_bytes += bytes;
+                self.questions.insert(id.clone(), Open { method: method.into(), bytes });
                 Inbound::Question(Question { id, method: method.into(), params })
             }
             Err(error) => Inbound::Reply(Response::new(Some(id), Err(error))),
@@ -193,12 +220,26 @@ impl Session {
                 self.most_questions
             )));
         }
+        // One alone may be as large as a message.
+        if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.most_bytes {
+            return Err(RpcError::internal(format!(
+                "{} bytes of questions are open already: wait for their answers",
+                self.question_bytes
+            )));
+        }
         Ok(params)
+    }
+
+    /// A question is over. Says what it asked.
+    fn close(&mut self, id: &RequestId) -> Option<Box<str>> {
+        let Open { method, bytes } = self.questions.remove(id)?;
+        self.question_bytes -= bytes;
+        Some(method)
     }
 
     /// Our answer to a question of the server, or nothing if it no longer waits.
     pub(super) fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
-        let method = self.questions.remove(id)?;
+        let method = self.close(id)?;
         let answer = match answer {
             Ok(result) => lower(self.revision, Part::Result(&method), result)
                 .map_err(|error| RpcError::internal(error.to_string())),
@@ -221,7 +262,7 @@ impl Session {
             "notifications/cancelled" => {
                 let params = notification.params.unwrap_or_default();
                 match params.decode_member::<RequestId>("requestId") {
-                    Ok(Some(id)) if self.questions.remove(&id).is_some() => Inbound::Withdrawn { id },
+                    Ok(Some(id)) if self.close(&id).is_some() => Inbound::Withdrawn { id },
                     _ => Inbound::Ignored(Ignored::StrayCancel),
                 }
             }
@@ -441,6 +482,24 @@ mod tests {
                 other => panic!("{revision} {line}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn questions_are_bounded_in_bytes() {
+        let mut client = engine(R4, ALL);
+        let large = "x".repeat(10 << 20);
+        let ask = |id: i64| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list","params":{{"x":"{large}"}}}}"#)
+        };
+        assert!(matches!(hear(&mut client, &ask(1)), Inbound::Question(_)));
+        let Inbound::Reply(reply) = hear(&mut client, &ask(2)) else { panic!("a refusal") };
+        assert!(reply.result.unwrap_err().message.contains("bytes of questions are open already"));
+        // There is room again when it is answered, or withdrawn.
+        assert!(client.reply(&1.into(), Ok(object("{}"))).is_some());
+        assert!(matches!(hear(&mut client, &ask(3)), Inbound::Question(_)));
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+        assert!(matches!(hear(&mut client, cancel), Inbound::Withdrawn { .. }));
+        assert!(matches!(hear(&mut client, &ask(4)), Inbound::Question(_)));
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub struct Event {
     pub data: String,
 }
 
+/// An id of more bytes is as good as none.
+const LONGEST_ID: usize = 4096;
+
 /// How much of a stream is kept at once.
 #[expect(clippy::exhaustive_structs, reason = "two numbers")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -201,7 +204,9 @@ impl Decoder {
                 self.pending = true;
             }
             b"id" if !value.contains(&0) => {
-                self.event.id = Some(text(value)?.to_owned());
+                // No header carries more, and it is kept for as long as the stream: there is nothing to come back with.
+                let id = if value.len() > LONGEST_ID { "" } else { text(value)? };
+                self.event.id = Some(id.to_owned());
                 self.pending = true;
             }
             b"event" => {
@@ -278,6 +283,17 @@ mod tests {
 
     fn data(text: &str) -> Event {
         Event { data: text.into(), ..Event::default() }
+    }
+
+    #[test]
+    fn an_id_that_no_header_carries_is_none() {
+        let mut decoder = Decoder::default();
+        let kept = "i".repeat(LONGEST_ID);
+        feed(&mut decoder, &[format!("id: {kept}\ndata: a\n\n").as_bytes()]).unwrap();
+        assert_eq!(decoder.last_event_id(), kept);
+        // Not the one before either: coming back with that would bring everything since once more.
+        feed(&mut decoder, &[format!("id: {kept}i\ndata: b\n\n").as_bytes()]).unwrap();
+        assert_eq!(decoder.last_event_id(), "");
     }
 
     #[test]

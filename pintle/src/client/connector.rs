@@ -52,6 +52,8 @@ where
 pub struct Redial<C: Connector> {
     connector: C,
     line: Line<C::Transport>,
+    /// What each new connection is limited to.
+    limit: Option<usize>,
 }
 
 enum Line<T> {
@@ -72,7 +74,7 @@ impl<C: Connector> Redial<C> {
     /// It could not.
     pub async fn connect(mut connector: C) -> io::Result<Self> {
         let live = connector.connect().await?;
-        Ok(Self { connector, line: Line::Live(live) })
+        Ok(Self { connector, line: Line::Live(live), limit: None })
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut C::Transport>> {
@@ -81,6 +83,7 @@ impl<C: Connector> Redial<C> {
             let queued = std::mem::take(queued);
             self.line = Line::Dead;
             let mut live = dialled?;
+            self.limit.into_iter().for_each(|bytes| live.limit_messages(bytes));
             queued.into_iter().for_each(|message| live.send(message));
             self.line = Line::Live(live);
         }
@@ -124,6 +127,13 @@ impl<C: Connector> Transport for Redial<C> {
 
     fn ended_unread(&self) -> bool {
         matches!(&self.line, Line::Live(live) if live.ended_unread())
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        self.limit = Some(bytes);
+        if let Line::Live(live) = &mut self.line {
+            live.limit_messages(bytes);
+        }
     }
 
     fn restart(&mut self) -> io::Result<()> {

@@ -1,4 +1,8 @@
-use std::{collections::HashSet, collections::VecDeque, marker::PhantomData};
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    marker::PhantomData,
+};
 
 use pintle_types::{
     ErrorCode, RawObject,
@@ -13,11 +17,9 @@ use super::{
     call::{decode, params},
     connection::Connection,
     exchange::Options,
+    shared::Extent,
 };
 use crate::{AboutTools, Error, Result};
-
-/// How many pages a list may have. A server that goes on for longer goes on for ever.
-const MOST_PAGES: usize = 10_000;
 
 /// A list that comes in pages, item by item; the next page is fetched when it is needed.
 ///
@@ -35,8 +37,11 @@ pub struct Items<L: List> {
     /// What was fetched and not taken yet.
     ready: VecDeque<L::Item>,
     cursor: Cursor,
-    /// Cursors that were used, so that a server that goes in circles is noticed.
-    used: HashSet<String>,
+    /// Hashes of the cursors that were used, so that a server that goes in circles is noticed.
+    used: HashSet<u64>,
+    hasher: RandomState,
+    /// Of all pages so far.
+    bytes: usize,
     list: PhantomData<fn() -> L>,
 }
 
@@ -98,6 +103,8 @@ impl<L: List> Items<L> {
             ready: VecDeque::new(),
             cursor: Cursor::First,
             used: HashSet::new(),
+            hasher: RandomState::new(),
+            bytes: 0,
             list: PhantomData,
         }
     }
@@ -130,13 +137,17 @@ impl<L: List> Items<L> {
             Cursor::Next(cursor) => Some(cursor.clone()),
             Cursor::End => return Ok(None),
         };
-        let (items, next) = L::open(self.connection.page::<L>(cursor).await?);
+        let (page, bytes) = self.connection.page::<L>(cursor).await?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let (items, next) = L::open(page);
+        let most = self.connection.shared().settings.limits.list_pages;
         self.cursor = match next {
             None => Cursor::End,
-            Some(next) if self.used.len() >= MOST_PAGES || !self.used.insert(next.clone()) => {
+            Some(next) if self.used.len() >= most || !self.used.insert(self.hasher.hash_one(&next)) => {
                 self.cursor = Cursor::End;
                 return Err(Error::Decode(format!(
-                    "`{}` never ends: its pages go in circles, or are more than {MOST_PAGES}",
+                    "`{}` never ends: its pages go in circles, or are more than {most}: raise `Limits::list_pages` if they \
+                     have to be",
                     L::NAME
                 )));
             }
@@ -148,8 +159,15 @@ impl<L: List> Items<L> {
     async fn all(mut self) -> Result<Vec<L::Item>> {
         let mut all = Vec::new();
         let mut restarted = false;
+        let most = self.connection.shared().settings.limits.list_bytes;
         loop {
             match self.next_page().await {
+                Ok(Some(_)) if self.bytes > most => {
+                    return Err(Error::Refused(format!(
+                        "`{}` has more than {most} bytes in all: take it page by page, or raise `Limits::list_bytes`",
+                        L::NAME
+                    )));
+                }
                 Ok(Some(page)) => all.extend(page),
                 Ok(None) => return Ok(all),
                 // The list has changed under our hands: what we have of it is old.
@@ -209,7 +227,7 @@ impl Connection {
     ///
     /// The cursor is not valid (any more), or the server did not answer.
     pub async fn tools_page(&self, cursor: Option<String>) -> Result<ListToolsResult> {
-        self.page::<ListTools>(cursor).await
+        Ok(self.page::<ListTools>(cursor).await?.0)
     }
 
     /// All resources, of all pages.
@@ -232,7 +250,7 @@ impl Connection {
     ///
     /// As [`tools_page`](Self::tools_page).
     pub async fn resources_page(&self, cursor: Option<String>) -> Result<ListResourcesResult> {
-        self.page::<ListResources>(cursor).await
+        Ok(self.page::<ListResources>(cursor).await?.0)
     }
 
     /// All resource templates, of all pages.
@@ -258,7 +276,7 @@ impl Connection {
         &self,
         cursor: Option<String>,
     ) -> Result<ListResourceTemplatesResult> {
-        self.page::<ListResourceTemplates>(cursor).await
+        Ok(self.page::<ListResourceTemplates>(cursor).await?.0)
     }
 
     /// All prompts, of all pages.
@@ -281,10 +299,11 @@ impl Connection {
     ///
     /// As [`tools_page`](Self::tools_page).
     pub async fn prompts_page(&self, cursor: Option<String>) -> Result<ListPromptsResult> {
-        self.page::<ListPrompts>(cursor).await
+        Ok(self.page::<ListPrompts>(cursor).await?.0)
     }
 
-    async fn page<L: List>(&self, cursor: Option<String>) -> Result<L::Result> {
+    /// A page, and how many bytes it came in.
+    async fn page<L: List>(&self, cursor: Option<String>) -> Result<(L::Result, usize)> {
         let first = cursor.is_none();
         let mut asked = ListParams::new();
         asked.cursor = cursor;
@@ -294,8 +313,9 @@ impl Connection {
         let result = self.request(L::NAME.into(), asked, &mut options).await?;
         let mut page = decode(L::NAME, &result)?;
         if let Some(tools) = L::as_tools(&mut page) {
-            self.shared().learn(tools, first, (!options.from_cache).then_some(stamp));
+            let asked = (!options.from_cache).then_some(stamp);
+            self.shared().learn(tools, Extent { first, bytes: result.as_str().len() }, asked);
         }
-        Ok(page)
+        Ok((page, result.as_str().len()))
     }
 }

@@ -13,6 +13,8 @@ use crate::{Ended, transport::Failed};
 
 /// How much progress of one call may wait for the caller to look: what is older is dropped first.
 const MOST_PROGRESS: usize = 64;
+/// And how many bytes of it: a step is a few words.
+const MOST_PROGRESS_BYTES: usize = 64 << 10;
 
 /// What a call is told, in the order in which it happened.
 #[derive(Debug)]
@@ -61,6 +63,7 @@ struct Mailbox(Mutex<Inside>);
 #[derive(Debug, Default)]
 struct Inside {
     progress: VecDeque<RawObject>,
+    progress_bytes: usize,
     dropped: u64,
     end: Option<(Result<Outcome, Failure>, u64)>,
     /// The request that the call has become.
@@ -82,11 +85,17 @@ pub(super) fn mailbox(shared: &Arc<Shared>) -> (Post, Pending) {
 impl Post {
     pub(super) fn progress(&self, params: RawObject) {
         let mut inside = self.mailbox.lock();
-        if inside.progress.len() >= MOST_PROGRESS {
-            inside.progress.pop_front();
+        let bytes = params.as_str().len();
+        while inside.progress.len() >= MOST_PROGRESS || inside.progress_bytes + bytes > MOST_PROGRESS_BYTES {
             inside.dropped += 1;
+            if inside.pop_progress().is_none() {
+                break;
+            }
         }
-        inside.progress.push_back(params);
+        if bytes <= MOST_PROGRESS_BYTES {
+            inside.progress_bytes += bytes;
+            inside.progress.push_back(params);
+        }
         inside.wake();
     }
 
@@ -166,7 +175,7 @@ impl Drop for Pending {
 impl Mailbox {
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Letter>> {
         let mut inside = self.lock();
-        if let Some(params) = inside.progress.pop_front() {
+        if let Some(params) = inside.pop_progress() {
             return Poll::Ready(Some(Letter::Progress(params)));
         }
         if let Some((end, notices)) = inside.end.take() {
@@ -188,7 +197,34 @@ impl Mailbox {
 }
 
 impl Inside {
+    fn pop_progress(&mut self) -> Option<RawObject> {
+        let params = self.progress.pop_front()?;
+        self.progress_bytes -= params.as_str().len();
+        Some(params)
+    }
+
     fn wake(&mut self) {
         self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_that_waits_is_bounded_in_bytes() {
+        let post = Post { mailbox: Arc::default() };
+        let step = |bytes: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse::<RawObject>().unwrap();
+        (0..3).for_each(|_| post.progress(step(30 << 10)));
+        post.progress(step(1));
+        let held = |post: &Post| {
+            let inside = post.mailbox.lock();
+            (inside.progress.len(), inside.dropped, inside.progress_bytes)
+        };
+        assert_eq!(held(&post), (3, 1, 2 * ((30 << 10) + 8) + 9));
+        // One that nobody would read is none.
+        post.progress(step(1 << 20));
+        assert_eq!(held(&post), (0, 5, 0));
     }
 }

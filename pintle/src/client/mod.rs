@@ -287,9 +287,10 @@ impl Client {
         self.open(Box::new(transport)).await
     }
 
-    async fn open(&self, transport: Box<dyn Transport>) -> Result<Connection> {
+    async fn open(&self, mut transport: Box<dyn Transport>) -> Result<Connection> {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
+        transport.limit_messages(settings.limits.message_bytes);
         let shared = Arc::new(Shared::new(settings, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);
         let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);

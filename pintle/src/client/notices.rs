@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_proto::client::Change;
-use pintle_types::schema::LoggingMessageParams;
+use pintle_types::{RawObject, schema::LoggingMessageParams};
 use tokio::sync::{Notify, watch};
 
 use super::settings::Settings;
@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the callbacks of a connection are called with.
 #[derive(Debug)]
 pub(super) enum Notice {
-    Log(Box<LoggingMessageParams>),
+    /// Decoded when its turn comes: as a tree it may be many times as large.
+    Log(RawObject),
     Noise(Box<str>),
     Change(Change),
 }
@@ -33,11 +34,14 @@ pub(super) struct Notices {
     filled: Notify,
     /// How many have been handled.
     done: watch::Sender<u64>,
+    most_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Notice>,
+    /// Of all of them.
+    bytes: usize,
     /// How many have ever been put in.
     pushed: u64,
     closed: bool,
@@ -49,19 +53,29 @@ impl Notices {
         if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
             return None;
         }
-        let notices =
-            Arc::new(Self { queue: Mutex::default(), filled: Notify::new(), done: watch::Sender::new(0) });
+        let notices = Arc::new(Self {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            done: watch::Sender::new(0),
+            most_bytes: settings.limits.queued_bytes,
+        });
         tokio::spawn(Self::run(notices.clone(), settings.clone()));
         Some(notices)
     }
 
     pub(super) fn push(&self, notice: Notice) {
         let mut queue = self.lock();
-        if queue.waiting.len() >= MOST {
-            queue.waiting.pop_front();
+        let bytes = notice.size();
+        while queue.waiting.len() >= MOST || queue.bytes + bytes > self.most_bytes {
             tracing::debug!("callbacks are too slow: the oldest message is dropped");
+            if queue.pop().is_none() {
+                break;
+            }
         }
-        queue.waiting.push_back(notice);
+        if bytes <= self.most_bytes {
+            queue.bytes += bytes;
+            queue.waiting.push_back(notice);
+        }
         queue.pushed += 1;
         drop(queue);
         self.filled.notify_one();
@@ -89,7 +103,7 @@ impl Notices {
         loop {
             let (next, done) = {
                 let mut queue = self.lock();
-                let next = queue.waiting.pop_front();
+                let next = queue.pop();
                 if next.is_none() && queue.closed {
                     return;
                 }
@@ -112,13 +126,62 @@ impl Notices {
     }
 }
 
+impl Queue {
+    fn pop(&mut self) -> Option<Notice> {
+        let notice = self.waiting.pop_front()?;
+        self.bytes -= notice.size();
+        Some(notice)
+    }
+}
+
+impl Notice {
+    /// How many bytes of the server's it holds.
+    fn size(&self) -> usize {
+        match self {
+            Self::Log(params) => params.as_str().len(),
+            Self::Noise(line) => line.len(),
+            Self::Change(Change::Resource(uri)) => uri.len(),
+            Self::Change(_) => 0,
+        }
+    }
+}
+
 fn call(settings: &Settings, notice: Notice) {
     let called = catch_unwind(AssertUnwindSafe(|| match notice {
-        Notice::Log(message) => settings.on_log.iter().for_each(|call| call((*message).clone())),
+        Notice::Log(params) => match params.decode::<LoggingMessageParams>() {
+            Ok(message) => settings.on_log.iter().for_each(|call| call(message.clone())),
+            Err(error) => tracing::debug!(%error, "a log message that does not fit"),
+        },
         Notice::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
         Notice::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
     }));
     if called.is_err() {
         tracing::error!("a callback panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_slow_callbacks_is_bounded_in_bytes() {
+        let notices = Notices {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            done: watch::Sender::new(0),
+            most_bytes: 100,
+        };
+        let log = |bytes: usize| Notice::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
+        (0..5).for_each(|_| notices.push(log(32)));
+        let held = || {
+            let queue = notices.lock();
+            (queue.waiting.len(), queue.bytes)
+        };
+        assert_eq!(held(), (2, 80));
+        notices.push(Notice::Change(Change::Resource("u".repeat(200).into())));
+        assert_eq!(held(), (0, 0));
+        // Whoever waits for those that came before a result does not wait for what was dropped.
+        assert_eq!(notices.count(), 6);
     }
 }

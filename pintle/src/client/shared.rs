@@ -55,6 +55,13 @@ pub(super) struct Shared {
     listening: Listening,
 }
 
+/// Which part of a list a page is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) first: bool,
+    pub(super) bytes: usize,
+}
+
 /// What the server says of itself.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -87,14 +94,14 @@ impl Shared {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
-            hub: Hub::default(),
+            hub: Hub::new(settings.limits.queued_bytes),
             notices: Notices::start(&settings),
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
             ended: watch::Sender::new(None),
             facts: Mutex::default(),
             log_level: Mutex::new(settings.log_level),
-            tools: Mutex::default(),
+            tools: Mutex::new(ToolRegistry::new(settings.limits.list_bytes)),
             cache,
             last_meta: Mutex::default(),
             started: Instant::now(),
@@ -185,7 +192,7 @@ impl Shared {
 
     /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
     /// headers, tools that say so in a way that cannot be followed are left out: they must not be called.
-    pub(super) fn learn(&self, page: &mut ListToolsResult, first: bool, asked: Option<Stamp>) {
+    pub(super) fn learn(&self, page: &mut ListToolsResult, extent: Extent, asked: Option<Stamp>) {
         let mirrors = self.facts().mirrors;
         let mut tools = Vec::with_capacity(page.tools.len());
         page.tools.retain(|tool| {
@@ -202,10 +209,11 @@ impl Shared {
             true
         });
         let mut known = lock(&self.tools);
-        let Some(asked) = asked else { return known.supplement(tools) };
+        let Extent { first, bytes } = extent;
+        let Some(asked) = asked else { return known.supplement(tools, bytes) };
         let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
         let until = after(Instant::now(), Duration::from_millis(ttl));
-        known.learn(Page { tools, first, last: page.next_cursor.is_none(), until }, asked);
+        known.learn(Page { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
     }
 
     /// The headers that repeat arguments of this request.

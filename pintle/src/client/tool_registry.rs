@@ -11,9 +11,12 @@ const MOST: usize = 16_384;
 ///
 /// A list is believed for as long as the server said, and while the server could have told of a change and did not. What
 /// interrupts that, such as a subscription that ended, makes the list old news.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ToolRegistry {
     known: HashMap<String, Known>,
+    /// Of the pages that they came in.
+    bytes: usize,
+    most_bytes: usize,
     /// How often everything known was dropped.
     dropped: u64,
     /// The subscription that tells of changes, as a number that is another one after every gap.
@@ -60,6 +63,7 @@ struct Listed {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) tools: Vec<(String, Known)>,
+    pub(super) bytes: usize,
     pub(super) first: bool,
     pub(super) last: bool,
     /// Until when the server says that it is good.
@@ -67,6 +71,18 @@ pub(super) struct Page {
 }
 
 impl ToolRegistry {
+    pub(super) fn new(most_bytes: usize) -> Self {
+        Self {
+            known: HashMap::new(),
+            bytes: 0,
+            most_bytes,
+            dropped: 0,
+            subscribed: None,
+            subscriptions: 0,
+            listed: None,
+        }
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Known> {
         self.known.get(name)
     }
@@ -104,7 +120,7 @@ impl ToolRegistry {
         if asked.dropped != self.dropped {
             return;
         }
-        let Page { tools, first, last, until } = page;
+        let Page { tools, bytes, first, last, until } = page;
         match &mut self.listed {
             Some(listed) if !first => {
                 if listed.stamp != asked {
@@ -117,23 +133,27 @@ impl ToolRegistry {
             listed => *listed = Some(Listed { stamp: asked, until, complete: first && last }),
         }
         if first {
-            self.known.clear();
+            self.forget();
         }
-        self.remember(tools);
+        self.remember(tools, bytes);
     }
 
     /// Remembers what was not known, of a page whose age is not known.
-    pub(super) fn supplement(&mut self, mut tools: Vec<(String, Known)>) {
+    pub(super) fn supplement(&mut self, mut tools: Vec<(String, Known)>, bytes: usize) {
         tools.retain(|(name, _)| !self.known.contains_key(name));
         if tools.is_empty() {
             return;
         }
         self.listed = None;
-        self.remember(tools);
+        self.remember(tools, bytes);
     }
 
-    fn remember(&mut self, tools: Vec<(String, Known)>) {
-        let room = MOST.saturating_sub(self.known.len());
+    fn remember(&mut self, tools: Vec<(String, Known)>, bytes: usize) {
+        let fits = self.bytes.saturating_add(bytes) <= self.most_bytes;
+        let room = if fits { MOST.saturating_sub(self.known.len()) } else { 0 };
+        if fits {
+            self.bytes += bytes;
+        }
         if tools.len() > room
             && let Some(listed) = &mut self.listed
         {
@@ -142,9 +162,14 @@ impl ToolRegistry {
         self.known.extend(tools.into_iter().take(room));
     }
 
+    fn forget(&mut self) {
+        self.known.clear();
+        self.bytes = 0;
+    }
+
     /// What is known may be wrong by now, and so is what is on its way.
     pub(super) fn drop_all(&mut self) {
-        self.known.clear();
+        self.forget();
         self.listed = None;
         self.dropped += 1;
     }
@@ -174,12 +199,12 @@ mod tests {
             let tool = serde_json::from_str(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#)).unwrap();
             (name.to_owned(), Known { tool: Arc::new(tool), headers: Arc::default() })
         };
-        Page { tools: names.iter().map(|name| tool(name)).collect(), first, last, until }
+        Page { tools: names.iter().map(|name| tool(name)).collect(), bytes: 10, first, last, until }
     }
 
     #[test]
     fn a_list_is_believed_while_somebody_would_have_told_of_a_change() {
-        let (mut tools, now) = (ToolRegistry::default(), Instant::now());
+        let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.stamp(Some(1));
         tools.learn(page(&["a"], true, false, now), asked);
         assert!(tools.fresh("a", tools.stamp(Some(1)), now).is_some());
@@ -199,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_was_listed_before_a_subscription_is_not_covered_by_it() {
-        let (mut tools, now) = (ToolRegistry::default(), Instant::now());
+        let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let before = tools.stamp(None);
         tools.subscribed();
         tools.learn(page(&["a"], true, true, now), before);
@@ -214,8 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_remembered_is_bounded_in_bytes() {
+        let (mut tools, now) = (ToolRegistry::new(25), Instant::now());
+        let asked = tools.stamp(Some(1));
+        for (name, first, last) in [("a", true, false), ("b", false, false), ("c", false, true)] {
+            tools.learn(page(&[name], first, last, now), asked);
+        }
+        assert!(tools.get("b").is_some() && tools.get("c").is_none());
+        // It is not known to be no tool.
+        assert!(tools.fresh("c", asked, now).is_none());
+        tools.learn(page(&["d"], true, true, now), asked);
+        assert!(tools.get("d").is_some());
+    }
+
+    #[test]
     fn a_list_is_believed_for_as_long_as_the_server_said() {
-        let (mut tools, now) = (ToolRegistry::default(), Instant::now());
+        let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.stamp(None);
         tools.learn(page(&["a"], true, true, now + Duration::from_secs(1)), asked);
         assert!(tools.fresh("a", tools.stamp(None), now).is_some());

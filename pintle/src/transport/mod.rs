@@ -172,6 +172,10 @@ pub trait Transport: fmt::Debug + Send + 'static {
         Holdups::new()
     }
 
+    /// Takes messages of up to this many bytes, unless it was given a limit of its own when it was made. Whoever drives it
+    /// says so before anything is read; larger ones are [`Incoming::Oversized`].
+    fn limit_messages(&mut self, _bytes: usize) {}
+
     /// Whether messages that belong to no request can arrive: always, unless they need a stream of their own.
     fn listening(&self) -> Listening {
         Listening::always()
@@ -249,6 +253,10 @@ impl Transport for Box<dyn Transport> {
 
     fn holdups(&self) -> Holdups {
         (**self).holdups()
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        (**self).limit_messages(bytes);
     }
 
     fn listening(&self) -> Listening {

@@ -149,6 +149,10 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.holdups()
     }
 
+    fn limit_messages(&mut self, bytes: usize) {
+        self.transport.limit_messages(bytes);
+    }
+
     fn listening(&self) -> Listening {
         self.transport.listening()
     }

@@ -53,7 +53,7 @@ impl Stdio {
         Self::take().inspect_err(|_| TAKEN.store(false, Ordering::Release))
     }
 
-    /// Takes messages of up to this many bytes.
+    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.stream = self.stream.limit(bytes);
@@ -86,6 +86,10 @@ impl Transport for Stdio {
 
     fn is_local(&self) -> bool {
         true
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        self.stream.limit_messages(bytes);
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Stream {
     skipping: bool,
     ended: bool,
     limit: usize,
+    /// Whether that was chosen for this stream.
+    has_own_limit: bool,
     /// Whether only this user can be at the other end.
     local: bool,
     /// Small messages are gathered here and leave in one write.
@@ -61,7 +63,7 @@ const KEPT: usize = 4 * READ;
 const EXPECTED: usize = 2 << 20;
 
 impl Stream {
-    /// A transport over a reader and a writer. It takes messages of up to 16 MiB.
+    /// A transport over a reader and a writer. It takes messages of up to `Limits::message_bytes` of whoever drives it.
     pub fn new(reader: impl AsyncRead + Send + 'static, writer: impl AsyncWrite + Send + 'static) -> Self {
         Self::boxed(Box::pin(reader), Box::pin(writer))
     }
@@ -76,6 +78,7 @@ impl Stream {
             skipping: false,
             ended: false,
             limit: pintle_proto::Limits::default().message_bytes,
+            has_own_limit: false,
             local: false,
             gathered: BytesMut::new(),
             output: VecDeque::new(),
@@ -85,10 +88,11 @@ impl Stream {
         }
     }
 
-    /// Takes messages of up to this many bytes.
+    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
+        self.has_own_limit = true;
         self
     }
 
@@ -237,6 +241,12 @@ impl Transport for Stream {
 
     fn is_local(&self) -> bool {
         self.local
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        if !self.has_own_limit {
+            self.limit = bytes;
+        }
     }
 }
 

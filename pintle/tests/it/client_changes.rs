@@ -156,6 +156,8 @@ async fn a_subscription_that_the_server_ends_is_opened_again() {
     let mut changes = changes.unwrap();
     peer.answers(&listen, json!({"resultType": "complete", "_meta": {SUBSCRIPTION: listen["id"]}})).await;
     let listen = acknowledge(&mut peer).await;
+    // What changed in between was not told of.
+    assert_eq!(changes.next().await, Some(Event::Reopened));
     tell(&mut peer, "notifications/tools/list_changed", Some(&listen), json!({})).await;
     assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
 }

@@ -44,12 +44,14 @@ async fn an_answer_is_read_whole_whatever_its_status() {
 async fn an_answer_that_is_too_long_is_none() {
     let port = saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
     let mut limits = Limits::default();
-    limits.answer = 4;
+    limits.answer = Some(4);
     let requests = Requests::new().proxy(Proxy::none()).limits(limits);
     let error = requests.send(get(&format!("http://127.0.0.1:{port}/a?secret"))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("the answer does not fit: the answer of `http://127.0.0.1:{port}/a` is longer than 4 bytes")
+        format!(
+            "the answer does not fit: the answer of `http://127.0.0.1:{port}/a` is longer than 4 bytes: raise `Limits::answer`"
+        )
     );
 }
 

@@ -142,7 +142,8 @@ async fn the_stream_of_a_session_is_opened_again_and_never_ends_the_session() {
     // It tries for as long as there is a session; a server that has no such stream any more is left alone.
     let later = server.line(GET).await;
     assert!(closed.elapsed() >= Duration::from_secs(6));
-    later.status(404);
+    later.status(405);
+    server.line(GET).await.status(405);
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
         server.hears("tools/call").await.result(r#"{"content":[]}"#);
     });

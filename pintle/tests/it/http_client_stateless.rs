@@ -90,7 +90,7 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
 async fn a_request_that_fails_fails_alone() {
     let (mut server, http) = script();
     let mut limits = Limits::default();
-    limits.answer = 1000;
+    limits.answer = Some(1000);
     let connection = server.opens(client(), http.limits(limits)).await;
     let other = tokio::spawn({
         let connection = connection.clone();
@@ -141,7 +141,7 @@ async fn a_request_that_fails_fails_alone() {
         (
             Some((200, &json, &long)),
             Delivery::Maybe,
-            "the answer of `http://server.test/mcp` to `tools/call` is longer than 1000 bytes: ask for less, or raise the limit `answer`",
+            "the answer of `http://server.test/mcp` to `tools/call` is longer than 1000 bytes: ask for less, or raise `answer` of the `Limits` of `client::http`",
         ),
         (
             Some((200, &json, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#)),

@@ -16,6 +16,8 @@ mod client_child;
 #[cfg(feature = "client")]
 mod client_group;
 #[cfg(feature = "client")]
+mod client_limits;
+#[cfg(feature = "client")]
 mod client_opening;
 #[cfg(feature = "client")]
 mod client_policy;
@@ -40,6 +42,8 @@ mod guide_running;
 mod http_client_auth;
 #[cfg(feature = "http-client")]
 mod http_client_headers;
+#[cfg(feature = "http-client")]
+mod http_client_limits;
 #[cfg(feature = "http-client")]
 mod http_client_listen;
 #[cfg(feature = "http-client")]

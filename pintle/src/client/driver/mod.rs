@@ -82,6 +82,7 @@ pub(super) struct Driver {
     broken: Option<(io::Error, Pin<Box<Sleep>>)>,
     /// Answers of ours since everything was written last.
     replies: usize,
+    reply_bytes: usize,
     heard: bool,
     misses: u32,
     keepalive: Option<Instant>,
@@ -145,6 +146,7 @@ impl Driver {
             unwritten: 0,
             broken: None,
             replies: 0,
+            reply_bytes: 0,
             heard: false,
             misses: 0,
             keepalive: None,
@@ -284,6 +286,7 @@ impl Driver {
                 Poll::Ready(Ok(())) => {
                     self.unwritten = 0;
                     self.replies = 0;
+                    self.reply_bytes = 0;
                     self.backlog = false;
                 }
                 Poll::Ready(Err(error)) => {
@@ -303,7 +306,7 @@ impl Driver {
     /// Reads what is there, up to a point. Says whether there may be more.
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         for read in 0..BUDGET {
-            if self.replies >= MOST_REPLIES {
+            if self.owes_much() {
                 return Ok(read > 0);
             }
             match self.transport.poll_recv(cx) {
@@ -415,8 +418,18 @@ impl Driver {
     }
 
     fn reply(&mut self, response: Response) {
+        let message = Message::Response(response);
+        let bytes = Bytes::from(message.to_vec());
         self.replies += 1;
-        self.send(&Message::Response(response));
+        self.reply_bytes += bytes.len();
+        let about = About::new(std::slice::from_ref(&message), self.engine.revision());
+        self.transport.send_about(bytes, about);
+    }
+
+    /// Whether the server has more answers of ours to read before it is heard again. It chooses their number, and, by ids
+    /// and what is repeated of its questions, their size.
+    fn owes_much(&self) -> bool {
+        self.replies >= MOST_REPLIES || self.reply_bytes >= self.shared.settings.limits.queued_bytes
     }
 
     fn send_request(&mut self, request: Request, waiting: Waiting) {
@@ -470,6 +483,7 @@ impl Driver {
         self.backlog = false;
         self.unwritten = 0;
         self.replies = 0;
+        self.reply_bytes = 0;
     }
 
     /// Says good-bye to whom we still owe an answer, and writes what is left.

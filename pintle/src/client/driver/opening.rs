@@ -15,7 +15,7 @@ use pintle_proto::{
 use pintle_types::{Message, RawObject, RequestId, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{BUDGET, Driver, MOST_REPLIES, STEADY};
+use super::{BUDGET, Driver, STEADY};
 use crate::{
     Error, Result,
     client::shared::Facts,
@@ -213,7 +213,7 @@ impl Driver {
             if self.poll_write(cx).is_ready() {
                 return Poll::Ready(Came::Gone);
             }
-            if self.replies >= MOST_REPLIES {
+            if self.owes_much() {
                 return Poll::Pending;
             }
             let incoming = match self.transport.poll_recv(cx) {

@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
-use pintle_types::{Frame, Message, Response, schema::LoggingMessageParams};
+use pintle_types::{Frame, Message, Response};
 
 use super::{Driver, Failure, Thought, Waiting};
 use crate::{
@@ -136,10 +136,7 @@ impl Driver {
             Inbound::Reply(response) => self.reply(response),
             Inbound::Log(params) => {
                 if self.shared.settings.on_log.is_some() {
-                    match params.decode::<LoggingMessageParams>() {
-                        Ok(message) => self.shared.notify(Notice::Log(Box::new(message))),
-                        Err(error) => tracing::debug!(%error, "a log message that does not fit"),
-                    }
+                    self.shared.notify(Notice::Log(params));
                 }
             }
             Inbound::Change { change, .. } => self.shared.changed(change),

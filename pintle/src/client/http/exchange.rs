@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::{
     body::{Answer, Uncollected},
+    limits::AnswerLimit,
     line::{Event, Line},
     stream::Reader,
     wire::{Ask, cause, drain},
@@ -150,8 +151,8 @@ async fn exchange(
             Ok(Came::Elsewhere)
         }
         Kind::Json => {
-            let bytes = body.collect(line.wire.limits.answer).await;
-            let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.limits.answer))?;
+            let bytes = body.collect(line.wire.answer.bytes).await;
+            let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.answer))?;
             Ok(Came::Message(bytes))
         }
         Kind::Events => {
@@ -206,12 +207,12 @@ pub(super) fn unanswered() -> Failed {
     failed
 }
 
-fn uncollected(ask: &Ask, error: Uncollected, most: usize) -> Failed {
+fn uncollected(ask: &Ask, error: Uncollected, most: AnswerLimit) -> Failed {
     let Ask { address, what, .. } = ask;
     Failed::new(match error {
         Uncollected::TooLong => format!(
-            "the answer of `{address}` to `{what}` is longer than {most} bytes: ask for less, or raise the limit \
-             `answer`"
+            "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
+            most.bytes, most.name
         ),
         Uncollected::Broken(error) => format!(
             "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",

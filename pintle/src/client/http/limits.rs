@@ -8,13 +8,14 @@ use pintle_proto::sse;
 /// use pintle::client::http::Limits;
 ///
 /// let mut limits = Limits::default();
-/// limits.answer = 1 << 20;
+/// limits.answer = Some(1 << 20);
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of an answer that is JSON, and of one event of a stream. 16 MiB.
-    pub answer: usize,
+    /// Bytes of an answer that is JSON, and of one event of a stream. As many as
+    /// [`Limits::message_bytes`](pintle_proto::Limits::message_bytes) of the client if `None`; 16 MiB where there is none.
+    pub answer: Option<usize>,
     /// Bytes of an answer's head. 64 KiB.
     pub head: usize,
     /// Redirects that one request follows. 5.
@@ -31,7 +32,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            answer: 16 << 20,
+            answer: None,
             head: 64 << 10,
             redirects: 5,
             challenges: 3,
@@ -42,8 +43,35 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(super) fn sse(&self) -> sse::Limits {
+    /// Follows this limit of the client, where it has none of its own.
+    pub(super) fn answer(&self, message_bytes: usize) -> AnswerLimit {
+        match self.answer {
+            Some(bytes) => AnswerLimit { bytes, name: "`answer` of the `Limits` of `client::http`" },
+            None => AnswerLimit { bytes: message_bytes, name: "`message_bytes` of the client's `Limits`" },
+        }
+    }
+}
+
+/// How many bytes an answer may have, and what to raise if that is too little.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerLimit {
+    pub(super) bytes: usize,
+    pub(super) name: &'static str,
+}
+
+impl AnswerLimit {
+    pub(super) fn sse(self) -> sse::Limits {
         // A line has the name of its field too.
-        sse::Limits { line: self.answer.saturating_add(64), event: self.answer }
+        sse::Limits { line: self.bytes.saturating_add(64), event: self.bytes }
+    }
+
+    /// What is wrong with a stream of events, and what to do.
+    pub(super) fn explain(self, fault: &sse::Fault) -> String {
+        match fault {
+            sse::Fault::LineTooLong { .. } | sse::Fault::EventTooLong { .. } => {
+                format!("{fault}: ask for less, or raise {}", self.name)
+            }
+            _ => fault.to_string(),
+        }
     }
 }

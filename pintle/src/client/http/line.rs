@@ -19,7 +19,7 @@ use pintle_proto::{
     },
 };
 use pintle_types::{Message, RequestId};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{
     address::Address,
@@ -36,6 +36,8 @@ pub(super) const EVENTS: usize = 64;
 pub(super) struct Line {
     pub(super) wire: Arc<Wire>,
     events: mpsc::Sender<Event>,
+    /// Bytes that may wait for the driver, over all streams: as many as one message may have.
+    room: Arc<Semaphore>,
     state: Mutex<State>,
     /// Requests that have been sent and not been answered by so much as a status.
     headless: AtomicUsize,
@@ -54,8 +56,8 @@ struct State {
 /// What happened.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A message came, perhaps on the stream of a request.
-    Message(Bytes, Option<RequestId>),
+    /// A message came, perhaps on the stream of a request. It takes up room until it is looked at.
+    Message { bytes: Bytes, stream_of: Option<RequestId>, room: OwnedSemaphorePermit },
     /// The server has taken notice that the session is open, or not.
     Initialized { taken: bool },
     /// The stream of the session is open, or will not be.
@@ -71,13 +73,23 @@ pub(super) enum Event {
 impl Line {
     pub(super) fn new(wire: Arc<Wire>) -> (Arc<Self>, mpsc::Receiver<Event>) {
         let (events, happened) = mpsc::channel(EVENTS);
-        let line = Self { wire, events, state: Mutex::default(), headless: AtomicUsize::new(0) };
+        let room = Arc::new(Semaphore::new(most_permits(&wire)));
+        let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
         (Arc::new(line), happened)
     }
 
     pub(super) async fn tell(&self, event: Event) {
         // Nobody listens when the connection is being closed.
         let _ = self.events.send(event).await;
+    }
+
+    /// Hands a message of a stream to the driver. Waits while too much of what came before was not looked at.
+    pub(super) async fn pass(&self, bytes: Bytes, stream_of: Option<RequestId>) {
+        let size = bytes.len().clamp(1, most_permits(&self.wire));
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        // It is never closed.
+        let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
+        self.tell(Event::Message { bytes, stream_of, room }).await;
     }
 
     /// The stream for what belongs to no request is open, unless this is not the connection any more.
@@ -205,6 +217,10 @@ impl Drop for Headless<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn most_permits(wire: &Wire) -> usize {
+    wire.answer.bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize))
 }
 
 /// What a message is, for errors.

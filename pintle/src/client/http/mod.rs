@@ -76,6 +76,8 @@ pub struct Http {
     fault: Option<String>,
     holdups: Holdups,
     listening: Listening,
+    /// What the client that uses it says.
+    message_bytes: usize,
     live: Option<Live>,
 }
 
@@ -97,6 +99,7 @@ impl Http {
             fault: None,
             holdups: Holdups::new(),
             listening: Listening::closed(),
+            message_bytes: pintle_proto::Limits::default().message_bytes,
             live: None,
         })
     }
@@ -221,6 +224,7 @@ impl Http {
             headers: std::mem::take(&mut self.headers),
             auth: self.auth.take(),
             limits: self.limits.clone(),
+            answer: self.limits.answer(self.message_bytes),
             retry: self.retry.clone(),
             holdups: self.holdups.clone(),
             listening: self.listening.clone(),

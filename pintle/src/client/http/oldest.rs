@@ -50,7 +50,8 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
              endpoint"
         )));
     }
-    let mut decoder = Decoder::new(line.wire.limits.sse());
+    let limit = line.wire.answer;
+    let mut decoder = Decoder::new(limit.sse());
     loop {
         let piece = match body.next().await {
             Some(Ok(piece)) => piece,
@@ -65,7 +66,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
         let mut piece: &[u8] = &piece;
         while let Some(event) = decoder
             .next(&mut piece)
-            .map_err(|fault| garbled(format!("the stream of `{address}`: {fault}")))?
+            .map_err(|fault| garbled(format!("the stream of `{address}`: {}", limit.explain(&fault))))?
         {
             match event.name.as_deref() {
                 Some("endpoint") if !*named => {
@@ -77,7 +78,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
                     line.tell(Event::Endpoint(Ok(()))).await;
                 }
                 None | Some("message") if !event.data.is_empty() => {
-                    line.tell(Event::Message(event.data.into(), None)).await;
+                    line.pass(event.data.into(), None).await;
                 }
                 _ => {}
             }

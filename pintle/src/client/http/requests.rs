@@ -90,11 +90,11 @@ impl Requests {
                     Error::Io(io::Error::other(format!("`{shown}` could not be reached: {cause}")))
                 })?
                 .into_parts();
-            let most = self.limits.answer;
+            let most = self.limits.answer(pintle_proto::Limits::default().message_bytes).bytes;
             let body = body.collect(most).await.map_err(|error| match error {
-                Uncollected::TooLong => {
-                    Error::Decode(format!("the answer of `{shown}` is longer than {most} bytes"))
-                }
+                Uncollected::TooLong => Error::Decode(format!(
+                    "the answer of `{shown}` is longer than {most} bytes: raise `Limits::answer`"
+                )),
                 Uncollected::Broken(error) => Error::Io(io::Error::other(format!(
                     "`{shown}` broke off before the end of its answer: {}",
                     cause(&*error)

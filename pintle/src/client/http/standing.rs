@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     line::{Event, Line},
-    stream::Reader,
+    stream::{Reader, Rest},
 };
 
 /// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
@@ -27,6 +27,12 @@ pub(super) async fn run(line: Arc<Line>) {
                 line.wire.listening.close();
                 tracing::debug!(%rest, "the stream of the session ended");
                 failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
+                // From the last event on it would be the same once more.
+                if let Rest::Faulty(why) = rest {
+                    tracing::warn!(%why, "something that belongs to no request was skipped");
+                    reader = Reader::new(line.clone());
+                    failures = failures.max(1);
+                }
             }
             // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a
             // new session" (Transports, Session Management). Not so the first time: that a server has no such stream

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
-use pintle_proto::sse::{Decoder, Fault};
+use pintle_proto::sse::Decoder;
 use pintle_types::RequestId;
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::{sleep, timeout};
@@ -40,12 +40,12 @@ pub(super) enum Rest {
     /// In the middle.
     Broken(String),
     /// Because it cannot be read any further.
-    Faulty(Fault),
+    Faulty(String),
 }
 
 impl Reader {
     pub(super) fn new(line: Arc<Line>) -> Self {
-        let decoder = Decoder::new(line.wire.limits.sse());
+        let decoder = Decoder::new(line.wire.answer.sse());
         Self { line, request: None, decoder, retry: None, news: false }
     }
 
@@ -115,12 +115,11 @@ impl Reader {
                         let is_message = event.name.as_deref().is_none_or(|name| name == "message");
                         if is_message && !event.data.trim_ascii().is_empty() {
                             strike(requests, &event.data);
-                            let message = Event::Message(Bytes::from(event.data), self.request.clone());
-                            self.line.tell(message).await;
+                            self.line.pass(Bytes::from(event.data), self.request.clone()).await;
                         }
                     }
                     Ok(None) => break,
-                    Err(fault) => return Rest::Faulty(fault),
+                    Err(fault) => return Rest::Faulty(self.line.wire.answer.explain(&fault)),
                 }
             }
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pintle_proto::client::OwnIds;
 use pintle_types::{Frame, Message, RequestId};
 use tokio::{
-    sync::mpsc,
+    sync::{OwnedSemaphorePermit, mpsc},
     task::JoinSet,
     time::{Sleep, sleep, timeout},
 };
@@ -88,6 +88,8 @@ struct Happened {
     last_for: Option<RequestId>,
     /// The request on whose stream it came.
     stream_of: Option<RequestId>,
+    /// What it takes up of the room for messages of streams.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// A request that has no answer yet.
@@ -181,7 +183,7 @@ impl Live {
     }
 
     fn push(&mut self, incoming: Incoming, last_for: Option<RequestId>) {
-        self.inbox.push_back(Happened { incoming, last_for, stream_of: None });
+        self.inbox.push_back(Happened { incoming, last_for, stream_of: None, _room: None });
         self.unseen = true;
     }
 
@@ -214,11 +216,12 @@ impl Live {
 
     fn happened(&mut self, event: Event) {
         match event {
-            Event::Message(bytes, stream_of) => {
+            Event::Message { bytes, stream_of, room } => {
                 self.inbox.push_back(Happened {
                     incoming: Incoming::Message(bytes),
                     last_for: None,
                     stream_of,
+                    _room: Some(room),
                 });
                 self.unseen = true;
             }
@@ -382,7 +385,7 @@ impl Transport for Http {
             live.look(cx, false);
             live.unseen = false;
         }
-        if let Some(Happened { incoming, last_for, stream_of }) = live.inbox.pop_front() {
+        if let Some(Happened { incoming, last_for, stream_of, _room }) = live.inbox.pop_front() {
             (live.doubtful, live.stream_of) = (last_for, stream_of);
             return Poll::Ready(Ok(Some(incoming)));
         }
@@ -484,6 +487,10 @@ impl Transport for Http {
 
     fn holdups(&self) -> Holdups {
         self.holdups.clone()
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        self.message_bytes = bytes;
     }
 
     fn listening(&self) -> Listening {

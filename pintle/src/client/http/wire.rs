@@ -16,7 +16,7 @@ use super::{
     address::Address,
     auth::{AnyAuth, Challenge, Outgoing},
     body::Answer,
-    limits::Limits,
+    limits::{AnswerLimit, Limits},
     pool::Unconnected,
     retry::Retry,
     service::Sender,
@@ -39,6 +39,8 @@ pub(super) struct Wire {
     pub(super) headers: HeaderMap,
     pub(super) auth: Option<Arc<dyn AnyAuth>>,
     pub(super) limits: Limits,
+    /// How long an answer may be.
+    pub(super) answer: AnswerLimit,
     pub(super) retry: Retry,
     pub(super) holdups: Holdups,
     /// Whether the stream of the session is open.

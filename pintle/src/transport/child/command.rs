@@ -38,7 +38,7 @@ pub struct ChildCommand {
     directory: Option<PathBuf>,
     pub(super) stderr: Stderr,
     pub(super) grace: Duration,
-    pub(super) limit: usize,
+    pub(super) limit: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl ChildCommand {
             directory: None,
             stderr: Stderr::Inherit,
             grace: GRACE,
-            limit: pintle_proto::Limits::default().message_bytes,
+            limit: None,
         }
     }
 
@@ -144,9 +144,9 @@ impl ChildCommand {
         self
     }
 
-    /// Takes messages of up to this many bytes.
+    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
     pub fn limit(mut self, bytes: usize) -> Self {
-        self.limit = bytes;
+        self.limit = Some(bytes);
         self
     }
 

@@ -52,7 +52,12 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
         input,
         last_words,
     };
-    Ok((Stream::new(stdout, stdin).limit(command.limit), kept))
+    let stream = Stream::new(stdout, stdin);
+    let stream = match command.limit {
+        Some(limit) => stream.limit(limit),
+        None => stream,
+    };
+    Ok((stream, kept))
 }
 
 /// A process that a task looks after.

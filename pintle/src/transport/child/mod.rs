@@ -243,6 +243,14 @@ impl Transport for Child {
         self.kept.exit().is_some() && self.kept.unread() == Some(stream.written())
     }
 
+    fn limit_messages(&mut self, bytes: usize) {
+        // Also for when it is started again.
+        let limit = *self.command.limit.get_or_insert(bytes);
+        if let Some(stream) = &mut self.stream {
+            stream.limit_messages(limit);
+        }
+    }
+
     fn restart(&mut self) -> io::Result<()> {
         Self::restart(self)
     }
