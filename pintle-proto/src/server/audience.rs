@@ -1,10 +1,10 @@
-use std::{collections::BTreeSet, ops::Bound};
+use std::collections::BTreeSet;
 
 use pintle_types::{JsonObject, RawObject, RequestId, RpcError, schema::SubscriptionFilter};
 use serde_json::Value;
 
 use super::{
-    Service,
+    Service, Watched,
     budget::{self, Charge},
 };
 use crate::Change;
@@ -40,7 +40,7 @@ use crate::Change;
 #[derive(Debug)]
 pub struct Listener {
     wants: Wants,
-    watched: BTreeSet<Box<str>>,
+    watched: Watched,
     pending: Wants,
     updated: BTreeSet<Box<str>>,
     /// What extensions granted.
@@ -71,7 +71,7 @@ impl Listener {
     pub(super) fn new(wants: Wants, watched: BTreeSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
         Self {
             wants,
-            watched,
+            watched: Watched::new(watched),
             pending: Wants::default(),
             updated: BTreeSet::new(),
             extra: JsonObject::new(),
@@ -110,12 +110,12 @@ impl Listener {
             Change::Tools => mark(self.wants.tools, &mut self.pending.tools),
             Change::Prompts => mark(self.wants.prompts, &mut self.pending.prompts),
             Change::Resources => mark(self.wants.resources, &mut self.pending.resources),
-            Change::Resource(uri) => match self.watched_as(uri) {
+            Change::Resource(uri) => match self.watched.covering(uri) {
                 None => false,
                 Some(_) if self.updated.contains(uri) => false,
                 Some(watched) => {
                     let full = self.updated.len() >= self.watched.len() + APART;
-                    let told: Box<str> = if full { watched.into() } else { uri.clone() };
+                    let told: Box<str> = if full { watched } else { uri.clone() };
                     self.updated.insert(told)
                 }
             },
@@ -124,7 +124,7 @@ impl Listener {
 
     /// Marks everything that is watched: so much changed that nobody kept count.
     pub fn note_all(&mut self) {
-        self.updated = self.watched.iter().cloned().collect();
+        self.updated = self.watched.all();
     }
 
     /// Forgets what changed and is not to be told.
@@ -156,11 +156,19 @@ impl Listener {
 
     /// Whether it watches this resource, or one that contains it.
     pub fn watches(&self, uri: &str) -> bool {
-        self.watched_as(uri).is_some()
+        self.watched.covers(uri)
     }
 
-    pub(super) fn watched(&self) -> impl Iterator<Item = &str> {
-        self.watched.iter().map(|uri| &**uri)
+    /// What it watches.
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Takes over what another one watches; whoever has a clone of [`watched`](Self::watched) sees it.
+    pub(super) fn taking_over(mut self, other: &Self) -> Self {
+        other.watched.replace(self.watched.all());
+        self.watched = other.watched.clone();
+        self
     }
 
     pub(super) fn watch(&mut self, uri: &str, service: &Service) -> Result<(), RpcError> {
@@ -176,7 +184,7 @@ impl Listener {
         let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
         let much = |much: budget::TooMuch| much.error(service, "unsubscribe from something first");
         self.charge.set(bytes, service).map_err(much)?;
-        self.watched.insert(uri.into());
+        self.watched.insert(uri);
         Ok(())
     }
 
@@ -187,33 +195,6 @@ impl Listener {
         let still: BTreeSet<_> = std::mem::take(&mut self.updated);
         self.updated = still.into_iter().filter(|updated| self.watches(updated)).collect();
     }
-
-    /// The watched URI that covers this one: itself, or what is left of it up to some `/`.
-    ///
-    /// What covers a URI begins like it, so it stands below it in order, and nothing that differs earlier than the
-    /// nearest below can cover it: a long URI is not looked up once for each `/` in it.
-    fn watched_as(&self, uri: &str) -> Option<&str> {
-        let mut below = uri;
-        loop {
-            let range = (Bound::Unbounded, Bound::Included(below));
-            let nearest = &**self.watched.range::<str, _>(range).next_back()?;
-            let alike = nearest.bytes().zip(uri.bytes()).take_while(|(one, other)| one == other).count();
-            if alike == nearest.len() && covers(nearest, uri) {
-                return Some(nearest);
-            }
-            let mut end = alike.min(nearest.len().checked_sub(1)?);
-            while !uri.is_char_boundary(end) {
-                end -= 1;
-            }
-            below = uri.get(..end)?;
-        }
-    }
-}
-
-/// Whether `above`, which `uri` begins with, is the same or a directory that it is in. One is spelled with and without
-/// its `/`.
-fn covers(above: &str, uri: &str) -> bool {
-    above.len() == uri.len() || above.ends_with('/') || uri.as_bytes().get(above.len()) == Some(&b'/')
 }
 
 impl Wants {
@@ -275,26 +256,6 @@ mod tests {
             assert_eq!(listener.note(&Change::Resource(uri.into())), told, "{uri}");
         }
         assert_eq!(heard(&mut listener).len(), 3);
-    }
-
-    #[test]
-    fn the_nearest_watched_resource_is_found_among_others_like_it() {
-        let listener = listener(&["f:/a", "f:/a/b/", "f:/a/bä", "f:/a/bb", "f:/ab", "ö", "ö/ä/"]);
-        for (uri, found) in [
-            ("f:/a/b/c", Some("f:/a/b/")),
-            ("f:/a/b", Some("f:/a")),
-            ("f:/a/bä/x", Some("f:/a/bä")),
-            ("f:/a/bü/x", Some("f:/a")),
-            ("f:/a/bbb", Some("f:/a")),
-            ("f:/abc", None),
-            ("f:/", None),
-            ("ö/ä", Some("ö")),
-            ("ö/ä/x", Some("ö/ä/")),
-            ("öä", None),
-            ("", None),
-        ] {
-            assert_eq!(listener.watched_as(uri), found, "{uri}");
-        }
     }
 
     #[test]

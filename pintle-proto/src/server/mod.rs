@@ -12,6 +12,7 @@ mod reply;
 mod service;
 mod session;
 mod stateless;
+mod watched;
 mod wordings;
 
 use std::{borrow::Cow, sync::Arc, sync::Mutex};
@@ -29,6 +30,7 @@ pub use in_flight::Ticket;
 pub use record::SessionRecord;
 pub use reply::Reply;
 pub use service::{CacheHint, Service};
+pub use watched::Watched;
 
 pub use crate::Change;
 

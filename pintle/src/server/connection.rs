@@ -71,6 +71,8 @@ pub(crate) struct Connection {
     notices: Notices,
     listens: HashMap<Ticket, (Call, Listener)>,
     ear: Arc<Ear>,
+    /// Whether it knows what the session watches.
+    follows: bool,
     /// Whether some listener may have something to tell.
     untold: bool,
     /// Whether extensions may have something to say.
@@ -135,6 +137,7 @@ impl Connection {
             notices: Notices::default(),
             listens: HashMap::new(),
             ear: server.ears().join(),
+            follows: false,
             untold: false,
             noticed: false,
             unwritten: 0,
@@ -405,6 +408,12 @@ impl Connection {
                 return;
             }
         };
+        if !self.follows
+            && let Some(listener) = self.engine.listener()
+        {
+            self.ear.follow(listener.watched());
+            self.follows = true;
+        }
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }
@@ -417,6 +426,7 @@ impl Connection {
             Inbound::Listen(Listen { call, listener, acknowledgement, .. }) => {
                 self.send(acknowledgement.into());
                 if let Some(ticket) = call.ticket() {
+                    self.ear.follow(listener.watched());
                     self.listens.insert(ticket, (call, listener));
                 }
             }

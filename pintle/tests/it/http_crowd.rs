@@ -239,3 +239,40 @@ async fn a_reader_that_sleeps_holds_up_nobody_and_finds_the_newest_state() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_session_without_a_stream_hears_later_of_what_it_watches_and_of_nothing_else() {
+    let server = Server::new("s", "0").tool(tool("t", || async { "" })).resource(resource(
+        "note://1",
+        "one",
+        || async { "" },
+    ));
+    let http = server.http().unwrap();
+    let client = Wire::new(&http).open(R4, json!({})).await;
+    for uri in ["note://1", "note://2"] {
+        assert_eq!(client.call(1, "resources/subscribe", json!({"uri": uri})).await.status, 200);
+    }
+    // Nothing that is watched has changed, so nothing is told but the list.
+    for n in 3..10_000 {
+        server.resource_updated(format!("note://{n}"));
+    }
+    server.add_tool(tool("new", || async { "" })).unwrap();
+    let mut stream = client.get().await;
+    assert_eq!(stream.message().await.unwrap()["method"], "notifications/tools/list_changed");
+    // What is watched from now on is heard of at once.
+    assert_eq!(client.call(2, "resources/subscribe", json!({"uri": "note://3"})).await.status, 200);
+    server.resource_updated("note://3");
+    assert_eq!(stream.message().await.unwrap()["params"]["uri"], "note://3");
+    drop(stream);
+    for _ in 0..10 {
+        server.resource_updated("note://2/part");
+        server.resource_updated("note://4");
+    }
+    // While nobody read, something that is watched has changed: all that is may have.
+    let mut stream = client.get().await;
+    for uri in ["note://1", "note://2", "note://3"] {
+        assert_eq!(stream.message().await.unwrap()["params"]["uri"], uri);
+    }
+    server.resource_updated("note://1");
+    assert_eq!(stream.message().await.unwrap()["params"]["uri"], "note://1");
+}

@@ -31,6 +31,7 @@ pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Rp
     let Asked { http, server, state, principal, around } = asked;
     let place = Place::take(http, principal.clone(), state.service.bounds().subscriptions)?;
     let ear = server.ears().join();
+    ear.follow(listener.watched());
     http.0.listening.add(&ear);
     let mut said = Vec::new();
     event(&mut said, &acknowledgement);

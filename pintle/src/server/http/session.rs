@@ -1,4 +1,5 @@
 mod asking;
+mod listening;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,7 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Waker},
 };
 
 use bytes::Bytes;
@@ -27,7 +28,6 @@ use crate::{
         Caller, Cx, Server,
         connection::{now, sealed_at},
         ears::Ear,
-        hearing,
         hooks::Visit,
         questions::Questions,
         random,
@@ -59,6 +59,8 @@ struct Core {
     last_stream: u64,
     last_standing: u64,
     ended: bool,
+    /// Whether its ear knows what is watched.
+    follows: bool,
     /// How many calls that run have had their turn.
     turns: u32,
     /// The call that runs, for as long as it is the only one: most are. (Measured: 1,100 of 48,400 instructions of a
@@ -103,15 +105,14 @@ struct Stand {
     waker: Option<Waker>,
 }
 
-/// As many messages may wait for a GET stream.
-const WAITING: usize = 256;
-
 /// So many of its GET streams a client can come back to, or hold open: the older ones are forgotten.
 const STANDING: u64 = 32;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
         let ear = server.ears().join();
+        // Until there is a GET stream.
+        ear.set_read(false);
         Self::made(id, principal, server, engine, ear, false)
     }
 
@@ -133,12 +134,13 @@ impl Session {
             last_stream: 0,
             last_standing: 0,
             ended: false,
+            follows: alone,
             turns: 0,
             running: None,
             busy: None,
             visit: None,
         };
-        Self {
+        let session = Self {
             id,
             principal,
             address: None,
@@ -148,7 +150,9 @@ impl Session {
             alone,
             initialized: AtomicBool::new(false),
             seen: AtomicU64::new(0),
-        }
+        };
+        session.follow(&mut session.lock());
+        session
     }
 
     /// One whose handshake came from there.
@@ -194,7 +198,20 @@ impl Session {
         if !self.is_initialized() && needs_session(&frame) {
             self.set_initialized();
         }
-        self.lock().engine.receive(service, frame, &arrival)
+        let mut core = self.lock();
+        let inbound = core.engine.receive(service, frame, &arrival);
+        self.follow(&mut core);
+        inbound
+    }
+
+    /// Has its ear hear of what it watches, once there is an agreement.
+    fn follow(&self, core: &mut Core) {
+        if !core.follows
+            && let Some(listener) = core.engine.listener()
+        {
+            self.ear.follow(listener.watched());
+            core.follows = true;
+        }
     }
 
     /// Who opened it. `None` before the handshake.
@@ -380,102 +397,6 @@ impl Session {
         core.rest();
         drop(core);
         drop(channel);
-    }
-
-    /// A GET stream is there. It is the newest, so it is the one that is told. Whoever had its number is shown out, and
-    /// so are those that are too old.
-    pub(super) fn stand(&self, channel: &Channel) {
-        let mut core = self.lock();
-        if core.ended {
-            return;
-        }
-        let (number, address) = (channel.number, std::ptr::from_ref(channel).addr());
-        let standing = &mut core.busy().standing;
-        let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
-        let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
-        standing.push(Stand { number, address, waker: None });
-        drop(core);
-        gone.into_iter().for_each(Waker::wake);
-        // The one that was the newest has to see that it is not, or nobody could tell it that it is again.
-        self.ear.prick();
-    }
-
-    pub(super) fn unstand(&self, channel: &Channel) {
-        let address = std::ptr::from_ref(channel).addr();
-        let waker = {
-            let mut core = self.lock();
-            let waker = core.busy.as_mut().and_then(|busy| {
-                busy.standing.retain(|stand| stand.address != address);
-                busy.standing.last_mut().and_then(|stand| stand.waker.take())
-            });
-            core.rest();
-            waker
-        };
-        // Now it is another one's turn.
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    pub(super) fn has_standing(&self) -> bool {
-        self.lock().busy.as_ref().is_some_and(|busy| !busy.standing.is_empty())
-    }
-
-    /// Has the GET stream say something.
-    pub(super) fn say(&self, line: Bytes) {
-        let mut core = self.lock();
-        if core.ended {
-            return;
-        }
-        let waiting = &mut core.busy().waiting;
-        if waiting.len() >= WAITING {
-            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
-            waiting.pop_front();
-        }
-        waiting.push_back(line);
-        drop(core);
-        self.ear.prick();
-    }
-
-    /// What a GET stream is to say next; `None` if it is over.
-    pub(super) fn poll_standing(
-        &self,
-        channel: &Channel,
-        extensions: &Extensions,
-        task: &mut Context<'_>,
-    ) -> Poll<Option<Bytes>> {
-        let address = std::ptr::from_ref(channel).addr();
-        let state = self.server.state();
-        let mut guard = self.lock();
-        let core = &mut *guard;
-        if core.ended || self.ear.is_closed() {
-            return Poll::Ready(None);
-        }
-        let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
-        match busy.standing.last() {
-            Some(newest) if newest.address == address => {}
-            _ => {
-                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.address == address) else {
-                    return Poll::Ready(None);
-                };
-                stand.waker = Some(task.waker().clone());
-                return Poll::Pending;
-            }
-        }
-        if let Some(line) = busy.waiting.pop_front() {
-            return Poll::Ready(Some(line));
-        }
-        let news = self.ear.take(task);
-        let Some(peer) = core.engine.peer().cloned() else { return Poll::Pending };
-        let Some(listener) = core.engine.listener() else { return Poll::Pending };
-        if !news.is_empty() {
-            hearing::note(listener, &news);
-            hearing::withhold(&state, listener, &peer, self.principal.as_deref(), extensions);
-        }
-        while let Some(notice) = self.ear.take_notice() {
-            if let Some(line) = hearing::worded(&state, &notice, listener, &peer) {
-                return Poll::Ready(Some(line.into()));
-            }
-        }
-        listener.next_notice().map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
     }
 
     /// Ends the session: calls are ended with an error that says so, streams end, and nobody is asked any more.

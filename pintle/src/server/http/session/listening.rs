@@ -1,0 +1,112 @@
+//! The GET streams of a session, and what they are to say.
+
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::Extensions;
+
+use super::{STANDING, Session, Stand};
+use crate::server::{hearing, http::channel::Channel};
+
+/// As many messages may wait for a GET stream.
+const WAITING: usize = 256;
+
+impl Session {
+    /// A GET stream is there. It is the newest, so it is the one that is told. Whoever had its number is shown out, and
+    /// so are those that are too old.
+    pub(in crate::server::http) fn stand(&self, channel: &Channel) {
+        let mut core = self.lock();
+        if core.ended {
+            return;
+        }
+        let (number, address) = (channel.number, std::ptr::from_ref(channel).addr());
+        let standing = &mut core.busy().standing;
+        let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
+        let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
+        standing.push(Stand { number, address, waker: None });
+        self.ear.set_read(true);
+        drop(core);
+        gone.into_iter().for_each(Waker::wake);
+        // The one that was the newest has to see that it is not, or nobody could tell it that it is again.
+        self.ear.prick();
+    }
+
+    pub(in crate::server::http) fn unstand(&self, channel: &Channel) {
+        let address = std::ptr::from_ref(channel).addr();
+        let waker = {
+            let mut core = self.lock();
+            let waker = core.busy.as_mut().and_then(|busy| {
+                busy.standing.retain(|stand| stand.address != address);
+                self.ear.set_read(!busy.standing.is_empty());
+                busy.standing.last_mut().and_then(|stand| stand.waker.take())
+            });
+            core.rest();
+            waker
+        };
+        // Now it is another one's turn.
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(in crate::server::http) fn has_standing(&self) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| !busy.standing.is_empty())
+    }
+
+    /// Has the GET stream say something.
+    pub(in crate::server::http) fn say(&self, line: Bytes) {
+        let mut core = self.lock();
+        if core.ended {
+            return;
+        }
+        let waiting = &mut core.busy().waiting;
+        if waiting.len() >= WAITING {
+            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+            waiting.pop_front();
+        }
+        waiting.push_back(line);
+        drop(core);
+        self.ear.prick();
+    }
+
+    /// What a GET stream is to say next; `None` if it is over.
+    pub(in crate::server::http) fn poll_standing(
+        &self,
+        channel: &Channel,
+        extensions: &Extensions,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Bytes>> {
+        let address = std::ptr::from_ref(channel).addr();
+        let state = self.server.state();
+        let mut guard = self.lock();
+        let core = &mut *guard;
+        if core.ended || self.ear.is_closed() {
+            return Poll::Ready(None);
+        }
+        let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
+        match busy.standing.last() {
+            Some(newest) if newest.address == address => {}
+            _ => {
+                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.address == address) else {
+                    return Poll::Ready(None);
+                };
+                stand.waker = Some(task.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        if let Some(line) = busy.waiting.pop_front() {
+            return Poll::Ready(Some(line));
+        }
+        let news = self.ear.take(task);
+        let Some(peer) = core.engine.peer().cloned() else { return Poll::Pending };
+        let Some(listener) = core.engine.listener() else { return Poll::Pending };
+        if !news.is_empty() {
+            hearing::note(listener, &news);
+            hearing::withhold(&state, listener, &peer, self.principal.as_deref(), extensions);
+        }
+        while let Some(notice) = self.ear.take_notice() {
+            if let Some(line) = hearing::worded(&state, &notice, listener, &peer) {
+                return Poll::Ready(Some(line.into()));
+            }
+        }
+        listener.next_notice().map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
+    }
+}
