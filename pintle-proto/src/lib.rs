@@ -18,7 +18,7 @@ mod text;
 mod violation;
 
 pub use change::Change;
-pub use limits::Limits;
+pub use limits::{Limits, RETRY_AFTER_MS};
 pub use peer::Peer;
 pub use revision::{Part, Revision, UnknownRevision, Unsayable};
 pub use stamp::Stamp;

@@ -61,3 +61,6 @@ impl Default for Limits {
         }
     }
 }
+
+/// When a peer that wants more than it may have at a time is told to try again, in milliseconds.
+pub const RETRY_AFTER_MS: u64 = 1000;

@@ -58,6 +58,24 @@ impl RpcError {
         Self::new(ErrorCode::INTERNAL_ERROR, message)
     }
 
+    /// This side has as much to do as it takes on: try again after so many milliseconds, or when something has ended.
+    ///
+    /// ```
+    /// use pintle_types::{ErrorCode, RpcError};
+    ///
+    /// let error = RpcError::overloaded("1024 subscriptions are open: end one first", 1000);
+    /// assert_eq!(error.code, ErrorCode::OVERLOADED);
+    /// assert_eq!(error.data.unwrap().get(), r#"{"retryAfterMs":1000}"#);
+    /// ```
+    pub fn overloaded(message: impl Into<Cow<'static, str>>, retry_after_ms: u64) -> Self {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Data {
+            retry_after_ms: u64,
+        }
+        Self::new(ErrorCode::OVERLOADED, message).with_data(&Data { retry_after_ms })
+    }
+
     /// Adds `data`. What cannot be printed as JSON is left out.
     #[must_use]
     pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
@@ -115,6 +133,9 @@ impl ErrorCode {
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
     /// The user must open a URL first; `data.elicitations` says which. One session-era revision only.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
+    /// This side has as much to do as it takes on; `data.retryAfterMs` says when to try again. The protocol has no code for
+    /// it: this is Pintle's own, on every transport.
+    pub const OVERLOADED: Self = Self(-31503);
     /// The user refused a sampling request. An example value of the specification that became a custom.
     pub const USER_REJECTED: Self = Self(-1);
 }

@@ -14,7 +14,7 @@ use super::{
     reading::Outcome,
     send_error::SendError,
 };
-use crate::{Change, Limits, Part, Revision, Violation, shown::shown};
+use crate::{Change, Limits, Part, RETRY_AFTER_MS, Revision, Violation, shown::shown};
 
 /// What a session's client remembers.
 #[derive(Debug)]
@@ -215,17 +215,14 @@ impl Session {
             }
         }
         if self.questions.len() >= self.most_questions {
-            return Err(RpcError::internal(format!(
-                "{} questions are open already: wait for their answers",
-                self.most_questions
-            )));
+            let said = format!("{} questions are open already: wait for their answers", self.most_questions);
+            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
         }
         // One alone may be as large as a message.
         if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.most_bytes {
-            return Err(RpcError::internal(format!(
-                "{} bytes of questions are open already: wait for their answers",
-                self.question_bytes
-            )));
+            let said =
+                format!("{} bytes of questions are open already: wait for their answers", self.question_bytes);
+            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
         }
         Ok(params)
     }

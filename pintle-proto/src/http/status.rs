@@ -15,17 +15,19 @@ pub fn stateless_status(code: ErrorCode) -> StatusCode {
         | ErrorCode::MISSING_CLIENT_CAPABILITY
         | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
         ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::OVERLOADED => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::OK,
     }
 }
 
 /// The status of a session-era answer that carries this error.
 ///
-/// Only what could not be read at all is 400: clients of that era give up on any other status without reading the body,
-/// and 404 would tell them that their session is gone.
+/// Only what could not be read at all is 400, and too much at a time is 429: clients of that era give up on any other status
+/// without reading the body, and 404 would tell them that their session is gone.
 pub fn session_status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::PARSE_ERROR => StatusCode::BAD_REQUEST,
+        ErrorCode::OVERLOADED => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::OK,
     }
 }
@@ -61,6 +63,7 @@ mod tests {
             (-32022, 400, 200),
             (-32002, 200, 200),
             (-32042, 200, 200),
+            (-31503, 429, 429),
             (-1, 200, 200),
             (7, 200, 200),
         ] {

@@ -177,9 +177,8 @@ impl Listener {
         }
         let most = service.bounds().watched;
         if self.watched.len() >= most {
-            return Err(RpcError::internal(format!(
-                "{most} resources are watched: unsubscribe from one first"
-            )));
+            let said = format!("{most} resources are watched: unsubscribe from one first");
+            return Err(RpcError::overloaded(said, crate::RETRY_AFTER_MS));
         }
         let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
         let much = |much: budget::TooMuch| much.error(service, "unsubscribe from something first");

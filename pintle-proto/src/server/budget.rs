@@ -88,10 +88,10 @@ impl TooMuch {
                 let most = service.bounds().session_bytes;
                 RpcError::invalid_params(format!("more than {most} bytes would have to be kept: {own}"))
             }
-            Self::Total => RpcError::internal(
+            Self::Total => RpcError::overloaded(
                 "the server keeps as much for its clients as it may: send less, or try again later",
-            )
-            .with_data(&serde_json::json!({ "retryAfterMs": RETRY_MS })),
+                RETRY_MS,
+            ),
         }
     }
 }

@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use pintle_types::{RequestId, RpcError};
 
+use crate::RETRY_AFTER_MS;
+
 /// The requests of one connection that are not answered yet, both eras in one table: a cancellation does not say
 /// which it means.
 #[derive(Debug, Default)]
@@ -36,9 +38,8 @@ impl InFlight {
             )));
         }
         if self.len() >= most {
-            return Err(RpcError::internal(format!(
-                "{most} requests wait for an answer: send more when some came"
-            )));
+            let said = format!("{most} requests wait for an answer: send more when some came");
+            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
         }
         self.last += 1;
         let ticket = Ticket { number: self.last, subscription };
@@ -64,7 +65,8 @@ impl InFlight {
         subscriptions: usize,
     ) -> Result<Ticket, RpcError> {
         if self.subscriptions >= subscriptions {
-            return Err(RpcError::internal(format!("{subscriptions} subscriptions are open: end one first")));
+            let said = format!("{subscriptions} subscriptions are open: end one first");
+            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
         }
         let ticket = self.add(id, most, true)?;
         self.subscriptions += 1;

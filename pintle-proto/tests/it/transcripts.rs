@@ -73,6 +73,8 @@ const CODES: &[(i32, &str)] = &[
     (-32021, "----+"),
     (-32022, "----+"),
     (-32020, "-----"),
+    // Ours.
+    (-31503, "+++++"),
 ];
 
 /// The 25 points of the digest's part 8, and where they are tested. Those of a server without HTTP are each named in

@@ -506,14 +506,14 @@ const LIMITS: &[Row] = &[
     row(
         "more calls than may be in flight",
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{@,"name":"slow"}}"#,
-        all("-32603"),
+        all("-31503"),
     )
     .given(Given::SlowCall)
     .service("in-flight=1"),
     row(
         "more subscriptions than may be open",
         r#"{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{@,"notifications":{}}}"#,
-        eras("-32601", "-32603"),
+        eras("-32601", "-31503"),
     )
     .service("subscriptions=0"),
     row(
@@ -525,7 +525,7 @@ const LIMITS: &[Row] = &[
     row(
         "one more to watch than may be watched",
         r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{@,"uri":"a"}}"#,
-        eras("-32603", "-32601"),
+        eras("-31503", "-32601"),
     )
     .service("watched=0"),
     row(
