@@ -1,7 +1,11 @@
 /// A peer's own word, as far as it is repeated: enough to recognize it, not as much as the peer cares to send.
 pub(crate) fn shown(word: &str) -> Box<str> {
-    const MOST: usize = 80;
-    match word.char_indices().nth(MOST) {
+    cut(word, 80)
+}
+
+/// The first characters of it, at most so many.
+pub(crate) fn cut(word: &str, most: usize) -> Box<str> {
+    match word.char_indices().nth(most) {
         None => word.into(),
         Some((end, _)) => format!("{}…", &word[..end]).into(),
     }

@@ -42,7 +42,10 @@ use self::{
     session::{Handshakes, Session},
     stateless::Asker,
 };
-use crate::{Part, Peer, Revision, Stamp, Unsayable};
+use crate::{
+    Part, Peer, Revision, Stamp, Unsayable,
+    shown::{cut, shown},
+};
 
 /// The protocol state of one byte stream, or of one session over HTTP.
 ///
@@ -566,6 +569,11 @@ fn bad_arguments(text: &str, out: &mut Vec<u8>) {
 }
 
 fn not_found(uri: &str) -> RpcError {
-    RpcError::invalid_params(format!("no such resource: `{uri}`"))
-        .with_data(&serde_json::json!({ "uri": uri }))
+    // A peer chose it: what the message cuts short the data says at some more length.
+    let (shown, longer) = (shown(uri), cut(uri, LONGEST_URI));
+    RpcError::invalid_params(format!("no such resource: `{shown}`"))
+        .with_data(&serde_json::json!({ "uri": longer }))
 }
+
+/// As many characters of a URI that leads nowhere are told back.
+const LONGEST_URI: usize = 1024;

@@ -11,6 +11,7 @@ use crate::{
     inputs::Seal,
     print,
     revision::{Knows, Said},
+    shown::shown,
 };
 
 /// What a server is, in any era: its name, what it can do, which revisions it speaks.
@@ -273,6 +274,7 @@ impl Service {
     /// The names of all revisions, for a client that named another.
     pub(super) fn unsupported(&self, requested: &str) -> RpcError {
         let supported: Vec<_> = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
+        let requested = &*shown(requested);
         let said = format!("unsupported protocol version: `{requested}`: {}", self.ways());
         RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, said)
             .with_data(&UnsupportedVersionData::new(supported, requested))

@@ -194,3 +194,35 @@ async fn a_client_without_forms_is_not_asked() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_text_of_another_format_does_not_fit_in_any_revision() {
+    let server = Server::new("s", "1").tool(tool("ask", |cx: Cx| async move {
+        let form = Form::new()
+            .field("mail", Field::email())
+            .field("page", Field::uri())
+            .field("day", Field::date())
+            .field("moment", Field::date_time());
+        let filled = cx.elicit_form("q", "Who?", &form).await?.accepted().unwrap_or_default();
+        Ok::<_, ToolError>(filled["mail"].as_str().unwrap_or_default().to_owned())
+    }));
+    let good = json!({"mail": "ann@example.com", "page": "https://example.com", "day": "2026-07-28",
+        "moment": "2026-07-28T12:00:00Z"});
+    let bad =
+        [("mail", "ann"), ("page", "example.com"), ("day", "28.7.2026"), ("moment", "2026-07-28 12:00")];
+    each(&server, &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
+        for wrong in bad.iter().map(Some).chain([None]) {
+            let mut content = good.clone();
+            if let Some((field, text)) = wrong {
+                content[field] = json!(text);
+            }
+            client.answer = Box::new(move |_, _| json!({"action": "accept", "content": content.clone()}));
+            let said = client.call("tools/call", json!({"name": "ask", "arguments": {}})).await.to_string();
+            match wrong {
+                Some((field, _)) => assert!(said.contains(&format!("`{field}` is not a")), "{said}"),
+                None => assert!(said.contains("ann@example.com"), "{said}"),
+            }
+        }
+    })
+    .await;
+}

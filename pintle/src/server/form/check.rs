@@ -4,6 +4,8 @@ use pintle_types::{
 };
 use serde_json::Value;
 
+use super::format;
+
 /// Whether an answer fits its form. What the form does not ask for is none of its concern.
 pub(super) fn fits(form: &ElicitSchema, content: &JsonObject) -> Result<(), String> {
     for (name, schema) in form.properties.iter() {
@@ -51,7 +53,13 @@ fn text(name: &str, schema: &StringSchema, value: &Value) -> Result<(), String> 
         (_, Some(most)) if length > most => {
             Err(format!("`{name}` has {length} characters and may have at most {most}"))
         }
-        _ => Ok(()),
+        _ => match &schema.format {
+            Some(format) => match format::unmet(format, text) {
+                Some(what) => Err(not(name, what, value)),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        },
     }
 }
 

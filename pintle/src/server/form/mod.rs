@@ -3,6 +3,7 @@
 mod check;
 mod error;
 mod field;
+mod format;
 mod reduce;
 
 use std::{

@@ -1,0 +1,177 @@
+use pintle_types::schema::StringFormat;
+
+/// What the text should be and is not.
+pub(super) fn unmet(format: &StringFormat, text: &str) -> Option<&'static str> {
+    let (is, what): (fn(&str) -> bool, _) = match format {
+        StringFormat::Email => (is_email, "an email address"),
+        StringFormat::Uri => (is_uri, "a URI"),
+        StringFormat::Date => (is_date, "a date such as `2026-07-28`"),
+        StringFormat::DateTime => (is_date_time, "a date and time such as `2026-07-28T12:00:00Z`"),
+        // A format that this side does not know is the client's to check.
+        _ => return None,
+    };
+    (!is(text)).then_some(what)
+}
+
+/// A mailbox of RFC 5321, as far as a person types one: `local@domain`. Whether mail arrives there only mail can tell.
+fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let plain = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
+    let quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
+    let local_fits = local.len() <= 64
+        && (quoted && !local.chars().any(char::is_control)
+            || local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(plain)));
+    let literal = domain.starts_with('[') && domain.ends_with(']') && domain.len() > 2;
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    local_fits && domain.len() <= 255 && (literal || domain.split('.').all(label))
+}
+
+/// RFC 3986: a scheme, and only characters that a URI has.
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let mut letters = scheme.bytes();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+    let goes_on =
+        letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'-' | b'.'));
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
+    let escaped = rest
+        .split('%')
+        .skip(1)
+        .all(|after| after.len() >= 2 && after.bytes().take(2).all(|digit| digit.is_ascii_hexdigit()));
+    begins && goes_on && rest.bytes().all(fits) && escaped && rest.matches('#').count() <= 1
+}
+
+/// `full-date` of RFC 3339.
+fn is_date(text: &str) -> bool {
+    let [year, month, day] = *text.split('-').collect::<Vec<_>>() else { return false };
+    let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        _ => return false,
+    };
+    (1..=days).contains(&day)
+}
+
+/// `date-time` of RFC 3339, with its offset.
+fn is_date_time(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
+    let (time, offset) = match time.strip_suffix(['Z', 'z']) {
+        Some(time) => (time, None),
+        None => match time.rfind(['+', '-']) {
+            Some(at) => (&time[..at], Some(&time[at + 1..])),
+            None => return false,
+        },
+    };
+    let (time, fraction) = time.split_once('.').map_or((time, None), |(time, rest)| (time, Some(rest)));
+    let fraction_fits = fraction
+        .is_none_or(|fraction| !fraction.is_empty() && fraction.bytes().all(|digit| digit.is_ascii_digit()));
+    // A minute may have a leap second.
+    is_date(date)
+        && is_clock(time, &[23, 59, 60])
+        && fraction_fits
+        && offset.is_none_or(|offset| is_clock(offset, &[23, 59]))
+}
+
+/// Numbers of two digits with colons between them, none above its largest.
+fn is_clock(text: &str, largest: &[u32]) -> bool {
+    let parts: Vec<_> = text.split(':').collect();
+    parts.len() == largest.len()
+        && parts.iter().zip(largest).all(|(part, most)| digits(part, 2).is_some_and(|part| part <= *most))
+}
+
+fn digits(text: &str, count: usize) -> Option<u32> {
+    let all = text.len() == count && text.bytes().all(|digit| digit.is_ascii_digit());
+    text.parse().ok().filter(|_| all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_of_their_format_or_not() {
+        use StringFormat::{Date, DateTime, Email, Uri};
+        for (format, good, bad) in [
+            (
+                Email,
+                &[
+                    "ann@example.com",
+                    "a.b+c@x",
+                    "\"a b\"@example.com",
+                    "jörg@bücher.example",
+                    "a@[127.0.0.1]",
+                ][..],
+                &[
+                    "",
+                    "ann",
+                    "@example.com",
+                    "ann@",
+                    "a b@example.com",
+                    "a..b@example.com",
+                    "a@-x.com",
+                    "a@x..com",
+                ][..],
+            ),
+            (
+                Uri,
+                &["https://example.com/a?b=c#d", "urn:isbn:1", "mailto:a@b", "http://[::1]:80/%7e"],
+                &[
+                    "",
+                    "example.com",
+                    "//example.com",
+                    "1a:b",
+                    "http://a b",
+                    "http://a/%7",
+                    "http://é/",
+                    "a:#b#c",
+                ],
+            ),
+            (
+                Date,
+                &["2026-07-28", "2024-02-29", "2000-02-29"],
+                &[
+                    "",
+                    "2026-7-28",
+                    "2026-02-29",
+                    "1900-02-29",
+                    "2026-13-01",
+                    "2026-04-31",
+                    "28.07.2026",
+                    "2026-07-28T00:00:00Z",
+                ],
+            ),
+            (
+                DateTime,
+                &["2026-07-28T12:00:00Z", "2026-07-28t23:59:60.123+02:00", "2026-07-28T00:00:00-00:30"],
+                &[
+                    "",
+                    "2026-07-28",
+                    "2026-07-28T12:00:00",
+                    "2026-07-28 12:00:00Z",
+                    "2026-07-28T24:00:00Z",
+                    "2026-07-28T12:00Z",
+                    "2026-07-28T12:00:00.Z",
+                    "2026-07-28T12:00:00+2",
+                ],
+            ),
+        ] {
+            for text in good {
+                assert_eq!(unmet(&format, text), None, "{text}");
+            }
+            for text in bad {
+                assert!(unmet(&format, text).is_some(), "{text}");
+            }
+        }
+    }
+}
