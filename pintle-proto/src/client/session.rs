@@ -220,8 +220,10 @@ impl Session {
         }
         // One alone may be as large as a message.
         if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.most_bytes {
-            let said =
-                format!("{} bytes of questions are open already: wait for their answers", self.question_bytes);
+            let said = format!(
+                "{} bytes of questions are open already: wait for their answers",
+                self.question_bytes
+            );
             return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
         }
         Ok(params)
@@ -510,7 +512,7 @@ mod tests {
         else {
             panic!("a refusal")
         };
-        assert_eq!(reply.result.unwrap_err().code.0, -32603);
+        assert_eq!(reply.result.unwrap_err().code, ErrorCode::OVERLOADED);
     }
 
     #[test]

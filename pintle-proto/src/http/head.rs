@@ -80,6 +80,11 @@ impl<'a> Head<'a> {
         self.method
     }
 
+    /// Whether it says which host it is meant for.
+    pub fn has_host(&self) -> bool {
+        self.authority.is_some() || !matches!(self.host, Field::Absent)
+    }
+
     /// What follows the `?` of the target.
     pub fn query(&self) -> Option<&'a str> {
         self.query

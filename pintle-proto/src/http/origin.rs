@@ -135,7 +135,7 @@ impl Guard {
 fn foreign(header: &str, value: &str) -> Refusal {
     let list = if header == "Host" { "hosts" } else { "origins" };
     Refusal::forbidden(format!(
-        "`{header}: {}` is not let in here; add it to the server's {list}",
+        "`{header}: {}` is not allowed here; add it on the server with `Guard::{list}`",
         shown(value)
     ))
 }
@@ -349,7 +349,7 @@ mod tests {
         let refusal = Guard::loopback().check_origin("http://evil.com").unwrap_err();
         assert_eq!(
             refusal.error.message,
-            "`Origin: http://evil.com` is not let in here; add it to the server's origins"
+            "`Origin: http://evil.com` is not allowed here; add it on the server with `Guard::origins`"
         );
     }
 

@@ -46,6 +46,11 @@ impl Refusal {
         Self::bad_request(RpcError::invalid_request(message))
     }
 
+    /// 400: no `Host`, which HTTP/1.1 asks for.
+    pub fn no_host() -> Self {
+        Self::bad_request(RpcError::invalid_request("send a `Host` header: HTTP/1.1 needs one"))
+    }
+
     /// 403: the `Host` or the `Origin` is not one of ours.
     pub fn forbidden(message: String) -> Self {
         Self::invalid(StatusCode::FORBIDDEN, message)
@@ -100,8 +105,8 @@ impl Refusal {
             requested: &'a str,
         }
 
-        let message =
-            format!("protocol version `{}` is not served here; use {}", shown(requested), Listed(supported));
+        let requested = &*shown(requested);
+        let message = format!("protocol version `{requested}` is not served here; use {}", Listed(supported));
         let error = RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message);
         Self::bad_request(error.with_data(&Data { supported, requested }))
     }

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::{
-    Peer,
+    Peer, RETRY_AFTER_MS,
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
@@ -472,7 +472,7 @@ impl Connection {
             return self.queue.push(call);
         }
         let said = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
-        self.finish(state, &call, Outcome::Failed(RpcError::internal(said)));
+        self.finish(state, &call, Outcome::Failed(RpcError::overloaded(said, RETRY_AFTER_MS)));
     }
 
     /// Runs a call. Its first steps are taken here and now; only what has to wait becomes a task.

@@ -68,6 +68,7 @@ mod run;
 mod schema_part;
 mod scope;
 mod seal;
+mod serve;
 mod serving;
 mod shelf;
 mod size;
@@ -85,7 +86,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, Once, PoisonError, RwLock},
+    sync::{Arc, Once, OnceLock, PoisonError, RwLock},
 };
 
 use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
@@ -130,19 +131,13 @@ pub use vars::Vars;
 
 use self::{
     catalogue::Catalogue,
-    connection::Connection,
     dispatch::Start,
     ears::Ears,
     form::Forms,
     scope::Filter,
-    serving::Stop,
     state::{Settings, State as Snapshot},
 };
-use crate::{
-    AboutTools, Error, Result,
-    directory::Directory,
-    transport::{Memory, Transport, memory},
-};
+use crate::{AboutTools, Error, Result, directory::Directory};
 
 /// A server: what it offers, and how it is reached.
 ///
@@ -204,6 +199,7 @@ impl Server {
             custom: HashMap::new(),
             layered: None,
             faults: Vec::new(),
+            verdict: OnceLock::new(),
         };
         Self(Arc::new(Shared {
             state: RwLock::new(Arc::new(state)),
@@ -459,44 +455,7 @@ impl Server {
 
     /// Whether everything that was registered is as it should be.
     pub fn check(&self) -> Result<()> {
-        let state = self.state();
-        let mut faults = state.faults.clone();
-        faults.extend(state.catalogue.missing(&state.own));
-        if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("; "))) }
-    }
-
-    /// Serves one connection in a task of its own.
-    ///
-    /// Whoever is at the other end of a transport that [is local](Transport::is_local) may do everything; on any other one
-    /// it is anonymous, and may do nothing that something is [required](ToolRoute::requires) for.
-    pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
-        let caller = if transport.is_local() { Caller::local() } else { Caller::new() };
-        self.serve_to(transport, caller)
-    }
-
-    /// The same, for somebody who is known: what `caller` says counts, whatever the transport.
-    pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
-        self.check()?;
-        self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));
-        let stop = Arc::new(Stop::default());
-        let connection = Connection::new(self.clone(), Box::new(transport), stop.clone()).known(caller);
-        Ok(Serving::new(tokio::spawn(connection), stop))
-    }
-
-    /// Serves the process's own standard streams until the client hangs up.
-    ///
-    /// Nothing else reaches the wire: what the process prints goes to its standard error.
-    #[cfg(feature = "stdio")]
-    pub async fn serve_stdio(&self) -> Result<()> {
-        let limit = self.state().service.bounds().message_bytes;
-        self.serve(crate::transport::Stdio::new()?.limit(limit))?.wait().await.map(drop)
-    }
-
-    /// A connection to this server from within the process: give it to a client.
-    pub fn in_process(&self) -> Result<Memory> {
-        let (ours, theirs) = memory();
-        self.serve(ours)?;
-        Ok(theirs)
+        self.state().fault().map_or(Ok(()), |said| Err(Error::misuse(said.to_owned())))
     }
 
     pub(crate) fn state(&self) -> Arc<Snapshot> {
@@ -520,6 +479,7 @@ impl Server {
     fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);
+        state.verdict = OnceLock::new();
         let value = change(state);
         state.declare();
         value
@@ -529,6 +489,7 @@ impl Server {
     fn change_catalogue<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);
+        state.verdict = OnceLock::new();
         let value = change(&mut state.catalogue);
         state.declare_catalogue();
         value

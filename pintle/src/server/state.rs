@@ -1,4 +1,8 @@
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use pintle_proto::{
     http::Served,
@@ -31,6 +35,8 @@ pub(crate) struct State {
     pub(crate) layered: Option<Next>,
     /// What was wrong with registrations; told when somebody wants to serve.
     pub(crate) faults: Vec<String>,
+    /// All that is wrong with it, once somebody has asked. A changed state has none.
+    pub(crate) verdict: OnceLock<Option<Box<str>>>,
 }
 
 /// What the author chose.
@@ -101,6 +107,17 @@ pub(crate) struct Expected {
 }
 
 impl State {
+    /// All that is wrong with what was registered. Looked for once: servers that are chosen for each request are asked with
+    /// each.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        let verdict = self.verdict.get_or_init(|| {
+            let mut faults = self.faults.clone();
+            faults.extend(self.catalogue.missing(&self.own));
+            (!faults.is_empty()).then(|| faults.join("; ").into())
+        });
+        verdict.as_deref()
+    }
+
     /// Brings what the service declares in line with all that there is.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());

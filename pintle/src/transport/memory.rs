@@ -27,8 +27,9 @@ use super::{Incoming, Transport};
 /// ```
 pub fn memory() -> (Memory, Memory) {
     let (there, back) = (Arc::<Pipe>::default(), Arc::<Pipe>::default());
-    let one = Memory { input: there.clone(), output: back.clone(), queued: VecDeque::new() };
-    let other = Memory { input: back, output: there, queued: VecDeque::new() };
+    let one =
+        Memory { input: there.clone(), output: back.clone(), queued: VecDeque::new(), limit: usize::MAX };
+    let other = Memory { input: back, output: there, queued: VecDeque::new(), limit: usize::MAX };
     (one, other)
 }
 
@@ -38,6 +39,7 @@ pub struct Memory {
     input: Arc<Pipe>,
     output: Arc<Pipe>,
     queued: VecDeque<Bytes>,
+    limit: usize,
 }
 
 /// One direction.
@@ -78,7 +80,7 @@ impl Transport for Memory {
             let writer = if state.bytes < FULL { state.writer.take() } else { None };
             drop(state);
             writer.into_iter().for_each(Waker::wake);
-            return Poll::Ready(Ok(Some(Incoming::Message(message))));
+            return Poll::Ready(Ok(Some(Incoming::within(message, self.limit))));
         }
         if state.closed {
             return Poll::Ready(Ok(None));
@@ -110,6 +112,10 @@ impl Transport for Memory {
         drop(state);
         reader.into_iter().for_each(Waker::wake);
         if self.queued.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        self.limit = bytes;
     }
 
     fn is_local(&self) -> bool {

@@ -194,6 +194,13 @@ pub enum Incoming {
     Failed(Box<Failed>),
 }
 
+impl Incoming {
+    /// A message that came whole, unless it is too long.
+    fn within(message: Bytes, limit: usize) -> Self {
+        if message.len() > limit { Self::Oversized } else { Self::Message(message) }
+    }
+}
+
 impl Transport for Box<dyn Transport> {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         (**self).poll_recv(cx)

@@ -55,6 +55,7 @@ async fn every_heading_is_what_people_read() {
     let mut said = at_the_start();
     said.extend(in_handlers().await);
     said.extend(in_clients().await);
+    said.extend(at_the_door().await);
     said.extend(by_the_compiler());
     let headings = headings();
     assert!(headings.len() > 20, "{headings:?}");
@@ -90,6 +91,27 @@ async fn late(cx: Cx) -> Result<String, ToolError> {
     });
     cx.extensions().get::<mpsc::Sender<JoinHandle<String>>>().unwrap().try_send(asking).unwrap();
     Ok(String::new())
+}
+
+/// Of what never reaches a handler.
+async fn at_the_door() -> Vec<String> {
+    let mut limits = pintle::proto::Limits::default();
+    limits.in_flight = 0;
+    let server = Server::new("s", "0").tool(tool("open", || async { "" }).requires(["safe"]));
+    let error = async |server: &Server| {
+        let (ours, theirs) = pintle::transport::memory();
+        server.serve_to(ours, pintle::server::Caller::new()).unwrap();
+        let connection = Client::new("c", "0").connect(theirs).await.unwrap();
+        inner(connection.call_tool("open", ()).await)
+    };
+    let lacking = error(&server).await;
+    let busy = error(&server.limits(limits)).await;
+    let mut headers = http::HeaderMap::new();
+    headers.insert("host", http::HeaderValue::from_static("vm:8000"));
+    let (method, target) = (http::Method::POST, http::Uri::from_static("/mcp"));
+    let head = pintle::proto::http::Head::new(&method, &target, &headers);
+    let refusal = pintle::proto::http::Guard::loopback().check(&head).unwrap_err();
+    vec![lacking, busy, refusal.error.message.into_owned()]
 }
 
 async fn in_handlers() -> Vec<String> {

@@ -145,7 +145,7 @@ async fn a_setting_that_cannot_be_is_an_error_of_the_opening() {
     }
 }
 
-const HOST: &str = "`Host: server.test` is not let in here; add it to the server's hosts";
+const HOST: &str = "`Host: server.test` is not allowed here; add it on the server with `Guard::hosts`";
 
 #[tokio::test(start_paused = true)]
 async fn the_reason_of_a_server_that_lets_nobody_in_is_shown() {
@@ -167,7 +167,7 @@ async fn the_reason_of_a_server_that_lets_nobody_in_is_shown() {
             let refused = opening.await.unwrap().unwrap_err().to_string();
             serving.abort();
             assert!(refused.contains(HOST), "{mode:?}: {refused}");
-            assert_eq!(refused.matches("is not let in").count(), 1, "{mode:?}: {refused}");
+            assert_eq!(refused.matches("is not allowed here").count(), 1, "{mode:?}: {refused}");
             assert!(!refused.contains("check that the URL"), "{mode:?}: {refused}");
         }
     }

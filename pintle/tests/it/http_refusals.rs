@@ -44,12 +44,12 @@ async fn a_refusal_says_what_to_change() {
         (
             ("POST", "/mcp", &[("host", "evil.example")], PING),
             403,
-            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`Host: evil.example` is not let in here; add it to the server's hosts"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`Host: evil.example` is not allowed here; add it on the server with `Guard::hosts`"}}"#,
         ),
         (
             ("POST", "/mcp", &[("origin", "https://evil.example")], PING),
             403,
-            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`Origin: https://evil.example` is not let in here; add it to the server's origins"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`Origin: https://evil.example` is not allowed here; add it on the server with `Guard::origins`"}}"#,
         ),
         (
             ("POST", "/mcp", &[("content-type", "text/plain")], PING),
@@ -199,4 +199,107 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(answer.status, 408);
     let said = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body did not arrive in time; send the whole request at once"}}"#;
     assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), said);
+}
+
+#[tokio::test]
+async fn a_malformed_answer_is_refused_without_its_id() {
+    let http = Server::new("s", "0").http().unwrap();
+    let wire = Wire::new(&http).open(R4, json!({})).await;
+    let mut answer = wire.post(json!({"jsonrpc": "2.0", "id": 7, "result": 5})).await;
+    assert_eq!(answer.status, 400);
+    let said = answer.json().await;
+    assert_eq!(said.get("id"), None, "{said}");
+    let mut answer = wire.post(json!({"jsonrpc": "2.0", "id": 7, "method": 5})).await;
+    assert_eq!(answer.json().await["id"], 7);
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_object_are_bad_params() {
+    let server = Server::new("s", "0").tool(pintle::server::tool("greet", || async { "Hello!" }));
+    let http = server.http().unwrap();
+    let wire = Wire::new(&http);
+    for arguments in [json!([1]), json!("x"), json!(7), json!(true)] {
+        let params = json!({"name": "greet", "arguments": arguments});
+        let said = wire.modern(1, "tools/call", params.clone(), json!({})).await.json().await;
+        assert_eq!(said["error"]["code"], -32602, "{said}");
+        let said = wire.open(R4, json!({})).await.call(1, "tools/call", params).await.json().await;
+        assert_eq!(said["error"]["code"], -32602, "{said}");
+    }
+    let params = json!({"name": "greet", "arguments": null});
+    let said = wire.modern(1, "tools/call", params, json!({})).await.json().await;
+    assert!(said.get("result").is_some(), "{said}");
+}
+
+#[tokio::test]
+async fn what_leads_nowhere_is_not_told_back_at_length() {
+    let server = Server::new("s", "0").resource(pintle::server::resource("a://b", "b", || async { "" }));
+    let http = server.http().unwrap();
+    let uri = format!("a://{}", "x".repeat(100_000));
+    let session = Wire::new(&http).open(R4, json!({})).await;
+    let mut answer = session.call(1, "resources/read", json!({ "uri": uri })).await;
+    let said = answer.json().await;
+    assert_eq!(said["error"]["code"], -32002);
+    assert!(said.to_string().len() < 1500, "{}", said.to_string().len());
+    assert!(said["error"]["data"]["uri"].as_str().unwrap().starts_with("a://xxx"));
+    let version = "9".repeat(4000);
+    let mut answer = Wire::new(&http)
+        .with("mcp-protocol-version", &version)
+        .post(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {}}}}))
+        .await;
+    let said = answer.json().await;
+    assert_eq!(said["error"]["code"], -32022);
+    assert!(said.to_string().len() < 800, "{said}");
+}
+
+#[tokio::test]
+async fn a_request_of_http_1_1_needs_a_host() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let serving = Server::new("s", "0").serve_http("127.0.0.1:0").await.unwrap();
+    for (version, host, status) in
+        [("1.1", "", "400"), ("1.1", "Host: localhost\r\n", "204"), ("1.0", "", "204")]
+    {
+        let mut socket = tokio::net::TcpStream::connect(serving.address()).await.unwrap();
+        let request = format!("OPTIONS /mcp HTTP/{version}\r\n{host}connection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
+        assert_eq!(answer.contains("send a `Host` header"), status == "400");
+    }
+}
+
+#[cfg(feature = "logging")]
+#[tokio::test]
+async fn who_runs_the_server_reads_whom_it_turns_away() {
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<String>>>);
+
+    impl<S: tracing::Subscriber> Layer<S> for Heard {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+            struct Words(String);
+            impl tracing::field::Visit for Words {
+                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                    self.0 += &format!(" {field}={value:?}");
+                }
+            }
+            let mut words = Words(event.metadata().level().to_string());
+            event.record(&mut words);
+            self.0.lock().unwrap().push(words.0);
+        }
+    }
+
+    let heard = Heard::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(heard.clone()));
+    let http = Server::new("s", "0").http().unwrap();
+    let mut answer = Wire::new(&http).with("host", "vm:8000").post(json!({})).await;
+    assert_eq!(answer.status, 403);
+    let reason = "`Host: vm:8000` is not allowed here; add it on the server with `Guard::hosts`";
+    assert_eq!(answer.json().await["error"]["message"], reason);
+    let heard = heard.0.lock().unwrap();
+    assert!(heard.iter().any(|said| said.starts_with("WARN") && said.contains(reason)), "{heard:?}");
 }

@@ -152,3 +152,51 @@ async fn who_is_known_on_another_connection_is_judged_by_the_handlers_door() {
         assert_eq!(read["result"]["contents"][0]["text"], "heavy", "{revision}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_the_oldest_clients_ends_with_what_it_was_opened_by() {
+    let (hold, done) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (waits, begun) = (hold.clone(), done.clone());
+    let server = Server::new("bank", "1").tool(tool("wait", move || {
+        let (waits, begun) = (waits.clone(), begun.clone());
+        async move {
+            begun.notify_one();
+            waits.notified().await;
+            "waited"
+        }
+    }));
+    let http = server.http().unwrap().two_endpoints("/sse", "/messages");
+    let wire = Wire::new(&http);
+    for running in [false, true] {
+        let until = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let ann = Authenticated::new("ann").until(until);
+        let with = |mut request: Request<String>| {
+            request.extensions_mut().insert(ann.clone());
+            request
+        };
+        let mut stream = wire.send(with(wire.request("GET", "/sse", ""))).await;
+        let target = stream.event().await.unwrap().data;
+        let post = |body: Value| wire.send(with(wire.request("POST", &target, body.to_string())));
+        let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R1,
+            "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+        assert_eq!(post(open).await.status, 202);
+        stream.message().await.unwrap();
+        if running {
+            assert_eq!(post(call(1, "wait")).await.status, 202);
+            done.notified().await;
+            let reading = tokio::spawn(async move { (stream.message().await, stream.message().await) });
+            tokio::time::sleep(std::time::Duration::from_secs(90)).await;
+            // No other call begins, and this one comes to its end.
+            assert_eq!(post(call(2, "wait")).await.status, 404);
+            hold.notify_one();
+            let (answer, end) = reading.await.unwrap();
+            assert_eq!(answer.unwrap()["result"]["content"][0]["text"], "waited");
+            assert_eq!(end, None);
+        } else {
+            assert_eq!(stream.message().await, None);
+            drop(stream);
+        }
+        assert_eq!(post(call(3, "wait")).await.status, 404);
+        assert_eq!(http.sessions(), 0);
+    }
+}

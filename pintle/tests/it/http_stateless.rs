@@ -278,7 +278,7 @@ async fn a_subscription_hears_what_it_asked_for_and_ends_with_a_result() {
 async fn as_many_subscriptions_as_one_may_hold() {
     let mut limits = pintle::proto::Limits::default();
     limits.subscriptions = 1;
-    let wire = Wire::new(&adder().limits(limits).http().unwrap());
+    let wire = Wire::new(&adder().limits(limits).http().unwrap().principal(|_| Some("ann".to_owned())));
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let first = wire.modern(1, "subscriptions/listen", wanted.clone(), json!({})).await;
     assert!(first.is_stream());

@@ -235,3 +235,51 @@ async fn completing_what_one_may_not_have_is_refused_on_every_connection() {
         assert_eq!(said["error"]["message"], "`greet` needs more than the caller may", "{revision}");
     }
 }
+
+#[tokio::test]
+async fn a_chosen_server_with_which_something_is_wrong_is_not_served() {
+    let good = Server::new("good", "1").tool(tool("greet", || async { "Hello!" }));
+    let bad = Server::new("bad", "1").tool(tool("greet", |_: pintle::server::State<u8>| async { "Hello!" }));
+    assert!(bad.check().is_err());
+    let (fixed, chosen) = (bad.clone(), bad.clone());
+    let http = good.http().unwrap().choose(move |_| chosen.clone());
+    let wire = Wire::new(&http);
+    let mut answer = wire.modern(1, "tools/call", call("greet"), json!({})).await;
+    assert_eq!(answer.status, 500);
+    assert_eq!(answer.json().await["error"]["message"], "the server is not set up: see its log");
+    let _fixed = fixed.with_state(7_u8);
+    assert_eq!(wire.modern(1, "tools/call", call("greet"), json!({})).await.status, 200);
+    let http = good.http().unwrap().choose_async(move |_| {
+        let server = Server::new("bad", "1").tool(tool("a b", || async { "Hello!" }));
+        async move { Ok(server) }
+    });
+    assert_eq!(Wire::new(&http).modern(1, "tools/list", json!({}), json!({})).await.status, 500);
+}
+
+#[tokio::test]
+async fn a_choice_may_be_waited_for_and_may_refuse() {
+    let server = Server::new("a", "1").tool(tool("greet", || async { "Hello!" }));
+    let http = server.http().unwrap().choose_async(move |head| {
+        let (known, server) = (head.headers.contains_key("x-tenant"), server.clone());
+        async move {
+            tokio::task::yield_now().await;
+            if known {
+                return Ok(server);
+            }
+            let error = pintle::types::RpcError::invalid_request("no such tenant: name one in `X-Tenant`");
+            Err(pintle::proto::http::Refusal::new(http::StatusCode::NOT_FOUND, error))
+        }
+    });
+    let wire = Wire::new(&http);
+    let mut refused = wire.modern(1, "tools/call", call("greet"), json!({})).await;
+    assert_eq!(refused.status, 404);
+    let said = refused.json().await;
+    assert_eq!(said["error"]["message"], "no such tenant: name one in `X-Tenant`");
+    let wire = wire.with("x-tenant", "a");
+    assert_eq!(wire.modern(1, "tools/call", call("greet"), json!({})).await.status, 200);
+    let session = wire.open(R4, json!({})).await;
+    assert_eq!(session.call(1, "tools/call", call("greet")).await.status, 200);
+    assert_eq!(session.without("x-tenant").call(1, "tools/call", call("greet")).await.status, 404);
+    let (head, body) = wire.request("OPTIONS", "/mcp", "").into_parts();
+    assert_eq!(http.answer(head, body.into()).await.status(), 204);
+}

@@ -91,6 +91,8 @@ mod http_modes;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_mounted;
 #[cfg(feature = "http-server")]
+mod http_overload;
+#[cfg(feature = "http-server")]
 mod http_refusals;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_restart;

@@ -1,16 +1,21 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    sync::atomic::{AtomicUsize, Ordering},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::{Buf as _, Bytes};
+use http::StatusCode;
 use http_body::Body;
 use pintle_proto::http::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::content::{Content, Pieces};
+use super::{
+    content::{Content, Pieces},
+    response::overloaded,
+};
 
 /// How much of a request's body is taken, and how long it may take to come.
 ///
@@ -57,7 +62,7 @@ impl Patience {
 #[expect(clippy::exhaustive_enums, reason = "it is answered, or there is nobody to answer")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unread {
-    /// It is too large (413) or too slow (408). This is the answer.
+    /// It is too large (413) or too slow (408), or too much else is on its way (503). This is the answer.
     Refused(Refusal),
     /// It broke off: whoever sent it is gone, and nothing has to be answered.
     Broken,
@@ -82,11 +87,16 @@ pub enum Unread {
 /// # }
 /// ```
 pub async fn read_body<B: Body>(body: B, patience: &Patience) -> Result<Bytes, Unread> {
-    read_content(body, patience).await.map(Content::into_bytes)
+    read_content(body, patience, None).await.map(Content::into_bytes)
 }
 
-/// The same, for who wants to know whether it is text.
-pub(super) async fn read_content<B: Body>(body: B, patience: &Patience) -> Result<Content, Unread> {
+/// The same, for who wants to know whether it is text. While more is waited for, what has come has its place in the budget.
+pub(super) async fn read_content<B: Body>(
+    body: B,
+    patience: &Patience,
+    budget: Option<&Budget>,
+) -> Result<Content, Unread> {
+    let mut held = Held { budget, bytes: 0 };
     let mut body = pin!(body);
     let limit = patience.limit;
     let too_large = || Unread::Refused(Refusal::too_large(limit));
@@ -113,6 +123,49 @@ pub(super) async fn read_content<B: Body>(body: B, patience: &Patience) -> Resul
         // It knows by the length that was said; to ask once more costs about 500 instructions.
         if body.is_end_stream() {
             return Ok(taken.done());
+        }
+        held.grow(taken.len())?;
+    }
+}
+
+/// Bytes of bodies that are still coming, of all requests.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: AtomicUsize,
+    whole: usize,
+}
+
+impl Budget {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { left: AtomicUsize::new(bytes), whole: bytes }
+    }
+}
+
+/// A body's part of the budget, until it is there or given up.
+struct Held<'a> {
+    budget: Option<&'a Budget>,
+    bytes: usize,
+}
+
+impl Held<'_> {
+    fn grow(&mut self, bytes: usize) -> Result<(), Unread> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        let more = bytes.saturating_sub(self.bytes);
+        let taken =
+            budget.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more));
+        if taken.is_err() {
+            let said = format!("bodies of {} bytes are on their way already: try again later", budget.whole);
+            return Err(Unread::Refused(overloaded(StatusCode::SERVICE_UNAVAILABLE, said)));
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(budget) = self.budget {
+            budget.left.fetch_add(self.bytes, Ordering::Relaxed);
         }
     }
 }

@@ -55,6 +55,8 @@ struct Lane {
     /// When the last one left.
     left: Option<Instant>,
     ended: bool,
+    /// Whether nobody else may begin to speak on it.
+    closing: bool,
     /// How many speak on it besides its work.
     speakers: usize,
     /// Bytes of their requests, and of what they have to say and has no place yet.
@@ -214,6 +216,15 @@ impl Channel {
             Poll::Pending
         })
         .await;
+    }
+
+    /// Who speaks on it comes to an end, and nobody else begins.
+    pub(super) fn close(&self) {
+        self.lane().closing = true;
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.lane().closing
     }
 
     /// Nothing more will be said.

@@ -3,33 +3,51 @@
 use std::{
     collections::HashMap,
     future::Future,
+    net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
-use http::Response;
-use pintle_proto::server::{Call, Listen, Listener};
-use pintle_types::RpcError;
+use http::{Response, StatusCode};
+use pintle_proto::{
+    http::Refusal,
+    server::{Call, Listen, Listener},
+};
 use tokio::time::Sleep;
 
 use super::{
     Body, Http,
-    response::{PIECE, Source, events},
+    response::{PIECE, Source, events, overloaded},
     service::Asked,
     stateless::event,
 };
 use crate::server::{Authenticated, Server, around::Around, connection::now, ears::Ear, hearing};
 
-/// How many subscriptions are open, by principal.
+/// How many subscriptions are open, by who holds them.
 #[derive(Debug, Default)]
-pub(super) struct Listens(Mutex<HashMap<Option<Box<str>>, usize>>);
+pub(super) struct Listens(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    held: HashMap<Holder, usize>,
+    /// Of all that nobody's name is known of.
+    anonymous: usize,
+}
+
+/// Whose subscriptions are counted together.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Holder {
+    Named(Box<str>),
+    /// Those of one connection. Behind a server that does not tell the address all are one.
+    Connection(Option<SocketAddr>),
+}
 
 /// Opens the stream of a subscription.
-pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, RpcError> {
+pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Refusal> {
     let Listen { call, listener, acknowledgement, .. } = listen;
-    let Asked { http, server, state, principal, around } = asked;
-    let place = Place::take(http, principal.clone(), state.service.bounds().subscriptions)?;
+    let Asked { http, server, state, around, .. } = asked;
+    let place = Place::take(http, Holder::of(asked), state.service.bounds().subscriptions)?;
     let ear = server.ears().join();
     ear.follow(listener.watched());
     http.0.listening.add(&ear);
@@ -38,8 +56,18 @@ pub(super) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Rp
     let keep_alive = http.settings().keep_alive;
     let (server, around) = (server.clone(), around.clone());
     let end = Authenticated::end(around.left());
-    let stream =
-        Stream { call, listener, ear, server, around, place, said, untold: false, noticed: false, end };
+    let stream = Stream {
+        call,
+        listener,
+        ear,
+        server,
+        around,
+        _place: place,
+        said,
+        untold: false,
+        noticed: false,
+        end,
+    };
     Ok(events(stream, keep_alive))
 }
 
@@ -49,7 +77,8 @@ struct Stream {
     ear: Arc<Ear>,
     server: Server,
     around: Arc<Around>,
-    place: Place,
+    /// Given back when it ends.
+    _place: Place,
     said: Vec<u8>,
     /// Whether the listener may have something to tell.
     untold: bool,
@@ -79,7 +108,7 @@ impl Source for Stream {
             }
         }
         if self.untold {
-            let principal = self.place.principal.as_deref();
+            let principal = self.call.principal();
             hearing::withhold(
                 &state,
                 &mut self.listener,
@@ -104,32 +133,60 @@ impl Source for Stream {
     }
 }
 
-/// One of the subscriptions that a principal may hold open.
+impl Holder {
+    fn of(asked: &Asked) -> Self {
+        match &asked.principal {
+            Some(name) => Self::Named(name.clone()),
+            None => Self::Connection(asked.around.address().map(|address| address.0)),
+        }
+    }
+}
+
+/// One of the subscriptions that somebody may hold open.
 struct Place {
     http: Http,
-    principal: Option<Box<str>>,
+    holder: Holder,
 }
 
 impl Place {
-    fn take(http: &Http, principal: Option<Box<str>>, most: usize) -> Result<Self, RpcError> {
-        let mut open = http.0.listens.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(principal.clone()).or_default();
-        if *count >= most {
-            return Err(RpcError::internal(format!("{most} subscriptions are open: end one first")));
+    fn take(http: &Http, holder: Holder, most: usize) -> Result<Self, Refusal> {
+        let mut open = http.0.listens.lock();
+        // Whoever has a name is not locked out by those who have none.
+        let anonymous = matches!(holder, Holder::Connection(_));
+        let all = http.settings().anonymous_subscriptions;
+        if anonymous && open.anonymous >= all {
+            let said =
+                "there are as many anonymous subscriptions as there may be: try again later, or log in";
+            return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, said));
         }
-        *count += 1;
-        Ok(Self { http: http.clone(), principal })
+        let count = open.held.get(&holder).copied().unwrap_or_default();
+        // Connections that cannot be told apart have only the bound of all.
+        if count >= most && holder != Holder::Connection(None) {
+            let said = format!("{most} subscriptions are open: end one first");
+            return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, said));
+        }
+        open.held.insert(holder.clone(), count + 1);
+        open.anonymous += usize::from(anonymous);
+        drop(open);
+        Ok(Self { http: http.clone(), holder })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.http.0.listens.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.principal) {
+        let mut open = self.http.0.listens.lock();
+        open.anonymous -= usize::from(matches!(self.holder, Holder::Connection(_)));
+        if let Some(count) = open.held.get_mut(&self.holder) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.principal);
+                open.held.remove(&self.holder);
             }
         }
+    }
+}
+
+impl Listens {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

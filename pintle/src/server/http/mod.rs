@@ -5,6 +5,7 @@
 mod body;
 mod calls;
 mod channel;
+mod choice;
 mod connection;
 mod content;
 mod conversation;

@@ -8,7 +8,7 @@ use pintle_proto::{
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
     server::Call,
 };
-use pintle_types::{Frame, Malformed, Message, Request, RequestId};
+use pintle_types::{Frame, Malformed, MalformedKind, Message, Request, RequestId};
 
 use super::{
     Body,
@@ -165,7 +165,12 @@ pub(super) fn id_of(frame: &Frame) -> Option<&RequestId> {
     }
 }
 
+/// The id to refuse it with: that of an answer is one of ours, and nobody waits under it.
+pub(super) fn owed(malformed: &Malformed) -> Option<&RequestId> {
+    malformed.id.as_ref().filter(|_| malformed.kind != MalformedKind::Answer)
+}
+
 fn unreadable(malformed: &Malformed) -> Response<Body> {
     let refusal = Refusal::bad_request(malformed.error.clone());
-    refused(&refusal, malformed.id.as_ref())
+    refused(&refusal, owed(malformed))
 }

@@ -14,6 +14,7 @@ use http::{
 };
 use http_body::{Body as _, Frame, SizeHint};
 use pintle_proto::{
+    RETRY_AFTER_MS,
     http::{Refusal, X_ACCEL_BUFFERING},
     sse::KEEP_ALIVE,
 };
@@ -162,6 +163,9 @@ pub(super) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response<Body
     let mut response = Response::new(Body::full(bytes));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
+    if let StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS = status {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_MS.div_ceil(1000)));
+    }
     response
 }
 
@@ -198,19 +202,12 @@ pub(super) fn refused(refusal: &Refusal, id: Option<&RequestId>) -> Response<Bod
         // The rest of the body is still to come, and nobody wants to read it.
         response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS = refusal.status {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
-    }
     response
 }
 
 /// No for the moment: 429 if the one who asks is the reason, else 503.
 pub(super) fn overloaded(status: StatusCode, said: impl Into<String>) -> Refusal {
-    Refusal::new(
-        status,
-        RpcError::internal(said.into())
-            .with_data(&serde_json::json!({ "retryAfterMs": RETRY_SECONDS * 1000 })),
-    )
+    Refusal::new(status, RpcError::overloaded(said.into(), RETRY_AFTER_MS))
 }
 
 /// Why a call is refused or cut when the service comes to its end.
@@ -227,9 +224,6 @@ pub(super) fn session_ended() -> RpcError {
 pub(super) fn closed() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, shutting_down())
 }
-
-/// When to try again.
-const RETRY_SECONDS: u64 = 1;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");

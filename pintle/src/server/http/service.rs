@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header::ALLOW, request::Parts};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header::ALLOW, request::Parts};
 use pintle_proto::{
     Revision,
     http::{Accepts, Endpoint, Head, Opening, Refusal, check_session_version, open},
@@ -19,9 +19,10 @@ use pintle_types::RpcError;
 use tokio::sync::Semaphore;
 
 use super::{
-    Body, PeerAddress, RequestBody, Unread,
-    body::read_content,
+    Body, Patience, PeerAddress, RequestBody, Unread,
+    body::{Budget, read_content},
     calls::Calls,
+    choice::{self, Choice},
     content::Content,
     conversation::no_room,
     detached::Places,
@@ -136,6 +137,8 @@ pub(super) struct Asked {
     pub(super) state: Arc<State>,
     pub(super) principal: Option<Box<str>>,
     pub(super) around: Arc<Around>,
+    /// Whether HTTP wants it to have a `Host`.
+    needs_host: bool,
 }
 
 impl Http {
@@ -181,19 +184,50 @@ impl Http {
     /// Read the body with [`read_body`](super::read_body), or bound it in another way. Dropping the future is what a
     /// closed connection is.
     pub async fn answer(&self, head: Parts, body: Bytes) -> Response<Body> {
-        let Ok(response) = self.asked(head, None).respond(Source::<Body>::Here(Content::Bytes(body))).await;
-        response
+        let asked = match self.asked(head, None) {
+            Asking::Chosen(asked) => Ok(asked),
+            Asking::Refused(refusal) => Err(refusal),
+            Asking::Awaited(asking) => asking.await,
+        };
+        match asked {
+            Ok(asked) => {
+                let Ok(response) = asked.respond(Source::<Body>::Here(Content::Bytes(body))).await;
+                response
+            }
+            Err(refusal) => refused(&refusal, None),
+        }
     }
 
     /// Finds out who asks whom. The head goes where it stays: what is moved from here on is small.
-    fn asked(&self, mut parts: Parts, mut address: Option<PeerAddress>) -> Asked {
+    fn asked(&self, mut parts: Parts, mut address: Option<PeerAddress>) -> Asking {
         // What the application has to decide by the head it decides by all of it.
         if self.settings().looks
             && let Some(address) = address.take()
         {
             parts.extensions.insert(address);
         }
-        let server = (self.settings().choose)(&parts);
+        let server = match &self.settings().choice {
+            Choice::One(server) => server.clone(),
+            Choice::ByHead(choose) => {
+                let server = choose(&parts);
+                return match choice::check(&server.state()) {
+                    Ok(()) => Asking::Chosen(self.chosen(server, parts, address)),
+                    Err(refusal) => Asking::Refused(refusal),
+                };
+            }
+            Choice::Awaited(choose) => {
+                let (choosing, http) = (choose(&parts), self.clone());
+                return Asking::Awaited(Box::pin(async move {
+                    let server = choosing.await?;
+                    choice::check(&server.state())?;
+                    Ok(http.chosen(server, parts, address))
+                }));
+            }
+        };
+        Asking::Chosen(self.chosen(server, parts, address))
+    }
+
+    fn chosen(&self, server: Server, parts: Parts, address: Option<PeerAddress>) -> Asked {
         let principal = match &self.settings().principal {
             Some(of) => of(&parts).map(Into::into),
             None => {
@@ -203,8 +237,15 @@ impl Http {
         let state = server.state();
         let Parts { method, uri, headers, extensions, .. } = parts;
         let around = Around::over_http(extensions, HttpHead::new(method, uri, headers), address);
-        Asked { http: self.clone(), state, server, principal, around: Arc::new(around) }
+        Asked { http: self.clone(), state, server, principal, around: Arc::new(around), needs_host: false }
     }
+}
+
+/// Who is to answer a request.
+enum Asking {
+    Chosen(Asked),
+    Refused(Refusal),
+    Awaited(Pin<Box<dyn Future<Output = Result<Asked, Refusal>> + Send>>),
 }
 
 /// A body, read or not.
@@ -235,9 +276,12 @@ impl Asked {
     /// instructions of a small call.)
     async fn respond<B: http_body::Body>(self, body: Source<B>) -> Result<Response<Body>, Infallible> {
         let Some(head) = self.head() else { return Ok(bare(StatusCode::BAD_REQUEST)) };
+        if self.needs_host && !head.has_host() {
+            return Ok(refused(&Refusal::no_host(), None));
+        }
         let door = match self.enter(&head) {
             Ok(door) => door,
-            Err(refusal) => return Ok(refused(&refusal, None)),
+            Err(refusal) => return Ok(turned_away(&refusal)),
         };
         let to = match door {
             Door::Post(accepts) => To::Endpoint(accepts),
@@ -247,8 +291,11 @@ impl Asked {
             },
         };
         let content = match body {
+            Source::Here(content) if content.bytes().len() > self.body_limit() => {
+                return Ok(refused(&Refusal::too_large(self.body_limit()), None));
+            }
             Source::Here(content) => content,
-            Source::Coming(body) => match read_content(body, &self.http.settings().patience).await {
+            Source::Coming(body) => match read_content(body, &self.patience(), self.budget()).await {
                 Ok(content) => content,
                 Err(unread) => return Ok(not_read(unread)),
             },
@@ -294,7 +341,7 @@ impl Asked {
                 Err(refusal) => Err(refusal),
             },
         };
-        entered.unwrap_or_else(|refusal| Entered::Answered(refused(&refusal, None)))
+        entered.unwrap_or_else(|refusal| Entered::Answered(turned_away(&refusal)))
     }
 
     /// Answers a request without a body.
@@ -407,9 +454,35 @@ impl Asked {
         let mut endpoint = self.state.served.endpoint();
         endpoint.sessions &= settings.sessions;
         endpoint.sessionless = settings.sessionless;
-        endpoint.body_limit = settings.patience.limit;
+        endpoint.body_limit = self.body_limit();
         endpoint
     }
+
+    /// How large a body may be: as the author said of all servers here, or of this one.
+    fn body_limit(&self) -> usize {
+        let settings = self.http.settings();
+        if settings.limited { settings.patience.limit } else { self.state.service.bounds().message_bytes }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { limit: self.body_limit(), ..self.http.settings().patience }
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.http.settings().bodies)
+    }
+}
+
+/// No to a request by its head. Who runs the server has to know that somebody is turned away: it is what a first deployment
+/// most often gets wrong.
+fn turned_away(refusal: &Refusal) -> Response<Body> {
+    let status = refusal.status.as_u16();
+    if refusal.status == StatusCode::FORBIDDEN {
+        tracing::warn!(status, reason = %refusal.error.message, "a request was refused");
+    } else {
+        tracing::debug!(status, reason = %refusal.error.message, "a request was refused");
+    }
+    refused(refusal, None)
 }
 
 fn not_read(unread: Unread) -> Response<Body> {
@@ -457,8 +530,24 @@ where
         let (parts, body) = request.into_parts();
         let taken: Option<&RequestBody> = (&body as &dyn Any).downcast_ref();
         let address = taken.and_then(RequestBody::untold);
-        let asked = self.asked(parts, address);
-        Box::pin(asked.respond(Source::Coming(body)))
+        // What our own server took is as it was on the wire.
+        let on_wire = taken.is_some() && parts.version == Version::HTTP_11;
+        match self.asked(parts, address) {
+            Asking::Chosen(mut asked) => {
+                asked.needs_host = on_wire;
+                Box::pin(asked.respond(Source::Coming(body)))
+            }
+            Asking::Refused(refusal) => Box::pin(std::future::ready(Ok(refused(&refusal, None)))),
+            Asking::Awaited(asking) => Box::pin(async move {
+                match asking.await {
+                    Ok(mut asked) => {
+                        asked.needs_host = on_wire;
+                        asked.respond(Source::Coming(body)).await
+                    }
+                    Err(refusal) => Ok(refused(&refusal, None)),
+                }
+            }),
+        }
     }
 }
 
@@ -476,7 +565,8 @@ mod tests {
     fn the_future_of_a_request_is_small() {
         let http = Server::new("s", "0").http().unwrap();
         let (parts, ()) = Request::post("/mcp").body(()).unwrap().into_parts();
-        let future = http.asked(parts, None).respond(Source::Coming(Body::empty()));
+        let Asking::Chosen(asked) = http.asked(parts, None) else { panic!("there is one server") };
+        let future = asked.respond(Source::Coming(Body::empty()));
         // What is larger than a kilobyte is not at hand for the allocator.
         assert!(size_of_val(&future) <= 1000, "{}", size_of_val(&future));
     }

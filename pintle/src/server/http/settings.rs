@@ -5,6 +5,8 @@ use pintle_proto::http::Guard;
 
 use super::{
     Http, Patience,
+    body::Budget,
+    choice::Choice,
     log::{EventLog, MemoryLog},
     origin::TrustedProxies,
     registry::Quota,
@@ -16,7 +18,7 @@ use crate::{Result, server::Server};
 /// What the author chose.
 #[derive(Clone)]
 pub(super) struct Settings {
-    pub(super) choose: Arc<Choose>,
+    pub(super) choice: Choice,
     /// Whether the application looks at the heads of requests.
     pub(super) looks: bool,
     /// The only path that is served, if it matters.
@@ -26,11 +28,17 @@ pub(super) struct Settings {
     pub(super) guard: Guard,
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) patience: Patience,
+    /// Whether the author said how large a body may be; else each server does.
+    pub(super) limited: bool,
+    /// Of all anonymous callers.
+    pub(super) anonymous_subscriptions: usize,
     pub(super) json_only: bool,
     pub(super) sessions: bool,
     pub(super) sessionless: bool,
     /// After so long a silence a stream is opened, and kept alive.
     pub(super) keep_alive: Duration,
+    /// Room for bodies that are still coming.
+    pub(super) bodies: Arc<Budget>,
     /// When a client that was sent away, or lost its stream, is to come back.
     pub(super) retry: Duration,
     /// For the next request of a session.
@@ -46,26 +54,26 @@ pub(super) struct Settings {
     pub(super) two_endpoints: Option<TwoEndpoints>,
 }
 
-type Choose = dyn Fn(&Parts) -> Server + Send + Sync;
 type Principal = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 
 impl Settings {
     pub(super) fn new(server: &Server) -> Self {
         let state = server.state();
-        let patience = Patience { limit: state.service.bounds().message_bytes, ..Patience::default() };
-        let server = server.clone();
         Self {
-            choose: Arc::new(move |_| server.clone()),
+            choice: Choice::One(server.clone()),
             looks: false,
             path: None,
             seals_alone: state.settings.seals_alone,
             guard: Guard::loopback(),
             principal: None,
-            patience,
+            patience: Patience::default(),
+            limited: false,
+            anonymous_subscriptions: 16_384,
             json_only: false,
             sessions: true,
             sessionless: false,
             keep_alive: Duration::from_secs(15),
+            bodies: Arc::new(Budget::new(256 << 20)),
             retry: Duration::from_secs(1),
             idle_session: state.settings.idle_session,
             detached_call: state.settings.detached_call,
@@ -118,16 +126,6 @@ impl Http {
         })
     }
 
-    /// Chooses the server by the head of the request: one for each tenant, or for each path. A session stays with the
-    /// server that it was opened with.
-    #[must_use]
-    pub fn choose(self, server: impl Fn(&Parts) -> Server + Send + Sync + 'static) -> Self {
-        self.set(|settings| {
-            settings.choose = Arc::new(server);
-            settings.looks = true;
-        })
-    }
-
     /// Answers with JSON only, never with a stream of events: for clients, proxies and platforms that have none.
     ///
     /// Progress and log messages of a call are left out. In a session, questions to the client go to its GET stream.
@@ -143,10 +141,25 @@ impl Http {
         self.set(|settings| (settings.sessions, settings.sessionless) = (false, true))
     }
 
-    /// How large a request's body may be, and how slowly it may come.
+    /// How large a request's body may be, and how slowly it may come. As large as the server's
+    /// [`Limits::message_bytes`](pintle_proto::Limits) if nothing is said.
     #[must_use]
     pub fn patience(self, patience: Patience) -> Self {
-        self.set(|settings| settings.patience = patience)
+        self.set(|settings| (settings.patience, settings.limited) = (patience, true))
+    }
+
+    /// How many bytes of bodies that are still coming are held at the same time, of all requests. Who sends more is told to
+    /// come back later. 256 MiB if nothing is said; a body that comes in one piece is not counted.
+    #[must_use]
+    pub fn max_bytes_in_transit(self, bytes: usize) -> Self {
+        self.set(|settings| settings.bodies = Arc::new(Budget::new(bytes)))
+    }
+
+    /// How many subscriptions anonymous callers may hold open, all together. 16,384 if nothing is said. Those of one
+    /// connection, or of one principal, are bounded by [`Limits::subscriptions`](pintle_proto::Limits).
+    #[must_use]
+    pub fn max_anonymous_subscriptions(self, most: usize) -> Self {
+        self.set(|settings| settings.anonymous_subscriptions = most)
     }
 
     /// After so long a silence a stream says that it is still there, and a call that has said nothing yet opens one.

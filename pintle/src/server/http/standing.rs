@@ -1,10 +1,16 @@
 //! The GET stream of a session: what the server says on its own.
 
-use std::{future::poll_fn, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use http::{Extensions, Response};
 use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
+use tokio::time::Sleep;
 
 use super::{
     Body,
@@ -71,13 +77,29 @@ pub(super) async fn resume(
 
 /// Lets a stream be the one that is told. `held` goes when it does.
 pub(super) fn stand(channel: &Arc<Channel>, extensions: Extensions, held: impl Send + 'static) {
+    stand_until(channel, extensions, None, held);
+}
+
+/// The same, until then. Calls that are answered on it come to their end, and no others begin.
+pub(super) fn stand_until(
+    channel: &Arc<Channel>,
+    extensions: Extensions,
+    mut end: Option<Pin<Box<Sleep>>>,
+    held: impl Send + 'static,
+) {
     let standing = Standing(channel.clone());
     channel.session.stand(channel);
     channel.set_work(Box::pin(async move {
         let _held = held;
         let channel = &standing.0;
-        while let Some(line) = poll_fn(|task| channel.session.poll_standing(channel, &extensions, task)).await
-        {
+        let mut next = |task: &mut Context<'_>| {
+            if end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready()) {
+                channel.close();
+                return Poll::Ready(None);
+            }
+            channel.session.poll_standing(channel, &extensions, task)
+        };
+        while let Some(line) = poll_fn(&mut next).await {
             channel.say(line).await;
         }
         // Where calls are answered here too, these come to their end.

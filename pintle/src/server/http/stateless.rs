@@ -58,9 +58,7 @@ pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, 
             let id = listen.call.id().clone();
             match streams(asked, accepts) {
                 false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),
-                true => listen::answer(asked, listen).unwrap_or_else(|error| {
-                    refused(&Refusal::new(stateless_status(error.code), error), Some(&id))
-                }),
+                true => listen::answer(asked, listen).unwrap_or_else(|refusal| refused(&refusal, Some(&id))),
             }
         }
         Ok(_) => super::response::accepted(),

@@ -16,7 +16,7 @@ use super::{
     content::Content,
     conversation::decide,
     exchange::Exchange,
-    post::{asks, id_of},
+    post::{asks, id_of, owed},
     response::{accepted, closed, events, overloaded, refused},
     rights,
     service::{Asked, Shared},
@@ -24,7 +24,7 @@ use super::{
     session_id::SessionId,
     standing,
 };
-use crate::Ended;
+use crate::{Ended, server::Authenticated};
 
 /// Where the two are.
 #[derive(Clone, Debug)]
@@ -91,7 +91,8 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
     reader.begin_with(&Event::data(&target).event("endpoint"));
     session.keep(&channel);
     let end = End { shared: shared.clone(), session: session.clone() };
-    standing::stand(&channel, extensions.clone(), end);
+    let until = Authenticated::end(extensions);
+    standing::stand_until(&channel, extensions.clone(), until, end);
     session.opened(extensions);
     Ok(events(reader, shared.settings.keep_alive))
 }
@@ -111,7 +112,7 @@ pub(super) async fn receive(asked: &Asked, session: &Arc<Session>, content: Cont
             if let Some(reply) = malformed.reply() {
                 channel.say(Message::Response(reply).to_vec().into()).await;
             }
-            return refused(&Refusal::bad_request(malformed.error.clone()), malformed.id.as_ref());
+            return refused(&Refusal::bad_request(malformed.error.clone()), owed(&malformed));
         }
     };
     if let Err(response) = rights::check_frame(&state, around, &frame, session) {
@@ -119,6 +120,10 @@ pub(super) async fn receive(asked: &Asked, session: &Arc<Session>, content: Cont
     }
     if asks(&frame) && shared.calls.is_closed() {
         return refused(&closed(), id_of(&frame));
+    }
+    // Whoever reads the stream may do so no longer; what runs has its answers and questions.
+    if asks(&frame) && channel.is_closing() {
+        return refused(&unknown(), id_of(&frame));
     }
     // What is no request is over with the POST that brought it.
     let speaker = match asks(&frame).then(|| channel.speaker(length)) {

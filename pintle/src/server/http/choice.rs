@@ -1,0 +1,96 @@
+//! Which server answers a request.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use http::{StatusCode, request::Parts};
+use pintle_proto::http::Refusal;
+use pintle_types::RpcError;
+
+use super::Http;
+use crate::server::{Server, state::State};
+
+/// How it is decided which server answers.
+#[derive(Clone)]
+pub(super) enum Choice {
+    One(Server),
+    ByHead(Arc<ByHead>),
+    Awaited(Arc<Awaited>),
+}
+
+type ByHead = dyn Fn(&Parts) -> Server + Send + Sync;
+type Awaited = dyn Fn(&Parts) -> Choosing + Send + Sync;
+
+/// A choice that is being made.
+pub(super) type Choosing = Pin<Box<dyn Future<Output = Result<Server, Refusal>> + Send>>;
+
+/// Who answers from here on.
+impl Http {
+    /// Chooses the server by the head of the request: one for each tenant, or for each path. A session stays with the
+    /// server that it was opened with, and what that one requires and filters holds for it.
+    ///
+    /// A server with which something [is wrong](Server::check) is not served: the answer is 500, and the log says what.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// # fn main() -> pintle::Result<()> {
+    /// let (notes, admin) = (Server::new("notes", "1.0.0"), Server::new("admin", "1.0.0"));
+    /// let http = notes.http()?.choose(move |head| match head.uri.path() {
+    ///     "/admin" => admin.clone(),
+    ///     _ => notes.clone(),
+    /// });
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn choose(self, server: impl Fn(&Parts) -> Server + Send + Sync + 'static) -> Self {
+        self.set(|settings| {
+            settings.choice = Choice::ByHead(Arc::new(server));
+            settings.looks = true;
+        })
+    }
+
+    /// The same, with something to wait for: a database, say. It may refuse, and the client reads why.
+    ///
+    /// What it needs of the head it takes before it waits.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use pintle::{Server, proto::http::Refusal, types::RpcError};
+    ///
+    /// async fn look_up(tenant: &str) -> Option<Server> {
+    ///     (tenant == "acme").then(|| Server::new("acme", "1.0.0"))
+    /// }
+    ///
+    /// # fn main() -> pintle::Result<()> {
+    /// let http = Server::new("tenants", "1.0.0").http()?.choose_async(|head| {
+    ///     let tenant = head.headers.get("x-tenant").and_then(|name| name.to_str().ok()).map(str::to_owned);
+    ///     async move {
+    ///         let tenant = tenant.unwrap_or_default();
+    ///         look_up(&tenant).await.ok_or_else(|| {
+    ///             let error = RpcError::invalid_request(format!("no such tenant: `{tenant}`"));
+    ///             Refusal::new(StatusCode::NOT_FOUND, error)
+    ///         })
+    ///     }
+    /// });
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn choose_async<F, Fut>(self, server: F) -> Self
+    where
+        F: Fn(&Parts) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Server, Refusal>> + Send + 'static,
+    {
+        self.set(|settings| {
+            settings.choice = Choice::Awaited(Arc::new(move |head| Box::pin(server(head))));
+            settings.looks = true;
+        })
+    }
+}
+
+/// 500 if something is wrong with a server that was chosen.
+pub(super) fn check(state: &State) -> Result<(), Refusal> {
+    let Some(fault) = state.fault() else { return Ok(()) };
+    tracing::error!(fault, "the server that was chosen for a request is not served");
+    let error = RpcError::internal("the server is not set up: see its log");
+    Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))
+}
