@@ -121,6 +121,8 @@ impl Installation {
 
     /// Decides how much of what a subscription wants it gets: from the member of the filter, what it says, and on whose
     /// behalf, to what is granted.
+    ///
+    /// A session has no filter: it wants `true`, and hears nothing of the member if that is granted nothing.
     #[must_use]
     pub fn grants<F>(mut self, grant: F) -> Self
     where
@@ -195,7 +197,8 @@ impl Server {
 
 /// Something that an extension has to say to those who listen.
 ///
-/// Subscriptions hear it whose filter has `member`; sessions hear it that declared the extension. A slow listener never
+/// Subscriptions hear it whose filter has `member`; sessions hear it that declared the extension and are
+/// [granted](Installation::grants) something of it. A slow listener never
 /// holds up others: it may miss notices, but never the latest of a [`key`](Self::key) before the one it missed.
 pub struct Notice {
     pub(super) member: String,
@@ -217,7 +220,15 @@ impl Notice {
         Self { member: member.into(), method: method.into(), params, key: None, fits: None }
     }
 
-    /// Only for subscriptions whose member of the filter is like this.
+    /// Only for those who are granted something like this: what a subscription's filter has as `member`, or what the
+    /// extension [grants](Installation::grants) of it. A session wants `true`, and is granted that if nobody decides.
+    ///
+    /// ```
+    /// use pintle::server::Notice;
+    ///
+    /// // The extension grants each listener its own name: `.grants(|_, _, principal| principal.map(Into::into))`.
+    /// let notice = Notice::new("mail", "notifications/mail/new", 3).to(|granted| granted == "ann");
+    /// ```
     #[must_use]
     pub fn to(mut self, fits: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.fits = Some(Arc::new(fits));

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use http::Extensions;
 use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
+use serde_json::Value;
 
 use super::{Entry, Notice, Scope, ears::News, required::Required, state::State};
 
@@ -39,16 +40,29 @@ pub(crate) fn withhold(
         .withhold(|uri| catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true));
 }
 
-/// What an extension has to say, in a listener's words, if it wants to hear it.
-pub(crate) fn worded(state: &State, notice: &Notice, listener: &Listener, peer: &Peer) -> Option<Vec<u8>> {
+/// What an extension has to say, in a listener's words, if it wants to hear it and may.
+pub(crate) fn worded(
+    state: &State,
+    notice: &Notice,
+    listener: &Listener,
+    peer: &Peer,
+    principal: Option<&str>,
+) -> Option<Vec<u8>> {
     let wanted = match listener.tag() {
         Some(_) => notice.is_for(listener.grants(&notice.member)),
-        // A session hears all of the extensions that its client declared.
-        None => {
-            let mut extensions = state.service.extensions().iter();
-            extensions.any(|known| known.listens.contains(&notice.member) && known.is_declared(peer))
-        }
+        None => notice.is_for(granted(state, notice, peer, principal).as_ref()),
     };
     let params = RawObject::from_serialize(&notice.params).ok();
     wanted.then(|| listener.tell(&notice.method, params.as_ref()))
+}
+
+/// What a session is granted of a member of the filter. It has no filter, so it wants all of the extensions that its client
+/// declared; how much of that it gets the extension decides, as for a subscription.
+fn granted(state: &State, notice: &Notice, peer: &Peer, principal: Option<&str>) -> Option<Value> {
+    let mut extensions = state.service.extensions().iter();
+    let known = extensions.find(|known| known.listens.contains(&notice.member) && known.is_declared(peer))?;
+    let all = Value::Bool(true);
+    let Some(grant) = &known.grant else { return Some(all) };
+    // Nothing of the author's may end the connection.
+    catch_unwind(AssertUnwindSafe(|| grant.grant(&notice.member, &all, principal))).ok().flatten()
 }

@@ -12,12 +12,23 @@ use super::random;
 /// The keys that seal what calls remember between their rounds: the first seals, all of them open.
 ///
 /// One process makes its own, which is enough until a client's next round may reach another process. A fleet shares
-/// them: put the new key first, keep the old one until the states it sealed have expired.
+/// them.
+///
+/// A fleet changes its key in two phases, because while a change is rolled out some processes have it and some do not:
+///
+/// 1. Every process is given the new key as one that opens, behind the old one, which goes on sealing.
+/// 2. When all of them have it, the new key is put first. States that the old one sealed still open.
+///
+/// When the last of those has expired ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms) after the second phase is
+/// through), the old key can go. Were the new key put first at once, a process that does not know it yet would refuse the
+/// states that it sealed.
 ///
 /// ```
 /// use pintle::server::StateKeys;
 ///
-/// let keys = StateKeys::random().and(StateKeys::from([7; 32]));
+/// let (old, new) = ([7; 32], [8; 32]);
+/// let first_phase = StateKeys::from(old).and(StateKeys::from(new));
+/// let second_phase = StateKeys::from(new).and(StateKeys::from(old));
 /// ```
 #[derive(Clone)]
 pub struct StateKeys {
@@ -135,6 +146,23 @@ impl fmt::Debug for StateKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_state_is_refused_while_a_key_is_changed() {
+        let (old, new) = (|| StateKeys::from([1; 32]), || StateKeys::from([2; 32]));
+        let phases = [old(), old().and(new()), new().and(old()), new()];
+        // During a phase, processes of the one before and of this one serve side by side.
+        for pair in phases.windows(2) {
+            for (sealer, opener) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+                let sealed = sealer.seal(sealer.key(), b"bound", b"plain");
+                let opened = opener.open(sealer.key(), b"bound", &sealed);
+                // What the old key sealed has expired before the last phase.
+                if sealer.key() == new().key() || opener.keys.len() == 2 {
+                    assert_eq!(opened.as_deref(), Some(&b"plain"[..]));
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_one_key_seals_the_ring_opens() {

@@ -57,14 +57,15 @@ impl Connection {
     /// Says what an extension has to say to those who want to hear it.
     fn pass_on(&mut self, notice: &Notice) {
         let state = self.server.state();
+        let principal = self.principal.as_deref();
         let listens = self.listens.values();
         let mut lines: Vec<_> = listens
-            .filter_map(|(call, listener)| hearing::worded(&state, notice, listener, call.peer()))
+            .filter_map(|(call, listener)| hearing::worded(&state, notice, listener, call.peer(), principal))
             .collect();
         if let Some(peer) = self.engine.peer().cloned()
             && let Some(listener) = self.engine.listener()
         {
-            lines.extend(hearing::worded(&state, notice, listener, &peer));
+            lines.extend(hearing::worded(&state, notice, listener, &peer, principal));
         }
         lines.into_iter().for_each(|line| self.send(line.into()));
     }

@@ -101,7 +101,10 @@ impl Source for Stream {
         while self.noticed && out.len() < PIECE {
             match self.ear.take_notice() {
                 Some(notice) => {
-                    let line = hearing::worded(&state, &notice, &self.listener, self.call.peer());
+                    let line = {
+                        let principal = self.place.principal.as_deref();
+                        hearing::worded(&state, &notice, &self.listener, self.call.peer(), principal)
+                    };
                     line.into_iter().for_each(|line| event(out, &line));
                 }
                 None => self.noticed = false,

@@ -103,7 +103,7 @@ impl Session {
             hearing::withhold(&state, listener, &peer, self.principal.as_deref(), extensions);
         }
         while let Some(notice) = self.ear.take_notice() {
-            if let Some(line) = hearing::worded(&state, &notice, listener, &peer) {
+            if let Some(line) = hearing::worded(&state, &notice, listener, &peer, self.principal.as_deref()) {
                 return Poll::Ready(Some(line.into()));
             }
         }
