@@ -16,7 +16,7 @@ use super::{Event, EventId, EventLog, Replay, Stored};
 pub struct LogBounds {
     /// Bytes of one session. 1 MiB.
     pub session_bytes: usize,
-    /// Bytes of all sessions. 64 MiB.
+    /// Bytes of all sessions. 64 MiB. If there are more, whichever session has most gives way.
     pub total_bytes: usize,
     /// For how long an event is kept. 5 minutes.
     pub age: Duration,
@@ -30,7 +30,8 @@ impl Default for LogBounds {
 
 /// The log of one process: in memory, within bounds, and gone with it.
 ///
-/// The oldest events go first. A session costs nothing until it has a stream here, and nothing again when its last
+/// The oldest events of a session go first, and those of the session that has most: one that says little is not pushed out
+/// by others that say much. A session costs nothing until it has a stream here, and nothing again when its last
 /// stream is forgotten. Events that are too old go when the log is next used.
 ///
 /// ```
@@ -82,7 +83,7 @@ impl EventLog for MemoryLog {
         let mut shelves = self.fresh(now);
         let id = shelves.keep(session, stream, data, now);
         shelves.trim_session(session, self.bounds.session_bytes);
-        shelves.drop_while(|shelves, _| self.bounds.total_bytes < shelves.bytes);
+        shelves.trim(self.bounds.total_bytes);
         Stored::now(id)
     }
 
@@ -128,6 +129,8 @@ struct Shelves {
     bytes: usize,
     events: BTreeMap<u64, Held>,
     sessions: HashMap<Arc<str>, Session>,
+    /// How much each session has.
+    by_bytes: BTreeSet<(usize, Arc<str>)>,
 }
 
 struct Held {
@@ -178,10 +181,12 @@ impl Shelves {
         kept.newest += 1;
         kept.events.push_back(number);
         let id = EventId { stream, place: kept.newest };
-        let held = Held { session: name, id, data, kept_at: now };
+        let held = Held { session: name.clone(), id, data, kept_at: now };
         let cost = held.cost();
         session.events.insert(number);
+        let before = session.bytes;
         session.bytes += cost;
+        self.weigh(name, before, before + cost);
         self.bytes += cost;
         self.events.insert(number, held);
         self.next += 1;
@@ -212,7 +217,10 @@ impl Shelves {
     }
 
     fn forget_stream(&mut self, name: &str, stream: u64) {
+        let Some((key, _)) = self.sessions.get_key_value(name) else { return };
+        let key = key.clone();
         let Some(session) = self.sessions.get_mut(name) else { return };
+        let before = session.bytes;
         for number in session.streams.remove(&stream).into_iter().flat_map(|stream| stream.events) {
             session.events.remove(&number);
             if let Some(held) = self.events.remove(&number) {
@@ -220,13 +228,16 @@ impl Shelves {
                 self.bytes -= held.cost();
             }
         }
+        let after = session.bytes;
         if session.streams.is_empty() {
             self.sessions.remove(name);
         }
+        self.weigh(key, before, after);
     }
 
     fn forget_session(&mut self, name: &str) {
-        let Some(session) = self.sessions.remove(name) else { return };
+        let Some((key, session)) = self.sessions.remove_entry(name) else { return };
+        self.weigh(key, session.bytes, 0);
         self.bytes -= session.bytes;
         for number in session.events {
             self.events.remove(&number);
@@ -238,6 +249,26 @@ impl Shelves {
         while let Some((&number, _)) = self.events.first_key_value().filter(|(_, held)| too_much(self, held))
         {
             self.drop_oldest(number);
+        }
+    }
+
+    /// Drops the oldest events of whichever session has most, until there are no more bytes than these.
+    fn trim(&mut self, most: usize) {
+        while most < self.bytes
+            && let Some((_, name)) = self.by_bytes.last()
+            && let Some(&number) = self.sessions.get(name).and_then(|session| session.events.first())
+        {
+            self.drop_oldest(number);
+        }
+    }
+
+    /// Notes that a session has more or less than before.
+    fn weigh(&mut self, name: Arc<str>, before: usize, after: usize) {
+        if before > 0 {
+            self.by_bytes.remove(&(before, name.clone()));
+        }
+        if after > 0 {
+            self.by_bytes.insert((after, name));
         }
     }
 
@@ -254,7 +285,10 @@ impl Shelves {
         let Some(held) = self.events.remove(&number) else { return };
         self.bytes -= held.cost();
         let Some(session) = self.sessions.get_mut(&held.session) else { return };
+        let before = session.bytes;
         session.bytes -= held.cost();
+        self.weigh(held.session.clone(), before, before - held.cost());
+        let Some(session) = self.sessions.get_mut(&held.session) else { return };
         session.events.remove(&number);
         let Some(stream) = session.streams.get_mut(&held.id.stream) else { return };
         stream.events.pop_front();
@@ -320,12 +354,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_sessions_together_keep_the_newest_events() {
+    async fn the_session_that_has_most_gives_way_to_the_others() {
         let log = small();
-        let ids = ["a", "b", "c", "c", "b"].map(|session| (session, append(&log, session, 1)));
-        assert_eq!(replayed(&log, "a", EventId::start(1)), None);
+        for session in ["a", "b", "c", "c", "b"] {
+            append(&log, session, 1);
+        }
+        assert_eq!(replayed(&log, "a", EventId::start(1)), Some(1), "it is the oldest, and says little");
         assert_eq!(replayed(&log, "b", EventId::start(1)), Some(2));
-        assert_eq!(replayed(&log, "a", ids[0].1), Some(0), "nothing followed it");
+        assert_eq!(replayed(&log, "c", EventId::start(1)), None);
+        assert_eq!(replayed(&log, "c", EventId { stream: 1, place: 1 }), Some(1));
+        assert_eq!(log.lock().bytes, 4 * (10 + OVERHEAD));
+        // However many others there are.
+        for n in 0..100 {
+            append(&log, &format!("{}", n % 2), 1);
+        }
+        assert_eq!(replayed(&log, "a", EventId::start(1)), Some(1));
         assert_eq!(log.lock().bytes, 4 * (10 + OVERHEAD));
     }
 
@@ -369,6 +412,7 @@ mod tests {
         let _ = [1, 2].map(|stream| append(&log, "closed", stream));
         at_once(log.forget_session("closed"));
         assert_eq!(format!("{log:?}").split_once("sessions").unwrap().1, ": 0, events: 0, bytes: 0 }");
+        assert!(log.lock().by_bytes.is_empty());
     }
 
     #[derive(Clone, Debug)]
