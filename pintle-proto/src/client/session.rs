@@ -512,7 +512,7 @@ mod tests {
         else {
             panic!("a refusal")
         };
-        assert_eq!(reply.result.unwrap_err().code, ErrorCode::OVERLOADED);
+        assert_eq!(reply.result.unwrap_err().code, pintle_types::ErrorCode::OVERLOADED);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Source for Stream {
             match self.ear.take_notice() {
                 Some(notice) => {
                     let line = {
-                        let principal = self.place.principal.as_deref();
+                        let principal = self.call.principal();
                         hearing::worded(&state, &notice, &self.listener, self.call.peer(), principal)
                     };
                     line.into_iter().for_each(|line| event(out, &line));

@@ -53,7 +53,7 @@ impl TrustedProxies {
             return peer;
         }
         let forwarded = self.named(peer, headers, &FORWARDED, forwarded_for);
-        let listed = self.named(peer, headers, &X_FORWARDED_FOR, |hop| address(hop));
+        let listed = self.named(peer, headers, &X_FORWARDED_FOR, address);
         match (forwarded, listed) {
             (Some(one), Some(other)) if one != other => peer,
             (Some(client), _) | (None, Some(client)) => client,
