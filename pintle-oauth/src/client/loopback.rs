@@ -6,7 +6,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -20,6 +20,8 @@ const CONNECTIONS: usize = 16;
 const HEAD: usize = 32 << 10;
 /// For a browser to say what it wants on a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After a connection that came to nothing.
+const PAUSE: Duration = Duration::from_millis(50);
 const PATH: &str = "/callback";
 
 type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
@@ -128,13 +130,22 @@ impl Visit for Listening {
 /// come with another `state`.
 async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<String> {
     enum Event {
-        Accepted(io::Result<TcpStream>),
+        Accepted(Option<TcpStream>),
         Visited(Option<String>),
     }
     let listener = Arc::new(listener);
     let accept = || {
         let listener = listener.clone();
-        async move { Event::Accepted(listener.accept().await.map(|(socket, _)| socket)) }
+        async move {
+            match listener.accept().await {
+                Ok((socket, _)) => Event::Accepted(Some(socket)),
+                // Who called has hung up, or there are too many open files just now: others may fare better.
+                Err(_) => {
+                    sleep(PAUSE).await;
+                    Event::Accepted(None)
+                }
+            }
+        }
     };
     let mut tasks = JoinSet::new();
     let mut accepting = false;
@@ -145,8 +156,8 @@ async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<Str
         }
         match tasks.join_next().await {
             Some(Ok(Event::Accepted(socket))) => {
-                let socket = socket?;
                 accepting = false;
+                let Some(socket) = socket else { continue };
                 let state = state.clone();
                 tasks.spawn(async move {
                     let visited = timeout(PATIENCE, visited(socket, state.as_deref())).await;

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use super::{cache::Digest, principal::Principal, verify::Rejection};
 
@@ -19,6 +22,8 @@ const RESERVED: usize = 16;
 const WAITING: usize = 256;
 /// For so long a question waits until it is asked. An answer that comes later is one for which nobody waits any more.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is logged that there are too many.
+const WARN: Duration = Duration::from_secs(10);
 
 pub(super) type Verdict = Result<Principal, Rejection>;
 /// Asks the authorization server when it is polled, and does nothing before.
@@ -40,6 +45,7 @@ struct Now {
     /// About tokens that were good before.
     known: VecDeque<Waiting>,
     unknown: VecDeque<Waiting>,
+    warned: Option<Instant>,
 }
 
 struct Waiting {
@@ -67,7 +73,7 @@ impl Questions {
         let lost = |_| Rejection::unavailable("the question was given up");
         let mut told = self.enter(token, known, question);
         let asked = timeout(PATIENCE, told.wait_for(|stage| !matches!(stage, Stage::Waits))).await;
-        drop(asked.map_err(|_| Rejection::Overloaded)?.map_err(lost)?);
+        drop(asked.map_err(|_| self.now().overloaded())?.map_err(lost)?);
         let answered = told.wait_for(|stage| matches!(stage, Stage::Answered(_))).await.map_err(lost)?;
         match &*answered {
             Stage::Answered(verdict) => verdict.clone(),
@@ -94,10 +100,10 @@ impl Questions {
             self.start(waiting);
             return told;
         }
-        let given_up = now.wait(waiting, known);
-        drop(now);
-        if let Some(waiting) = given_up {
-            waiting.tell.send_replace(Stage::Answered(Err(Rejection::Overloaded)));
+        if let Some(given_up) = now.wait(waiting, known) {
+            let overloaded = now.overloaded();
+            drop(now);
+            given_up.tell.send_replace(Stage::Answered(Err(overloaded)));
         }
         told
     }
@@ -173,6 +179,15 @@ fn most(known: bool) -> usize {
 }
 
 impl Now {
+    /// What is said of a question that is given up, and once in a while to the log.
+    fn overloaded(&mut self) -> Rejection {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= WARN) {
+            self.warned = Some(Instant::now());
+            tracing::warn!("more tokens come than can be asked about: some requests are told to come again");
+        }
+        Rejection::Overloaded
+    }
+
     /// Has a question wait. Returns the one that has to go for it.
     fn wait(&mut self, waiting: Waiting, known: bool) -> Option<Waiting> {
         let Self { open, known: knowns, unknown, .. } = self;
@@ -193,7 +208,7 @@ impl Now {
     /// The newest for whose answer somebody still waits, and those that nobody waits for.
     fn next(&mut self) -> (Option<Waiting>, Vec<Waiting>) {
         let mut left = Vec::new();
-        let Self { running, open, known, unknown } = self;
+        let Self { running, open, known, unknown, .. } = self;
         let queues = [(known, most(true)), (unknown, most(false))];
         for (queue, most) in queues {
             while *running <= most

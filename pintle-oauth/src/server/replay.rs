@@ -63,6 +63,12 @@ impl Default for Replay {
 }
 
 impl Replay {
+    /// One that has room for so many.
+    #[cfg(test)]
+    pub(super) fn of(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
     /// Notes the use of a proof.
     pub(super) fn note(&self, used: &Used<'_>, now: u64) -> Use {
         let holder = digest_of([used.holder.0, used.holder.1]);
@@ -158,7 +164,7 @@ mod tests {
 
     #[test]
     fn whoever_floods_is_refused_and_nobody_elses_proof_is_forgotten() {
-        let replay = Replay { most: 900, ..Replay::default() };
+        let replay = Replay::of(900);
         assert_eq!(note(&replay, "ann", "hers", NOW, NOW), Use::First);
         let flood = |subject: &str| {
             (0..1000).filter(|at| note(&replay, subject, &at.to_string(), NOW, NOW) == Use::First).count()

@@ -359,7 +359,18 @@ fn later(mut refused: Refused, seconds: u16) -> Refused {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
+
+    use super::{
+        super::{
+            checked::Checked,
+            jwk,
+            kit::{ISSUER, RESOURCE, Signer},
+            noise,
+            replay::Replay,
+        },
+        *,
+    };
 
     fn found(uri: &str, headers: &[&str]) -> Result<Option<(String, bool)>, String> {
         let mut request = Request::post(uri);
@@ -397,5 +408,33 @@ mod tests {
             let said = found(uri, headers).unwrap_err();
             assert!(said.contains(expected), "{uri} {headers:?}: {said}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_has_sent_too_many_proofs_is_told_to_come_again() {
+        let signer = Signer::es256();
+        let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
+        let tokens = Checked::new(ISSUER, move |_| {
+            let bound = Principal::new(ISSUER, "ann").bound_to(&thumbprint);
+            async move { Ok(bound) }
+        });
+        let mut protected = Protected::new(RESOURCE, tokens).unwrap();
+        let claims = json!({
+            "jti": "1", "htm": "POST", "htu": RESOURCE, "iat": clock::now(), "ath": noise::sha256(b"t0ken")
+        });
+        let proof = signer.sign(json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") }), &claims);
+        let admitted = async |protected: &Protected| {
+            let request = Request::post("/mcp").header(AUTHORIZATION, "DPoP t0ken").header(PROOF, &proof);
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            Arc::new(Door::new(protected.clone())).admit(&mut parts).await
+        };
+        admitted(&protected).await.unwrap();
+        protected.replay = Arc::new(Replay::of(0));
+        let refused = admitted(&protected).await.unwrap_err();
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()[RETRY_AFTER]),
+            (429, &"30".parse().unwrap())
+        );
+        assert!(!refused.headers().contains_key(WWW_AUTHENTICATE), "another token would not help");
     }
 }
