@@ -143,6 +143,35 @@ async fn in_handlers() -> Vec<String> {
         peer.asks(1, "tools/call", params).await;
         peer.next().await.unwrap()["error"]["message"].as_str().unwrap().to_owned()
     };
+    let used = {
+        let (mut peer, transport) = Peer::new();
+        Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap();
+        let mut params = json!({
+            "name": "once",
+            "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        });
+        peer.asks(1, "tools/call", params.clone()).await;
+        params["requestState"] = peer.next().await.unwrap()["result"]["requestState"].take();
+        let mut last = json!(null);
+        for (id, action) in [(2, "decline"), (3, "cancel")] {
+            params["inputResponses"] = json!({"count": {"action": action}});
+            peer.asks(id, "tools/call", params.clone()).await;
+            last = peer.next().await.unwrap();
+        }
+        last["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let unanswered = {
+        let (mut peer, transport) = Peer::new();
+        Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap();
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "0"}});
+        peer.asks(1, "initialize", hello).await;
+        peer.next().await.unwrap();
+        peer.asks(2, "tools/call", json!({"name": "once"})).await;
+        // The question, that it is taken back, and why.
+        peer.next().await.unwrap();
+        peer.next().await.unwrap();
+        peer.next().await.unwrap()["error"]["message"].as_str().unwrap().to_owned()
+    };
     let over = {
         let (sender, mut tasks) = mpsc::channel::<JoinHandle<String>>(1);
         let (ours, theirs) = pintle::transport::memory();
@@ -160,6 +189,8 @@ async fn in_handlers() -> Vec<String> {
         error(plain.clone(), "panics").await,
         error(plain, "extended").await,
         stale,
+        used,
+        unanswered,
         over,
     ]
 }

@@ -323,19 +323,31 @@ async fn one_at_a_time_and_reading_goes_on() {
         asked(&cx, "q").await?;
         Ok::<_, ToolError>("asked")
     };
-    let server = echo().tool(tool("ask", ask)).concurrency(1);
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let hold = move || {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            "held"
+        }
+    };
+    let server = echo().tool(tool("ask", ask)).tool(tool("hold", hold)).concurrency(1);
     let (mut pipe, _serving) =
         Pipe::session(&server, 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
-    pipe.say(session_call(1, "ask", json!({}))).await;
+    // One that waits for its client leaves its place to the next, and has to wait for it when it is answered.
+    pipe.say(session_call(0, "ask", json!({}))).await;
     let question = pipe.hear().await;
+    pipe.say(session_call(1, "hold", json!({}))).await;
+    pipe.say(yes(&question)).await;
     for id in 2..6 {
         pipe.say(session_call(id, "echo", json!({}))).await;
     }
     pipe.say(cancel(3)).await;
     pipe.say(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
     assert_eq!(pipe.hear().await["id"], "p");
-    pipe.say(yes(&question)).await;
-    for id in [1, 2, 4, 5] {
+    go.notify_one();
+    for id in [1, 0, 2, 4, 5] {
         assert_eq!(pipe.hear().await["id"], id);
     }
 }
