@@ -31,6 +31,9 @@ pub struct Timeouts {
     pub initialize: Duration,
     /// For writing what is left, and for the other side to go, when a connection is closed. 5 seconds.
     pub shutdown: Duration,
+    /// For calls that a server still runs when its client has hung up, on any transport but HTTP. 1 second: hosts end a
+    /// process that does not go soon after its standard input was closed.
+    pub disconnect: Duration,
     /// After how long without any message the other side is asked for a sign of life; not at all by default. After
     /// three such times without an answer the connection is closed.
     pub keepalive: Option<Duration>,
@@ -56,6 +59,7 @@ impl Default for Timeouts {
             probe: Duration::from_secs(3),
             initialize: Duration::from_secs(15),
             shutdown: Duration::from_secs(5),
+            disconnect: Duration::from_secs(1),
             keepalive: None,
             question: Duration::from_secs(3600),
             detached_call: Duration::from_secs(600),

@@ -79,7 +79,7 @@ impl Default for Settings {
             page: None,
             timeout: None,
             keepalive: None,
-            grace: Timeouts::default().shutdown,
+            grace: Timeouts::default().disconnect,
             question: Timeouts::default().question,
             detached_call: Timeouts::default().detached_call,
             idle_session: Timeouts::default().idle_session,

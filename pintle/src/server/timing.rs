@@ -23,7 +23,7 @@ impl Server {
     pub fn timeouts(self, timeouts: &Timeouts) -> Self {
         let Timeouts {
             keepalive,
-            shutdown,
+            disconnect,
             question,
             detached_call,
             idle_session,
@@ -32,7 +32,7 @@ impl Server {
         } = *timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
-            settings.grace = shutdown;
+            settings.grace = disconnect;
             settings.question = question;
             settings.detached_call = detached_call;
             settings.idle_session = idle_session;

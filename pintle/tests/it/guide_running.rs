@@ -43,6 +43,7 @@ fn the_defaults_are_those_of_the_page() {
         ("probe", time(timeouts.probe)),
         ("initialize", time(timeouts.initialize)),
         ("shutdown", time(timeouts.shutdown)),
+        ("disconnect", time(timeouts.disconnect)),
         ("keepalive", timeouts.keepalive.map_or("off".to_owned(), time)),
         ("idle_session", time(timeouts.idle_session)),
         ("uninitialized_session", time(timeouts.uninitialized_session)),

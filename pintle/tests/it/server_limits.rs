@@ -79,3 +79,23 @@ async fn a_result_that_is_too_large_is_said_to_be() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_when_the_client_has_hung_up_holds_nothing_up_for_long() {
+    let mut timeouts = pintle::Timeouts::default();
+    timeouts.shutdown = Duration::from_secs(600);
+    for expected in [Duration::from_secs(1), Duration::from_secs(7)] {
+        timeouts.disconnect = expected;
+        let server = Server::new("s", "0").timeouts(&timeouts).tool(tool("hangs", pending::<String>));
+        let (ours, theirs) = pintle::transport::memory();
+        let serving = server.serve(ours).unwrap();
+        let mut client = crate::raw::Raw::over(theirs);
+        client.request("tools/call", crate::raw::modern(json!({"name": "hangs"}), json!({}))).await;
+        tokio::task::yield_now().await;
+        let begun = tokio::time::Instant::now();
+        drop(client);
+        serving.wait().await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), expected.as_secs());
+    }
+    assert_eq!(pintle::Timeouts::default().disconnect, Duration::from_secs(1));
+}

@@ -58,7 +58,7 @@ async fn a_notification_that_was_piped_in_is_handled_after_the_end() {
     let server = server().on_notification("notifications/mine", move |_, _| {
         let tx = tx.clone();
         async move {
-            sleep(Duration::from_secs(1)).await;
+            sleep(Duration::from_millis(500)).await;
             tx.send(()).await.unwrap();
         }
     });
