@@ -243,11 +243,13 @@ pub struct Malformed {
 }
 
 /// What malformed bytes seem to have been meant as.
-#[expect(clippy::exhaustive_enums, reason = "an answer is owed to all but one of them")]
+#[expect(clippy::exhaustive_enums, reason = "what decides whether an answer is owed")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// It has a `method`.
     Call,
+    /// It has a `method` and no `id`, and something else is wrong: whoever sent it waits for nothing.
+    Notification,
     /// It has a `result` or an `error`: whoever sent it waits for nothing.
     Answer,
     /// It cannot be told.
@@ -255,9 +257,10 @@ pub enum Kind {
 }
 
 impl Malformed {
-    /// The reply that is owed: none if it was meant as an answer.
+    /// The reply that is owed: none if it was meant as an answer or a notification.
     pub fn reply(&self) -> Option<Response> {
-        (self.kind != Kind::Answer).then(|| Response::new(self.id.clone(), Err(self.error.clone())))
+        let owed = matches!(self.kind, Kind::Call | Kind::Unclear);
+        owed.then(|| Response::new(self.id.clone(), Err(self.error.clone())))
     }
 }
 
@@ -444,7 +447,16 @@ fn diagnose(text: &str) -> Box<Malformed> {
         }
         Err(error) => return refuse(None, Kind::Unclear, RpcError::invalid_request(plain(&error))),
     };
+    let text = |name| members.decode_member::<String>(name).ok().flatten();
     let kind = match (members.get("method"), members.get("result"), members.get("error")) {
+        // Only what is a notification but for its params: JSON-RPC owes an answer to what is no request at all.
+        (Some(_), None, None)
+            if members.get("id").is_none()
+                && text("method").is_some()
+                && text("jsonrpc").as_deref() == Some("2.0") =>
+        {
+            Kind::Notification
+        }
         (Some(_), _, _) => Kind::Call,
         (None, None, None) => Kind::Unclear,
         _ => Kind::Answer,
@@ -543,6 +555,13 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, "\"a\" Call -32600 `method` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, "1 Call -32600 `params` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"s"}"#, "1 Call -32600 `params` does not fit"),
+            (r#"{"jsonrpc":"2.0","method":"x","params":[1]}"#, "- Notification -32600 `params` does not fit"),
+            (
+                r#"{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}"#,
+                "- Notification -32600 `params` does not fit",
+            ),
+            (r#"{"jsonrpc":"2.0","method":1,"params":"s"}"#, "- Call -32600 `method` does not fit"),
+            (r#"{"jsonrpc":1,"method":"x","params":[1]}"#, "- Call -32600 `jsonrpc` does not fit"),
             (
                 r#"{"jsonrpc":null,"id":1,"method":"x"}"#,
                 "1 Call -32600 `jsonrpc` does not fit: invalid type: null",

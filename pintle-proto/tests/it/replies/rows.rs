@@ -124,6 +124,16 @@ const ENVELOPE: &[Row] = &[
     row(
         "a notification whose `params` is a number",
         r#"{"jsonrpc":"2.0","method":"notifications/x","params":5}"#,
+        all("nothing"),
+    ),
+    row(
+        "a notification whose `params` is an array",
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":[1]}"#,
+        all("nothing"),
+    ),
+    row(
+        "a notification whose `method` is a number",
+        r#"{"jsonrpc":"2.0","method":1,"params":"bar"}"#,
         all(UNREAD),
     ),
     row(
