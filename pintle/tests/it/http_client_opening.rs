@@ -1,6 +1,6 @@
 //! What a server speaks is found out: the stateless era first, then a handshake, then two endpoints.
 
-use std::io;
+use std::{io, time::Duration};
 
 use pintle::{
     Error,
@@ -95,6 +95,36 @@ async fn what_says_nothing_about_the_era_is_an_error() {
     }
     let error = opening.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("could not be reached: connection refused"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_come_back_later_is_probed_again_then() {
+    // Longer than a probe or a handshake waits for an answer.
+    for status in [429, 503] {
+        let (mut server, http) = script();
+        let opening = tokio::spawn(async move { client().connect(http).await });
+        server.hears("server/discover").await.answer(status, &[("retry-after", "20")], "");
+        server.hears_nothing(Duration::from_secs(19)).await;
+        let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
+        server.hears("server/discover").await.json(404, body);
+        server.hears("initialize").await.answer(status, &[("retry-after", "20")], "");
+        server.hears_nothing(Duration::from_secs(19)).await;
+        server.initializes("2025-11-25", "s").await;
+        opening.await.unwrap().unwrap();
+    }
+    // Not for ever, and not as often as the server likes.
+    let (mut server, http) = script();
+    let opening = tokio::spawn(async move { client().connect(http).await });
+    for _ in 0..3 {
+        server.hears("server/discover").await.answer(429, &[("retry-after", "1")], "");
+    }
+    let error = opening.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("with status 429; try again later"), "{error}");
+    let (mut server, http) = script();
+    let opening = tokio::spawn(async move { client().connect(http).await });
+    server.hears("server/discover").await.answer(429, &[("retry-after", "3600")], "");
+    let error = opening.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("with status 429; try again later"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,6 +161,10 @@ impl Wire {
             {
                 tries += 1;
                 Box::pin(drain(body)).await;
+                // While a connection is opened, the time that the server asks for is not that of its answer: who takes it
+                // for silence would ask again in another way, and too early.
+                let opens = matches!(&*ask.what, "server/discover" | "initialize");
+                let _holdup = opens.then(|| self.holdups.hold());
                 Box::pin(sleep(wait)).await;
                 continue;
             }
