@@ -112,12 +112,13 @@ impl Child {
 
     /// How the process exited, once it has, in words: ``the server `uvx` exited with status 3``.
     ///
-    /// The last line of its standard error is quoted if that is read here ([`Stderr::Lines`]).
+    /// The last lines of its standard error are quoted if that is read here ([`Stderr::Lines`]), with the one that says
+    /// what went wrong first.
     pub fn describe_exit(&self) -> Option<String> {
         let exit = self.kept.exit()?;
         let program = self.command.shown();
         Some(match self.kept.last_words() {
-            Some(words) => format!("the server `{program}` {exit}; its last words: `{words}`"),
+            Some(words) => format!("the server `{program}` {exit}; its last words: {words}"),
             None => format!("the server `{program}` {exit}"),
         })
     }

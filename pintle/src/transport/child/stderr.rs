@@ -1,4 +1,5 @@
 use std::{
+    collections::VecDeque,
     fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -39,7 +40,7 @@ impl Stderr {
         let (Self::Lines(callback), Some(mut pipe)) = (self, pipe) else { return None };
         let (callback, last_words) = (callback.clone(), last_words.clone());
         let mut lines = Lines::new(move |line| {
-            last_words.set(line);
+            last_words.add(line);
             // The panic has been reported by its hook; the pipe must be read on, or the child would get stuck.
             let _ = catch_unwind(AssertUnwindSafe(|| callback(line)));
         });
@@ -53,23 +54,48 @@ impl Stderr {
     }
 }
 
-/// The last line that was not blank.
+/// The last lines that were not blank.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastWords(Arc<Mutex<String>>);
+pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+
+/// How many lines are looked at for one that says what went wrong: a stack trace may come behind it.
+const LOOKED_AT: usize = 20;
+/// How many are shown.
+const SHOWN: usize = 3;
+/// How much of each: as much as fits into an error message.
+const CHARACTERS: usize = 200;
 
 impl LastWords {
+    /// Those to show, each in backticks: first the one that says what went wrong, then the last ones.
     pub(super) fn get(&self) -> Option<String> {
-        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.is_empty() { None } else { Some(words.clone()) }
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let says =
+            |words: &[&str]| lines.iter().rposition(|line| words.iter().any(|word| line.contains(word)));
+        let error =
+            says(&["Error:", "error:", "Exception:", "panicked at"]).or_else(|| says(&["Error", "error"]));
+        let others = (0..lines.len()).filter(|at| Some(*at) != error);
+        let room = SHOWN - usize::from(error.is_some());
+        let others = others.clone().skip(others.count().saturating_sub(room));
+        let shown: Vec<String> = error
+            .into_iter()
+            .chain(others)
+            .filter_map(|at| lines.get(at))
+            .map(|line| format!("`{line}`"))
+            .collect();
+        (!shown.is_empty()).then(|| shown.join(", "))
     }
 
-    fn set(&self, line: &str) {
-        // As much as fits into an error message.
-        let end = line.char_indices().nth(200).map_or(line.len(), |(index, _)| index);
+    fn add(&self, line: &str) {
+        let end = line.char_indices().nth(CHARACTERS).map_or(line.len(), |(index, _)| index);
         let line = line[..end].trim();
-        if !line.is_empty() {
-            line.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if line.is_empty() {
+            return;
         }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LOOKED_AT {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
     }
 }
 
@@ -133,6 +159,31 @@ impl fmt::Debug for Stderr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_says_what_went_wrong_comes_first() {
+        let words = |text: &str| {
+            let words = LastWords::default();
+            text.lines().for_each(|line| words.add(line));
+            words.get()
+        };
+        let node = "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module 'x'\n    at \
+                    Module._load (node:internal)\n  code: 'MODULE_NOT_FOUND'\n}\n\nNode.js v22.1.0\n";
+        assert_eq!(words(node).unwrap(), "`Error: Cannot find module 'x'`, `}`, `Node.js v22.1.0`");
+        let python = "Traceback (most recent call last):\n  File \"s.py\", line 1, in <module>\n    import x\n\
+                      ModuleNotFoundError: No module named 'x'\n";
+        assert_eq!(
+            words(python).unwrap(),
+            "`ModuleNotFoundError: No module named 'x'`, `File \"s.py\", line 1, in <module>`, `import x`"
+        );
+        assert_eq!(words("one\ntwo\nthree\nfour\n").unwrap(), "`two`, `three`, `four`");
+        assert_eq!(words("an error here\ngood bye").unwrap(), "`an error here`, `good bye`");
+        assert_eq!(words("\n \n"), None);
+        // One of long ago is not to blame, and nothing is kept for ever.
+        let long = format!("error: old\n{}", format!("{}\n", "ü".repeat(500)).repeat(LOOKED_AT));
+        let shown = words(&long).unwrap();
+        assert!(!shown.contains("old") && shown.chars().count() == SHOWN * (CHARACTERS + 2) + 4, "{shown}");
+    }
 
     #[test]
     fn lines_are_cut_out_however_they_come_and_long_ones_shortened() {
