@@ -33,7 +33,7 @@ pub struct Stdio {
     stream: Stream,
     /// Dropped after the stream, so that what others share is as blocking as they left it.
     #[cfg(unix)]
-    _modes: [unix::Mode; 2],
+    _modes: [Option<unix::Mode>; 2],
 }
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -99,7 +99,7 @@ mod unix {
         fs::{self, File},
         io::{self, IsTerminal},
         os::{
-            fd::{AsFd, OwnedFd},
+            fd::{AsFd, AsRawFd, OwnedFd},
             unix::{
                 fs::{FileTypeExt, MetadataExt},
                 net::UnixStream as StdUnixStream,
@@ -108,7 +108,7 @@ mod unix {
     };
 
     use rustix::{
-        fs::{OFlags, fcntl_getfl, fcntl_setfl},
+        fs::{Mode as RawMode, OFlags, fcntl_getfl, fcntl_setfl},
         stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
     };
     use tokio::net::{UnixStream, unix::pipe};
@@ -126,8 +126,8 @@ mod unix {
             let output = io::stdout().as_fd().try_clone_to_owned()?;
             let nothing = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
             let deaf = same(&output, &io::stderr())? && !io::stderr().is_terminal();
-            let modes = [Mode::of(&input)?, Mode::of(&output)?];
-            let stream = Stream::boxed(reader(input)?, writer(output)?);
+            let (input, output) = (Own::of(input, OFlags::RDONLY)?, Own::of(output, OFlags::WRONLY)?);
+            let stream = Stream::boxed(reader(input.file)?, writer(output.file)?);
             // Nothing is redirected before all that can fail has not.
             dup2_stdin(&nothing)?;
             if deaf {
@@ -136,7 +136,35 @@ mod unix {
             } else {
                 dup2_stdout(io::stderr())?;
             }
-            Ok(Self { stream, _modes: modes })
+            Ok(Self { stream, _modes: [input.mode, output.mode] })
+        }
+    }
+
+    /// A descriptor that may be made not to block.
+    struct Own {
+        file: OwnedFd,
+        /// How it was, if others share it.
+        mode: Option<Mode>,
+    }
+
+    impl Own {
+        /// Opens a pipe once more, where the system can (Linux). Whether an open file blocks is the same for all who hold
+        /// it, and a process that is ended by a signal puts nothing back: a shell or another program at the same end of
+        /// the pipe would find it changed.
+        fn of(file: OwnedFd, access: OFlags) -> io::Result<Self> {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            // Not one with a name in the file system: whoever opens that after its last writer left is not told so.
+            let anonymous = || {
+                fs::read_link(&path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"pipe:"))
+            };
+            if cfg!(target_os = "linux") && anonymous() {
+                let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                // It fails without `/proc`, and if the pipe is another user's.
+                if let Ok(file) = rustix::fs::open(path, flags, RawMode::empty()) {
+                    return Ok(Self { file, mode: None });
+                }
+            }
+            Ok(Self { mode: Some(Mode::of(&file)?), file })
         }
     }
 

@@ -71,6 +71,26 @@ fn a_host_may_give_files() {
     fs::remove_file(output).unwrap();
 }
 
+/// Whether an open file blocks is the same for all who hold it, and who is killed puts nothing back.
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_that_others_share_block_also_after_a_signal() {
+    let (output, theirs) = io::pipe().unwrap();
+    let (input, mut ours) = io::pipe().unwrap();
+    let shared: [OwnedFd; 2] = [input.try_clone().unwrap().into(), theirs.try_clone().unwrap().into()];
+    let blocks = || shared.iter().all(|file| !fcntl_getfl(file).unwrap().contains(OFlags::NONBLOCK));
+    let mut command = transport_helper::std_command("echo");
+    let mut child = command.stdin(input).stdout(theirs).stderr(Streams::null()).spawn().unwrap();
+    drop(command);
+    ours.write_all(b"1\n").unwrap();
+    let mut lines = BufReader::new(output).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap() == "1 AlreadyExists"));
+    assert!(blocks(), "while it runs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(blocks(), "after it was killed");
+}
+
 #[test]
 fn standard_error_on_the_same_pipe_is_silenced_and_the_pipes_are_left_as_they_were() {
     let (output, theirs) = io::pipe().unwrap();
