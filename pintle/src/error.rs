@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use pintle_proto::{Violation, client::OpenError};
 use pintle_types::RpcError;
 
-use crate::{Ended, transport::Failed};
+use crate::{Ended, timeouts::rounded, transport::Failed};
 
 /// What calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -72,7 +72,7 @@ impl fmt::Display for Error {
             Self::Open { error, seen: None } => error.fmt(f),
             Self::Open { error, seen: Some(seen) } => write!(f, "{error} ({seen})"),
             Self::Timeout(after) => {
-                write!(f, "no answer within {after:?}: raise the timeout or ask for less")
+                write!(f, "no answer within {:?}: raise the timeout or ask for less", rounded(*after))
             }
             Self::Closed(ended) => write!(f, "the connection is closed: {ended}"),
             Self::Failed(failed) => failed.fmt(f),

@@ -75,3 +75,38 @@ pub(crate) fn after(moment: Instant, duration: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     moment + duration.min(CENTURY)
 }
+
+/// A time that passed, as people want to read it: three digits or so.
+pub(crate) fn rounded(duration: Duration) -> Duration {
+    let step = match duration.as_millis() {
+        0 => return duration,
+        1..1_000 => 1,
+        1_000..10_000 => 10,
+        _ => 100,
+    };
+    let step = Duration::from_millis(step).as_nanos();
+    let nanos = (duration.as_nanos() + step / 2) / step * step;
+    u64::try_from(nanos).map_or(duration, Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_few_digits() {
+        for (nanos, read) in [
+            (0, "0ns"),
+            (1_500, "1.5µs"),
+            (250_000_000, "250ms"),
+            (999_600_000, "1s"),
+            (1_234_567_890, "1.23s"),
+            (29_999_874_000, "30s"),
+            (30_049_000_000, "30s"),
+            (600_123_456_789, "600.1s"),
+            (u64::MAX, "18446744073.7s"),
+        ] {
+            assert_eq!(format!("{:?}", rounded(Duration::from_nanos(nanos))), read);
+        }
+    }
+}

@@ -226,12 +226,11 @@ impl Engine {
         self.session.as_mut().is_some_and(|session| session.answered(answer))
     }
 
-    /// The reply to a message that was too long to be read.
-    pub fn oversized(service: &Service) -> Response {
-        let most = service.bounds().message_bytes;
+    /// The reply to a message of more than `limit` bytes, which was not read, with its id if that is known.
+    pub fn oversized(limit: usize, id: Option<RequestId>) -> Response {
         Response::new(
-            None,
-            Err(RpcError::invalid_request(format!("a message of more than {most} bytes: send less"))),
+            id,
+            Err(RpcError::invalid_request(format!("a message of more than {limit} bytes: send less"))),
         )
     }
 

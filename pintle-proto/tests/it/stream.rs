@@ -69,7 +69,7 @@ impl Stream {
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         let limits = self.service.bounds();
         if bytes.len() > limits.message_bytes {
-            let reply = Engine::oversized(&self.service);
+            let reply = Engine::oversized(limits.message_bytes, None);
             return self.reply(reply);
         }
         let mut arrival = Arrival::at(self.now);

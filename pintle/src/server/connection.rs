@@ -18,7 +18,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Message, Notification, RequestId, RpcError};
+use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     Ended, Result,
-    transport::{Incoming, Transport},
+    transport::{Incoming, Oversized, Skipped, Transport},
 };
 
 /// One connection, driven by one task: it reads, runs what is quick, hands the rest to tasks and writes.
@@ -388,7 +388,7 @@ impl Connection {
         let state = self.server.state();
         let mut length = 0;
         let inbound = match incoming {
-            Incoming::Oversized => Inbound::Reply(Engine::oversized(&state.service)),
+            Incoming::Oversized(oversized) => self.skipped(&state, oversized),
             Incoming::Message(bytes) => {
                 length = bytes.len();
                 match parse(bytes, state.service.bounds().batch) {
@@ -418,6 +418,24 @@ impl Connection {
             self.backlog += length + OVERHEAD;
         }
         self.decide(&state, inbound, cx);
+    }
+
+    /// Says what becomes of a message that was too long to be taken.
+    fn skipped(&mut self, state: &State, Oversized { limit, what, .. }: Oversized) -> Inbound {
+        match what {
+            Skipped::Answer(id) => {
+                // Whoever asked must not wait for a better one: none will come.
+                let said = format!("the client's answer has more than {limit} bytes: ask for less");
+                let answer = Response::new(Some(id), Err(RpcError::invalid_request(said)));
+                self.engine.receive(
+                    &state.service,
+                    Frame::One(Message::Response(answer)),
+                    &Arrival::by_clock(now),
+                )
+            }
+            Skipped::Call(id) => Inbound::Reply(Engine::oversized(limit, id)),
+            Skipped::Noise | Skipped::Unknown => Inbound::Reply(Engine::oversized(limit, None)),
+        }
     }
 
     fn decide(&mut self, state: &Arc<State>, inbound: Inbound, cx: &mut Context<'_>) {

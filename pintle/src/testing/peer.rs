@@ -48,7 +48,7 @@ impl Peer {
             Ok(Some(Incoming::Message(bytes))) => Some(
                 serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("no JSON: {error}: {bytes:?}")),
             ),
-            Ok(Some(Incoming::Oversized)) => panic!("a message that is too large"),
+            Ok(Some(Incoming::Oversized(_))) => panic!("a message that is too large"),
             Ok(Some(Incoming::Failed(failed))) => panic!("a request that has no answer: {failed}"),
             Ok(None) | Err(_) => None,
         }

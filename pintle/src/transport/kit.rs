@@ -247,7 +247,7 @@ fn shown(received: &io::Result<Option<Incoming>>) -> String {
             let start = String::from_utf8_lossy(&message[..message.len().min(40)]).into_owned();
             format!("`{start}` ({} bytes)", message.len())
         }
-        Ok(Some(Incoming::Oversized)) => "a message that was too long".into(),
+        Ok(Some(Incoming::Oversized(_))) => "a message that was too long".into(),
         Ok(Some(Incoming::Failed(failed))) => format!("the failure `{failed}`"),
         Ok(None) => "the end".into(),
         Err(error) => format!("the error `{error}`"),

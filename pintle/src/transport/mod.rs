@@ -13,6 +13,7 @@ mod holdups;
 pub mod kit;
 mod listening;
 mod memory;
+mod oversized;
 mod record;
 #[cfg(feature = "net")]
 mod socket;
@@ -38,6 +39,7 @@ pub use failed::{Delivery, Failed};
 pub use holdups::{Holdup, Holdups};
 pub use listening::Listening;
 pub use memory::{Memory, memory};
+pub use oversized::{Oversized, Skipped};
 pub use record::{Direction, Record, Recorded};
 #[cfg(feature = "net")]
 pub use socket::{Listener, listen_tcp, tcp};
@@ -189,7 +191,7 @@ pub enum Incoming {
     /// A message, not looked at.
     Message(Bytes),
     /// A message of more bytes than are taken. It was skipped; the next one is whole again.
-    Oversized,
+    Oversized(Oversized),
     /// A request of ours will have no answer, and the connection goes on. Of no meaning if the answer came before.
     Failed(Box<Failed>),
 }
@@ -197,7 +199,10 @@ pub enum Incoming {
 impl Incoming {
     /// A message that came whole, unless it is too long.
     fn within(message: Bytes, limit: usize) -> Self {
-        if message.len() > limit { Self::Oversized } else { Self::Message(message) }
+        if message.len() > limit {
+            return Self::Oversized(Oversized::of(&message, limit));
+        }
+        Self::Message(message)
     }
 }
 

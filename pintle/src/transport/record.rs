@@ -85,7 +85,7 @@ impl<T: Transport> Transport for Record<T> {
         let incoming = ready!(self.transport.poll_recv(cx))?;
         match &incoming {
             Some(Incoming::Message(message)) => self.show(Direction::In, Some(message)),
-            Some(Incoming::Oversized) => self.show(Direction::In, None),
+            Some(Incoming::Oversized(_)) => self.show(Direction::In, None),
             Some(Incoming::Failed(_)) | None => {}
         }
         Poll::Ready(Ok(incoming))

@@ -8,7 +8,7 @@ use std::{
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::{Incoming, Transport};
+use super::{Incoming, Transport, oversized::Ends};
 
 /// Messages on a byte stream, one a line.
 ///
@@ -32,8 +32,8 @@ pub struct Stream {
     /// Room for a line that does not end with the first read: what the last long one took. Growing step by step copies
     /// it about twice.
     expected: usize,
-    /// Whether the rest of the line is thrown away: it got too long.
-    skipping: bool,
+    /// What is kept of a line that got too long. The rest is thrown away.
+    skipping: Option<Box<Ends>>,
     ended: bool,
     limit: usize,
     /// Whether that was chosen for this stream.
@@ -75,7 +75,7 @@ impl Stream {
             input: BytesMut::new(),
             searched: 0,
             expected: 0,
-            skipping: false,
+            skipping: None,
             ended: false,
             limit: pintle_proto::Limits::default().message_bytes,
             has_own_limit: false,
@@ -159,12 +159,14 @@ impl Stream {
             let Some(end) = memchr::memchr(b'\n', unsearched) else {
                 self.searched = self.input.len();
                 // One more for a `\r` whose `\n` has not come yet.
-                if self.searched > self.limit + 1 && !self.skipping {
-                    self.skipping = true;
-                    self.input = BytesMut::new();
-                }
-                if self.skipping {
+                if let Some(ends) = &mut self.skipping {
+                    ends.take(&self.input);
                     self.input.clear();
+                    self.searched = 0;
+                } else if self.searched > self.limit + 1 {
+                    let ends = self.skipping.insert(Box::default());
+                    ends.take(&self.input);
+                    self.input = BytesMut::new();
                     self.searched = 0;
                 }
                 return None;
@@ -175,8 +177,13 @@ impl Stream {
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
             }
-            if std::mem::take(&mut self.skipping) || line.len() > self.limit {
-                return Some(Incoming::Oversized);
+            let mut skipping = self.skipping.take();
+            if skipping.is_none() && line.len() > self.limit {
+                skipping = Some(Box::default());
+            }
+            if let Some(mut ends) = skipping {
+                ends.take(&line);
+                return Some(Incoming::Oversized(ends.skipped(self.limit)));
             }
             // Empty lines separate nothing; some peers send them to keep a pipe warm.
             if !line.iter().all(u8::is_ascii_whitespace) {
@@ -274,9 +281,14 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     use super::*;
+    use crate::transport::{Oversized, Skipped};
 
     async fn received(stream: &mut Stream) -> Option<Incoming> {
         poll_fn(|cx| stream.poll_recv(cx)).await.unwrap()
+    }
+
+    fn skipped(limit: usize, what: Skipped) -> Option<Incoming> {
+        Some(Incoming::Oversized(Oversized { what, ..Oversized::new(limit) }))
     }
 
     fn message(text: &'static str) -> Option<Incoming> {
@@ -311,9 +323,9 @@ mod tests {
             theirs.write_all(format!("{}\n{}\n", "y".repeat(101), "z".repeat(100)).as_bytes()).await.unwrap();
         };
         let read = async {
-            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+            assert_eq!(received(&mut stream).await, skipped(100, Skipped::Noise));
             assert!(stream.input.capacity() < 2 * READ);
-            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+            assert_eq!(received(&mut stream).await, skipped(100, Skipped::Noise));
             assert_eq!(received(&mut stream).await, Some(Incoming::Message("z".repeat(100).into())));
             assert_eq!(received(&mut stream).await, None);
         };
@@ -395,7 +407,30 @@ mod tests {
         let write = async move { theirs.write_all(b"1234\r\n12345\r\n").await.unwrap() };
         let read = async {
             assert_eq!(received(&mut stream).await, message("1234"));
-            assert_eq!(received(&mut stream).await, Some(Incoming::Oversized));
+            assert_eq!(received(&mut stream).await, skipped(4, Skipped::Noise));
+        };
+        tokio::join!(write, read);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_known_by_its_ends() {
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let (reader, writer) = tokio::io::split(ours);
+        let mut stream = Stream::new(reader, writer).limit(100);
+        let text = "x".repeat(1_000);
+        let write = async move {
+            for line in [
+                format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{text}"}}}}"#),
+                format!(r#"{{"result":{{"text":"{text}"}},"jsonrpc":"2.0","id":8}}"#),
+                format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{"t":"{}"}}}}"#, &text[..60]),
+            ] {
+                theirs.write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
+            }
+        };
+        let read = async {
+            for id in 7..=9 {
+                assert_eq!(received(&mut stream).await, skipped(100, Skipped::Answer(id.into())));
+            }
         };
         tokio::join!(write, read);
     }

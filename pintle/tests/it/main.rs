@@ -19,6 +19,8 @@ mod client_group;
 mod client_limits;
 #[cfg(feature = "client")]
 mod client_opening;
+#[cfg(all(feature = "client", feature = "server"))]
+mod client_oversized;
 #[cfg(feature = "client")]
 mod client_policy;
 #[cfg(feature = "client")]

@@ -13,7 +13,7 @@ pub(crate) async fn send(transport: &mut impl Transport, message: &str) {
 pub(crate) async fn recv(transport: &mut impl Transport) -> Option<String> {
     match poll_fn(|cx| transport.poll_recv(cx)).await.unwrap()? {
         Incoming::Message(message) => Some(String::from_utf8(message.to_vec()).unwrap()),
-        Incoming::Oversized => panic!("a message was too long"),
+        Incoming::Oversized(_) => panic!("a message was too long"),
         Incoming::Failed(failed) => panic!("{failed}"),
     }
 }

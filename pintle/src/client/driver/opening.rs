@@ -20,7 +20,7 @@ use crate::{
     Error, Result,
     client::shared::Facts,
     timeouts::after,
-    transport::{Failed, Incoming},
+    transport::{Failed, Incoming, Oversized, Skipped},
 };
 
 /// A request of the opening that the server refused, and why.
@@ -221,13 +221,20 @@ impl Driver {
                 Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
                 Poll::Pending => return Poll::Pending,
             };
-            let incoming = match incoming {
+            let bytes = match incoming {
                 Incoming::Failed(failed) if failed.request.as_ref() == Some(id) => {
                     return Poll::Ready(Came::Failed(failed));
                 }
-                incoming => incoming,
+                Incoming::Oversized(oversized) if may_answer(&oversized, id) => {
+                    return Poll::Ready(Came::Failed(Box::new(oversized.failed().of(id))));
+                }
+                Incoming::Message(bytes) => bytes,
+                other => {
+                    self.receive(other);
+                    continue;
+                }
             };
-            for inbound in self.read(incoming).into_vec() {
+            for inbound in self.read(&bytes).into_vec() {
                 match inbound {
                     Inbound::Answer { id: answered, outcome } if answered == *id => {
                         self.transport.answered(id);
@@ -281,6 +288,15 @@ fn failed_after(mut failed: Box<Failed>, refusals: &[Refusal]) -> Error {
         said.push_str(&refusal.to_string());
     }
     Error::Failed(failed)
+}
+
+/// Whether a message that was skipped may be the answer to the only request that is open.
+fn may_answer(oversized: &Oversized, id: &RequestId) -> bool {
+    match &oversized.what {
+        Skipped::Answer(answered) => answered == id,
+        Skipped::Unknown => true,
+        Skipped::Call(_) | Skipped::Noise => false,
+    }
 }
 
 /// What the failure of a request says about the server, if it says anything.

@@ -1,13 +1,14 @@
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
-use pintle_types::{Frame, Message, Response};
+use pintle_types::{Frame, Message, RequestId, Response, RpcError};
 
 use super::{Driver, Failure, Thought, Waiting};
 use crate::{
     client::{changes::Event, notices::Notice},
     excerpt::excerpt,
-    transport::{Delivery, Failed, Incoming},
+    transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
 
 /// What a message means. Most are one, for which a list would only be allocated.
@@ -30,7 +31,8 @@ impl Driver {
     pub(super) fn receive(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Failed(failed) => self.request_failed(failed),
-            incoming => match self.read(incoming) {
+            Incoming::Oversized(oversized) => self.skipped(&oversized),
+            Incoming::Message(bytes) => match self.read(&bytes) {
                 Read::One(inbound) => self.take(inbound),
                 Read::Several(inbound) => inbound.into_iter().for_each(|inbound| self.take(inbound)),
             },
@@ -74,20 +76,41 @@ impl Driver {
         }
     }
 
-    /// What came in means.
-    pub(super) fn read(&mut self, incoming: Incoming) -> Read {
-        let Incoming::Message(bytes) = incoming else {
-            tracing::warn!("the server sent a message that is too large: it was skipped");
-            return Read::Several(Vec::new());
-        };
+    /// A message was too long to be taken. Nobody waits for what it was.
+    fn skipped(&mut self, oversized: &Oversized) {
+        const MAYBE: &str = "a message that was too long may have been its answer";
         self.heard = true;
-        match Frame::parse(&bytes, self.shared.settings.limits.batch) {
+        let Oversized { limit, what, .. } = oversized;
+        tracing::warn!(limit, ?what, "the server sent a message that is too long: it was skipped");
+        match what {
+            Skipped::Answer(id) => self.request_failed(Box::new(oversized.failed().of(id))),
+            Skipped::Call(Some(id)) => {
+                let error =
+                    RpcError::invalid_request(format!("a message of more than {limit} bytes: send less"));
+                self.reply(Response::new(Some(id.clone()), Err(error)));
+            }
+            Skipped::Call(None) | Skipped::Noise => {}
+            // One of them has its answer and will have no other; which one cannot be told.
+            Skipped::Unknown => {
+                let open: Vec<RequestId> = self.waiting.keys().cloned().collect();
+                for id in open {
+                    self.cancel(&id, MAYBE);
+                    self.request_failed(Box::new(oversized.failed().of(&id)));
+                }
+            }
+        }
+    }
+
+    /// What came in means.
+    pub(super) fn read(&mut self, bytes: &Bytes) -> Read {
+        self.heard = true;
+        match Frame::parse(bytes, self.shared.settings.limits.batch) {
             Ok(Frame::One(message)) => Read::One(self.engine.receive(Ok(message))),
             Ok(Frame::Batch(messages)) => Read::Several(self.engine.receive_batch(messages)),
             Err(malformed) => {
                 let inbound = self.engine.receive(Err(malformed));
                 if let Inbound::Ignored(Ignored::Noise(_)) = inbound {
-                    self.hear_noise(&bytes);
+                    self.hear_noise(bytes);
                 }
                 Read::One(inbound)
             }
