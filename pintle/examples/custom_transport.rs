@@ -66,7 +66,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Any two ends that are connected will do: a socket, a serial line. Here, a pipe within the process.
     let (here, there) = tokio::io::duplex(64 << 10);
     let server = Server::new("hello", "1.0.0").tool(tool("hello", || async { "hello" }));
-    server.serve(framed(there))?;
+    // It goes on by itself until the client hangs up.
+    drop(server.serve(framed(there))?);
     let connection = Client::new("demo", "0.1.0").connect(framed(here)).await?;
     let result = connection.call_tool("hello", ()).await?;
     println!("{}", result.text());

@@ -48,7 +48,7 @@ use super::{
 pub struct AuthorizationServer {
     shared: Arc<Shared>,
     /// What listens, as long as somebody has this.
-    serving: Option<Arc<HttpServing>>,
+    serving: Option<Arc<Listening>>,
 }
 
 struct Shared {
@@ -56,6 +56,16 @@ struct Shared {
     /// The path of the issuer, without a `/` at its end.
     path: String,
     state: Mutex<State>,
+}
+
+/// A server on a port, until this is dropped.
+#[derive(Debug)]
+struct Listening(HttpServing);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.handle().close(Duration::ZERO);
+    }
 }
 
 impl AuthorizationServer {
@@ -80,7 +90,7 @@ impl AuthorizationServer {
     pub async fn listen() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let mut server = Self::new(format!("http://{}", listener.local_addr()?));
-        server.serving = Some(Arc::new(HttpServer::new(server.clone()).serve(listener)?));
+        server.serving = Some(Arc::new(Listening(HttpServer::new(server.clone()).serve(listener)?)));
         Ok(server)
     }
 

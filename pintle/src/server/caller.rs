@@ -18,7 +18,7 @@ use super::Authenticated;
 /// # async fn run() -> pintle::Result<()> {
 /// let (ours, theirs) = memory();
 /// let caller = Caller::new().principal("ann").with(Address([127, 0, 0, 1].into()));
-/// Server::new("notes", "1.0.0").serve_to(ours, caller)?;
+/// let serving = Server::new("notes", "1.0.0").serve_to(ours, caller)?;
 /// # drop(theirs); Ok(()) }
 /// ```
 #[derive(Clone, Default)]
@@ -43,7 +43,7 @@ impl Caller {
     /// let server = Server::new("notes", "1.0.0")
     ///     .tool(tool("clear", || async { "Cleared." }).requires(["notes:write"]));
     /// let (reader, writer) = tokio::io::split(tokio::io::duplex(1024).0);
-    /// server.serve_to(Stream::new(reader, writer), Caller::local())?;
+    /// let serving = server.serve_to(Stream::new(reader, writer), Caller::local())?;
     /// # Ok(()) }
     /// ```
     pub fn local() -> Self {

@@ -244,7 +244,7 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 ///
 /// let server = Server::new("office", "1.0.0").tool(tool("whose", whose));
 /// let (ours, theirs) = memory();
-/// server.serve_to(ours, Caller::new().with(Desk(7)))?;
+/// let serving = server.serve_to(ours, Caller::new().with(Desk(7)))?;
 /// # #[cfg(feature = "client")] {
 /// let office = pintle::Client::new("demo", "0.1.0").connect(theirs).await?;
 /// let call = office.call_tool("whose", ()).await?;

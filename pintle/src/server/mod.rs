@@ -123,7 +123,7 @@ pub use route::Route;
 pub use schema_part::SchemaPart;
 pub use scope::{Entry, Scope};
 pub use seal::StateKeys;
-pub use serving::Serving;
+pub use serving::{Serving, ServingHandle};
 pub use source::ResourceSource;
 pub use template::{TemplateRoute, template};
 pub use tool::{ToolRoute, tool};

@@ -26,7 +26,7 @@ impl Server {
         transport.limit_messages(self.state().service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
         let connection = Connection::new(self.clone(), transport, stop.clone()).known(caller);
-        Ok(Serving::new(tokio::spawn(connection), stop))
+        Ok(Serving::spawn(connection, stop))
     }
 
     /// Serves the process's own standard streams until the client hangs up.
@@ -40,7 +40,7 @@ impl Server {
     /// A connection to this server from within the process: give it to a client.
     pub fn in_process(&self) -> Result<Memory> {
         let (ours, theirs) = memory();
-        self.serve(ours)?;
+        drop(self.serve(ours)?);
         Ok(theirs)
     }
 }

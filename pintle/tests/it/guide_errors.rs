@@ -100,7 +100,7 @@ async fn at_the_door() -> Vec<String> {
     let server = Server::new("s", "0").tool(tool("open", || async { "" }).requires(["safe"]));
     let error = async |server: &Server| {
         let (ours, theirs) = pintle::transport::memory();
-        server.serve_to(ours, pintle::server::Caller::new()).unwrap();
+        drop(server.serve_to(ours, pintle::server::Caller::new()).unwrap());
         let connection = Client::new("c", "0").connect(theirs).await.unwrap();
         inner(connection.call_tool("open", ()).await)
     };
@@ -139,13 +139,13 @@ async fn in_handlers() -> Vec<String> {
             "name": "once", "requestState": "AAAA", "inputResponses": {},
             "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
         });
-        serving.serve(transport).unwrap();
+        drop(serving.serve(transport).unwrap());
         peer.asks(1, "tools/call", params).await;
         peer.next().await.unwrap()["error"]["message"].as_str().unwrap().to_owned()
     };
     let used = {
         let (mut peer, transport) = Peer::new();
-        Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap();
+        drop(Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap());
         let mut params = json!({
             "name": "once",
             "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
@@ -162,7 +162,7 @@ async fn in_handlers() -> Vec<String> {
     };
     let unanswered = {
         let (mut peer, transport) = Peer::new();
-        Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap();
+        drop(Server::new("s", "0").tool(tool("once", once)).serve(transport).unwrap());
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "0"}});
         peer.asks(1, "initialize", hello).await;
         peer.next().await.unwrap();
@@ -176,7 +176,7 @@ async fn in_handlers() -> Vec<String> {
         let (sender, mut tasks) = mpsc::channel::<JoinHandle<String>>(1);
         let (ours, theirs) = pintle::transport::memory();
         let caller = pintle::server::Caller::new().with(sender);
-        Server::new("s", "0").tool(tool("late", late)).serve_to(ours, caller).unwrap();
+        drop(Server::new("s", "0").tool(tool("late", late)).serve_to(ours, caller).unwrap());
         // A client that thinks for ever.
         let slow = plain.clone().on_elicit(|_| std::future::pending::<Answer>());
         slow.connect(theirs).await.unwrap().call_tool("late", ()).await.unwrap();

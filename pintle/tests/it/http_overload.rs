@@ -186,10 +186,10 @@ async fn the_limit_of_a_message_holds_on_every_transport() {
         let server = small(limit);
         let mut listener = listen_tcp("127.0.0.1:0").await.unwrap();
         let mut socket = tcp(listener.address().unwrap()).await.unwrap();
-        server.serve(listener.accept().await.unwrap()).unwrap();
+        drop(server.serve(listener.accept().await.unwrap()).unwrap());
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let ((r, w), (r2, w2)) = (tokio::io::split(ours), tokio::io::split(theirs));
-        server.serve(Stream::new(r, w)).unwrap();
+        drop(server.serve(Stream::new(r, w)).unwrap());
         let mut stream = Stream::new(r2, w2);
         let mut memory = server.in_process().unwrap();
         let wires: [&mut dyn AnyWire; 3] = [&mut socket, &mut stream, &mut memory];

@@ -313,16 +313,36 @@ async fn what_does_not_end_within_the_grace_is_cut_off_and_reported() {
 }
 
 #[tokio::test]
-async fn dropping_a_server_stops_it() {
+async fn a_dropped_handle_lets_the_server_go_on() {
     let (serving, mut calls) = endless().await;
-    let address = serving.address();
+    let (address, handle) = (serving.address(), serving.handle());
+    drop(serving);
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    calls.recv().await.unwrap();
-    drop(serving.wait());
+    assert!(soon(calls.recv()).await.is_some(), "it is served");
+    handle.close(Duration::ZERO);
     assert_eq!(soon(calls.recv()).await, None, "the call was dropped");
     assert!(!matches!(soon(client.read(&mut [0])).await, Ok(1..)));
-    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_waited_for_can_be_shut_down() {
+    let (serving, mut calls) = endless().await;
+    let mut client = TcpStream::connect(serving.address()).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    calls.recv().await.unwrap();
+    // Whoever stops waiting has stopped nothing, and may wait again.
+    tokio::select! {
+        biased;
+        _ = serving.wait() => panic!("nobody has asked for it"),
+        () = std::future::ready(()) => {}
+    }
+    let handle = serving.handle();
+    let (waited, again, ()) =
+        soon(async { tokio::join!(serving.wait(), serving.wait(), async { handle.close(Duration::ZERO) }) })
+            .await;
+    assert_eq!((waited.aborted, again), (1, waited));
+    assert_eq!(soon(serving.shutdown(Duration::from_secs(60))).await, waited, "it is over");
 }
 
 #[cfg(feature = "http2")]

@@ -127,7 +127,7 @@ async fn whoever_connects_by_tcp_is_nobody() {
     let mut listener = listen_tcp("127.0.0.1:0").await.unwrap();
     let client = tcp(listener.address().unwrap()).await.unwrap();
     assert!(!client.is_local());
-    server.serve(listener.accept().await.unwrap()).unwrap();
+    drop(server.serve(listener.accept().await.unwrap()).unwrap());
     let client = pintle::Client::new("c", "1").connect(client).await.unwrap();
     let error = client.call_tool("open", ()).await.unwrap_err().to_string();
     assert!(error.contains("`open` needs more than the caller may, and nobody has checked who"), "{error}");
@@ -167,7 +167,7 @@ async fn whoever_opens_a_unix_socket_is_the_user() {
     let path = std::env::temp_dir().join(format!("pintle-tenants-{}.sock", std::process::id()));
     let mut listener = listen_unix(&path).unwrap();
     let client = unix(&path).await.unwrap();
-    Server::new("bank", "1").tool(safe()).serve(listener.accept().await.unwrap()).unwrap();
+    drop(Server::new("bank", "1").tool(safe()).serve(listener.accept().await.unwrap()).unwrap());
     let client = pintle::Client::new("c", "1").connect(client).await.unwrap();
     assert_eq!(client.call_tool("open", ()).await.unwrap().text(), "open");
 }

@@ -177,6 +177,23 @@ async fn a_flood_does_not_drown_the_wish_to_stop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_waited_for_can_be_closed() {
+    let (_pipe, serving) = Pipe::open(&server(), 1 << 16);
+    // Whoever stops waiting has ended nothing, and may wait again.
+    tokio::select! {
+        biased;
+        ended = serving.wait() => panic!("nobody has asked for it: {ended:?}"),
+        () = settle() => {}
+    }
+    let handle = serving.handle();
+    let waits =
+        async { tokio::join!(serving.wait(), serving.wait(), async { handle.close(Duration::ZERO) }) };
+    let (waited, again, ()) = within(waits).await;
+    assert_eq!((waited.unwrap(), again.unwrap()), (Ended::Stopped, Ended::Stopped));
+    assert_eq!(within(serving.close(Duration::ZERO)).await.unwrap(), Ended::Stopped, "it is over");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_handle_lets_the_connection_go_on() {
     let (mut pipe, serving) = Pipe::open(&server(), 1 << 16);
     drop(serving);

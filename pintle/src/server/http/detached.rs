@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use pintle_proto::RETRY_AFTER_MS;
 use pintle_types::RpcError;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -57,8 +58,9 @@ pub(super) fn spawn(
     let Ok(runtime) = Handle::try_current() else { return };
     let place = Place::take(shared, session, &group);
     if place.is_none() {
-        group.fail(&RpcError::internal(
+        group.fail(&RpcError::overloaded(
             "too many calls run whose clients have left, so this one was ended: wait for answers before you hang up",
+            RETRY_AFTER_MS,
         ));
     }
     let limit = shared.settings.detached_call.min(CENTURY);

@@ -4,7 +4,8 @@ use std::{
     future::{Future, Ready, poll_fn},
     io,
     net::SocketAddr,
-    pin::Pin,
+    pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,9 +15,9 @@ use http_body::Body;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::oneshot,
-    task::{self, JoinHandle, JoinSet},
-    time::{Sleep, sleep},
+    sync::{oneshot, watch},
+    task::{self, JoinSet},
+    time::{Instant, Sleep, sleep},
 };
 use tower_service::Service;
 
@@ -27,6 +28,7 @@ use super::{
     quiet::Pauses,
     shutdown::{CENTURY, CUT, within},
 };
+use crate::server::{ServingHandle, serving::Stop};
 
 /// An HTTP server around a service of any kind, such as ours.
 ///
@@ -184,7 +186,7 @@ impl<S, A> HttpServer<S, A> {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let address = listener.local_addr()?;
-        let (ask, asked) = oneshot::channel();
+        let stop = Arc::new(Stop::default());
         let Self { service, accept, connections, pauses, stopping, tells } = self;
         let start = move |socket: TcpStream, address, stop| {
             // Answers are written whole: there is nothing to wait for that would fill the packet.
@@ -193,8 +195,10 @@ impl<S, A> HttpServer<S, A> {
             connection::serve(accept(socket), terms)
         };
         let hall = Hall { tasks: JoinSet::new(), stops: HashMap::new(), most: connections };
-        let task = tokio::spawn(hall.run(listener, start, asked, stopping));
-        Ok(HttpServing { address, ask: Some(ask), task })
+        let (tell, end) = watch::channel(None);
+        let run = hall.run(listener, start, stop.clone(), stopping);
+        tokio::spawn(async move { tell.send_replace(Some(run.await)) });
+        Ok(HttpServing { address, end, handle: ServingHandle::new(stop) })
     }
 }
 
@@ -207,11 +211,32 @@ impl<S, A> fmt::Debug for HttpServer<S, A> {
     }
 }
 
-/// An HTTP server that runs. Dropping it stops it, and everything that it serves.
+/// An HTTP server that runs.
+///
+/// Dropping it lets the server go on by itself, as with a `tokio` task; [`shutdown`](Self::shutdown) ends it.
+///
+/// ```
+/// use std::time::Duration;
+/// use pintle::{Server, server::tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let server = Server::new("greeter", "1.0.0").tool(tool("greet", || async { "Hello!" }));
+/// let serving = server.serve_http("127.0.0.1:0").await?;
+/// let handle = serving.handle();
+/// # async fn signal() {}
+/// tokio::spawn(async move {
+///     signal().await;
+///     handle.close(Duration::from_secs(10));
+/// });
+/// assert_eq!(serving.wait().await.cut, 0);
+/// # Ok(()) }
+/// ```
+#[must_use = "dropping it does not stop the server: wait for its end, shut it down, or drop it explicitly"]
 pub struct HttpServing {
     address: SocketAddr,
-    ask: Option<oneshot::Sender<Duration>>,
-    task: JoinHandle<Shutdown>,
+    end: watch::Receiver<Option<Shutdown>>,
+    handle: ServingHandle,
 }
 
 impl HttpServing {
@@ -220,10 +245,18 @@ impl HttpServing {
         self.address
     }
 
-    /// Serves for as long as this is waited for.
-    pub async fn wait(mut self) {
-        // It ends by itself only with the runtime.
-        let _ = (&mut self.task).await;
+    /// Waits until the server has come to its end, and says what was done then. It may be waited for by several, and again.
+    ///
+    /// It ends when somebody shuts it down, here or by its [handle](Self::handle).
+    pub async fn wait(&self) -> Shutdown {
+        let mut end = self.end.clone();
+        // One that ended with its runtime has done nothing.
+        end.wait_for(Option::is_some).await.ok().and_then(|end| *end).unwrap_or_default()
+    }
+
+    /// A way to shut it down from elsewhere, while this is waited for.
+    pub fn handle(&self) -> ServingHandle {
+        self.handle.clone()
     }
 
     /// Takes no more connections and requests, lets what runs come to its end for as long as `grace`, ends what is left,
@@ -231,18 +264,9 @@ impl HttpServing {
     ///
     /// Connections without a request are closed at once. Whoever watches its [`Stopping`] is asked to end by himself. Calls
     /// of sessions are ended too, also those whose client has hung up; who still waits is told why.
-    pub async fn shutdown(mut self, grace: Duration) -> Shutdown {
-        if let Some(ask) = self.ask.take() {
-            // If nobody is there to be asked, then it has ended.
-            let _ = ask.send(grace);
-        }
-        (&mut self.task).await.unwrap_or_default()
-    }
-}
-
-impl Drop for HttpServing {
-    fn drop(&mut self) {
-        self.task.abort();
+    pub async fn shutdown(self, grace: Duration) -> Shutdown {
+        self.handle.close(grace);
+        self.wait().await
     }
 }
 
@@ -294,7 +318,7 @@ impl Hall {
         mut self,
         door: D,
         start: impl Fn(D::Socket, SocketAddr, oneshot::Receiver<()>) -> Fut,
-        mut asked: oneshot::Receiver<Duration>,
+        asked: Arc<Stop>,
         stopping: Stopping,
     ) -> Shutdown
     where
@@ -307,7 +331,7 @@ impl Hall {
                 while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next_with_id(cx) {
                     self.gone(ended.map(|(id, ())| id));
                 }
-                if let Poll::Ready(grace) = Pin::new(&mut asked).poll(cx) {
+                if let Some(grace) = asked.asked(cx) {
                     return Poll::Ready(Err(grace));
                 }
                 if self.most <= self.tasks.len() || paused(&mut pause, cx) {
@@ -327,21 +351,21 @@ impl Hall {
                     tracing::warn!("no connection can be accepted for the moment: {error}");
                     pause = Some(Box::pin(sleep(PAUSE)));
                 }
-                Err(grace) => break grace.unwrap_or_default(),
+                Err(grace) => break grace,
             }
         };
         drop(door);
         stopping.ask();
-        self.close(grace, &stopping.services()).await
+        self.close(grace, &asked, &stopping.services()).await
     }
 
-    async fn close(mut self, grace: Duration, services: &[Http]) -> Shutdown {
+    async fn close(mut self, grace: Duration, asked: &Stop, services: &[Http]) -> Shutdown {
         let open = self.tasks.len();
         for (_, stop) in self.stops.drain() {
             // One that has just ended needs not be told.
             let _ = stop.send(());
         }
-        let drained = within(grace, self.idle(services)).await;
+        let drained = self.drained(grace, asked, services).await;
         let aborted = self.tasks.len();
         let mut cut = 0;
         if !drained {
@@ -356,6 +380,23 @@ impl Hall {
         }
         services.iter().for_each(Http::end_sessions);
         Shutdown { drained: open - aborted, aborted, cut }
+    }
+
+    /// Whether all comes to its end within the grace. Whoever asks again may give less.
+    async fn drained(&mut self, grace: Duration, asked: &Stop, services: &[Http]) -> bool {
+        let mut late = pin!(sleep(grace.min(CENTURY)));
+        let mut idle = pin!(self.idle(services));
+        poll_fn(|cx| {
+            if idle.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(true);
+            }
+            let sooner = asked.asked(cx).map(|grace| Instant::now() + grace.min(CENTURY));
+            if let Some(sooner) = sooner.filter(|sooner| *sooner < late.deadline()) {
+                late.as_mut().reset(sooner);
+            }
+            late.as_mut().poll(cx).map(|()| false)
+        })
+        .await
     }
 
     /// Waits until there are no connections, and no calls of services whose client has left.
@@ -392,12 +433,9 @@ fn is_about_one(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
-    use tokio::{
-        sync::mpsc,
-        time::{Instant, timeout},
-    };
+    use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
     use super::*;
 
@@ -423,7 +461,7 @@ mod tests {
         door: mpsc::UnboundedSender<io::Result<Socket>>,
         /// When each connection was accepted.
         accepted: mpsc::UnboundedReceiver<Duration>,
-        ask: oneshot::Sender<Duration>,
+        ask: Arc<Stop>,
         task: JoinHandle<Shutdown>,
         stopping: Stopping,
     }
@@ -432,7 +470,7 @@ mod tests {
     fn hall(most: usize) -> Test {
         let (door, came) = mpsc::unbounded_channel();
         let (tell, accepted) = mpsc::unbounded_channel();
-        let (ask, asked) = oneshot::channel();
+        let ask = Arc::new(Stop::default());
         let (stopping, began) = (Stopping::new(), Instant::now());
         let start = move |socket: Socket, _, stop: oneshot::Receiver<()>| {
             tell.send(began.elapsed()).unwrap();
@@ -442,7 +480,7 @@ mod tests {
             }
         };
         let hall = Hall { tasks: JoinSet::new(), stops: HashMap::new(), most };
-        let run = hall.run(Script(Mutex::new(came)), start, asked, stopping.clone());
+        let run = hall.run(Script(Mutex::new(came)), start, ask.clone(), stopping.clone());
         Test { door, accepted, ask, task: tokio::spawn(run), stopping }
     }
 
@@ -494,7 +532,10 @@ mod tests {
             hall.accepted.recv().await.unwrap();
         }
         let began = Instant::now();
-        hall.ask.send(Duration::from_secs(5)).unwrap();
+        hall.ask.ask(Duration::from_secs(50));
+        tokio::task::yield_now().await;
+        // Whoever is less patient wins.
+        hall.ask.ask(Duration::from_secs(5));
         hall.stopping.wait().await;
         drop(second);
         assert_eq!(hall.task.await.unwrap(), Shutdown { drained: 1, aborted: 2, cut: 0 });
@@ -506,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_panics_takes_only_its_own_place() {
         let (door, came) = mpsc::unbounded_channel();
-        let (_ask, asked) = oneshot::channel();
+        let asked = Arc::new(Stop::default());
         let started = Arc::new(tokio::sync::Notify::new());
         let starting = started.clone();
         let start = move |_: Socket, _, _| {
