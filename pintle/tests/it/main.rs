@@ -124,6 +124,8 @@ mod http_two_endpoints;
 mod http_unread;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http_world;
+#[cfg(feature = "http-server")]
+mod http_written;
 #[cfg(feature = "macros")]
 mod macros_handlers;
 #[cfg(feature = "macros")]

@@ -4,7 +4,10 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -40,6 +43,8 @@ pub(super) struct Channel {
     outlives: bool,
     lane: Mutex<Lane>,
     room: Notify,
+    /// Whether the log could not keep an event: then nobody can come back.
+    lost: AtomicBool,
 }
 
 pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -85,6 +90,7 @@ impl Channel {
             outlives,
             lane: Mutex::default(),
             room: Notify::new(),
+            lost: AtomicBool::new(false),
         })
     }
 
@@ -105,9 +111,16 @@ impl Channel {
         reader
     }
 
-    /// A reader that goes on after an event, and what is to be done once it is clear that it can. `None` if the log does
-    /// not have all that followed.
-    pub(super) async fn resume(self: &Arc<Self>, last: EventId, begin: impl FnOnce()) -> Option<Reader> {
+    /// A reader that goes on after an event, and what is to be done once it is clear that it can.
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        last: EventId,
+        begin: impl FnOnce(),
+    ) -> Result<Reader, Unresumed> {
+        let missed = |replay| {
+            // What could not be kept is missing in the middle, whatever the log has.
+            if self.session.has_lost(self.number) { Err(Unresumed::Gone) } else { missed(replay) }
+        };
         let log = &self.shared.settings.log;
         let session = self.session.id.to_string();
         // Looked for before anybody is disturbed, and again when nothing can slip between the log and the reader.
@@ -116,7 +129,7 @@ impl Channel {
         begin();
         reader.replay = missed(log.after(&session, last).await)?.into();
         reader.last = last.place;
-        Some(reader)
+        Ok(reader)
     }
 
     /// A reader; whoever read before reads no more.
@@ -157,11 +170,14 @@ impl Channel {
     pub(super) async fn say(&self, line: Bytes) {
         let mut id = None;
         // Kept first: if the reader goes while this waits for room, it can still come back for it.
-        if self.resumable && !self.session.is_over() {
+        if self.resumable && !self.lost.load(Ordering::Relaxed) && !self.session.is_over() {
             let session = self.session.id.to_string();
             match self.shared.settings.log.append(&session, self.number, line.clone()).await {
                 Ok(kept) => id = Some(kept),
-                Err(error) => tracing::warn!(%error, "the event log failed: an event cannot be resumed"),
+                Err(error) => {
+                    tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
+                    self.lose().await;
+                }
             }
         }
         loop {
@@ -180,6 +196,13 @@ impl Channel {
             }
             room.await;
         }
+    }
+
+    /// Lets nobody come back from here on: what is missing must not look as if it had never been said.
+    async fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.session.lose_stream(self.number);
+        let _ = self.shared.settings.log.forget_stream(&self.session.id.to_string(), self.number).await;
     }
 
     /// Has the reader go and come back.
@@ -229,7 +252,10 @@ impl Channel {
 
     /// Nothing more will be said.
     pub(super) async fn end(&self) {
-        if self.resumable {
+        if self.lost.load(Ordering::Relaxed) {
+            // It may have failed to forget it before.
+            self.lose().await;
+        } else if self.resumable {
             let _ = self.shared.settings.log.end(&self.session.id.to_string(), self.number).await;
         }
         self.over();
@@ -281,13 +307,22 @@ fn wake(mut lane: MutexGuard<'_, Lane>) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-fn missed(replay: std::io::Result<Replay>) -> Option<Vec<Event>> {
+/// Why a stream cannot be gone on with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unresumed {
+    /// Something that followed is not kept any more.
+    Gone,
+    /// The log cannot say at the moment.
+    Failed,
+}
+
+fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, Unresumed> {
     match replay {
-        Ok(Replay::Events(events)) => Some(events),
-        Ok(Replay::Gone) => None,
+        Ok(Replay::Events(events)) => Ok(events),
+        Ok(Replay::Gone) => Err(Unresumed::Gone),
         Err(error) => {
-            tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
-            None
+            tracing::warn!(%error, "the event log failed: a stream cannot be resumed for now");
+            Err(Unresumed::Failed)
         }
     }
 }

@@ -77,6 +77,7 @@ impl Asked {
             let life = shared.settings.uninitialized_session.min(shared.settings.idle_session);
             let put = store.put(&session.id.to_string(), stored, life).await;
             put.map_err(|error| store_failed(&error))?;
+            session.set_written();
         }
         shared.listening.add(&session.ear);
         let refused = match shared.admit(session.clone()).await {

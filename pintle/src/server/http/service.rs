@@ -29,7 +29,7 @@ use super::{
     listen::Listens,
     post,
     registry::Refused,
-    response::{bare, closed, refused},
+    response::{bare, closed, overloaded, refused},
     session::{self, Session},
     session_id::SessionId,
     settings::Settings,
@@ -402,6 +402,8 @@ impl Asked {
         let shared = &self.http.0;
         let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
         match stored.map_err(|error| store_failed(&error))? {
+            // It is not brought here for somebody else.
+            Some(stored) if stored.principal.as_deref() != self.principal.as_deref() => Ok(None),
             Some(stored) => self.adopt(id, found, &stored).await,
             None => {
                 if let Some(session) = found {
@@ -437,6 +439,7 @@ impl Asked {
         let principal = stored.principal.as_deref().map(Into::into);
         let session = Session::new(id, principal, self.server.clone(), engine).at(self.address());
         session.set_initialized();
+        session.set_written();
         session.number_from(session::fresh_number().unsigned_abs());
         shared.listening.add(&session.ear);
         shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
@@ -497,7 +500,7 @@ fn not_read(unread: Unread) -> Response<Body> {
 pub(super) fn store_failed(error: &std::io::Error) -> Refusal {
     tracing::error!(%error, "the session store failed");
     let said = "the session cannot be looked up at the moment: try again later";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(said))
+    overloaded(StatusCode::SERVICE_UNAVAILABLE, said)
 }
 
 /// 404: clients that look for something else here, such as metadata, have to be able to tell.

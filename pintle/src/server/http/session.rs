@@ -1,5 +1,6 @@
 mod asking;
 mod listening;
+mod lost;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,6 +19,7 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, RequestId};
 
+use self::lost::LostStreams;
 use super::{
     channel::Channel, origin::AddressKey, response::session_ended, session_id::SessionId,
     store::StoredSession,
@@ -50,6 +52,8 @@ pub(super) struct Session {
     pub(super) alone: bool,
     /// Whether its client has come back after the handshake.
     initialized: AtomicBool,
+    /// Whether it is in the store of sessions.
+    written: AtomicBool,
     /// When somebody last used it, in milliseconds of its table's clock.
     pub(super) seen: AtomicU64,
 }
@@ -85,6 +89,7 @@ struct Busy {
     standing: Vec<Stand>,
     /// What the GET stream is to say.
     waiting: VecDeque<Bytes>,
+    lost: LostStreams,
 }
 
 impl Busy {
@@ -95,6 +100,7 @@ impl Busy {
             && self.channels.is_empty()
             && self.standing.is_empty()
             && self.waiting.is_empty()
+            && self.lost.is_empty()
     }
 }
 
@@ -149,6 +155,7 @@ impl Session {
             core: Mutex::new(core),
             alone,
             initialized: AtomicBool::new(false),
+            written: AtomicBool::new(false),
             seen: AtomicU64::new(0),
         };
         session.follow(&mut session.lock());
@@ -164,6 +171,15 @@ impl Session {
     /// that needs the session.
     pub(super) fn is_initialized(&self) -> bool {
         self.initialized.load(Ordering::Relaxed)
+    }
+
+    /// Whether other processes can find it.
+    pub(super) fn is_written(&self) -> bool {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_written(&self) {
+        self.written.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn set_initialized(&self) {

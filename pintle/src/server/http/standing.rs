@@ -7,16 +7,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{Extensions, Response};
+use http::{Extensions, Response, StatusCode};
 use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
 use tokio::time::Sleep;
 
 use super::{
     Body,
-    channel::Channel,
+    channel::{Channel, Unresumed},
     log::EventId,
-    response::{closed, events_until},
+    response::{closed, events_until, overloaded},
     service::Shared,
     session::Session,
 };
@@ -67,7 +67,13 @@ pub(super) async fn resume(
             stand(&channel, extensions, ());
         }
     };
-    let reader = channel.resume(last, stands).await.ok_or_else(gone)?;
+    let reader = channel.resume(last, stands).await.map_err(|unresumed| match unresumed {
+        Unresumed::Gone => gone(),
+        Unresumed::Failed => {
+            let said = "the events that followed cannot be looked up at the moment: try again later";
+            overloaded(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+    })?;
     if !standing && !runs {
         // All has been said; the log has it.
         channel.over();

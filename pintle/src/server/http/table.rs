@@ -13,6 +13,7 @@ use super::{
     service::Shared,
     session::Session,
     session_id::SessionId,
+    store::Sessions,
 };
 use crate::Ended;
 
@@ -25,6 +26,12 @@ pub(super) struct Table {
 
 /// Two looks for idle sessions are this far apart.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// What is in use is written down anew after so long at the latest.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// Clocks and stores may be late by so much.
+const MARGIN: Duration = Duration::from_secs(5);
 
 impl Table {
     pub(super) fn new() -> Self {
@@ -75,6 +82,13 @@ impl Table {
         idle
     }
 
+    /// Those that somebody uses, and that other processes can find.
+    fn in_use(&self) -> Vec<Arc<Session>> {
+        let sessions = self.read();
+        let used = sessions.all().filter(|session| Arc::strong_count(session) > 1 && session.is_written());
+        used.cloned().collect()
+    }
+
     /// Takes out those whose client has not come back since the handshake, and that nobody has used for so long.
     fn uninitialized(&self, after: Duration) -> Vec<Arc<Session>> {
         let now = self.now();
@@ -120,9 +134,31 @@ impl Shared {
     /// Ends a session that was taken out of the table.
     async fn expire(&self, session: &Session) {
         session.end(Ended::Dead);
-        // One that is written down may be in use elsewhere, and its events too.
-        if self.settings.store.is_none() {
-            let _ = self.settings.log.forget_session(&session.id.to_string()).await;
+        let id = session.id.to_string();
+        // One that is written down may be in use elsewhere, and its events too: then they are forgotten there.
+        let used = match &self.settings.store {
+            Some(store) if session.is_written() => store.contains(&id).await.unwrap_or(true),
+            _ => false,
+        };
+        if !used {
+            let _ = self.settings.log.forget_session(&id).await;
+        }
+    }
+
+    /// Has sessions that are used here live on where they are written down, and ends those that were ended elsewhere.
+    async fn keep_written(&self, store: &dyn Sessions) {
+        for session in self.sessions.in_use() {
+            let id = session.id.to_string();
+            match store.get(&id, self.settings.idle_session).await {
+                Ok(Some(stored)) => session.adopt(&stored.record),
+                Ok(None) => {
+                    self.sessions.remove(session.id);
+                    session.end(Ended::Stopped);
+                    let _ = self.settings.log.forget_session(&id).await;
+                }
+                // It is asked again before the session is over.
+                Err(error) => return tracing::error!(%error, "the session store failed"),
+            }
         }
     }
 }
@@ -134,15 +170,27 @@ async fn sweep(shared: Weak<Shared>) {
         return;
     };
     let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
+    // What is written down has to be over there before it is looked for here.
+    let later = |life: Duration, shared: &Shared| {
+        let margin = if shared.settings.store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
+        life.saturating_add(margin)
+    };
+    let mut written = Instant::now() + pause(idle);
     // All sessions are looked at only as often as has to be.
     let mut next = Instant::now() + pause(idle);
     loop {
         sleep(pause(idle).min(pause(opening))).await;
         let Some(shared) = shared.upgrade() else { return };
-        let mut over = shared.sessions.uninitialized(opening);
+        let mut over = shared.sessions.uninitialized(later(opening, &shared));
+        if let Some(store) = &shared.settings.store
+            && Instant::now() >= written
+        {
+            shared.keep_written(&**store).await;
+            written = Instant::now() + (idle / 4).clamp(SWEEP.0, KEPT);
+        }
         if Instant::now() >= next {
             next = Instant::now() + pause(idle);
-            over.extend(shared.sessions.idle(idle));
+            over.extend(shared.sessions.idle(later(idle, &shared)));
         }
         for session in over {
             shared.expire(&session).await;

@@ -32,6 +32,9 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId>;
 
     /// Keeps an event, and says what its id is. The ids of a stream ascend. A stream that is not known is opened.
+    ///
+    /// If it fails, nothing more is appended to this stream and it is forgotten, for nobody must come back to a stream with a
+    /// gap in it.
     fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId>;
 
     /// All that followed this event on its stream.
@@ -44,6 +47,10 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
     /// The session has ended, and all its streams with it.
+    ///
+    /// Where sessions are written down, the last process that used one forgets its events when it finds it gone from the
+    /// [store](super::store::Sessions::contains). A process that crashed forgets nothing: a log that processes share drops
+    /// what is old by itself.
     fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
 }
 

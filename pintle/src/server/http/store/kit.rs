@@ -52,12 +52,13 @@ type Store = Arc<dyn Sessions>;
 type Outcome = Result<(), String>;
 type Run = fn(Store) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-const PROPERTIES: [(&str, Run); 5] = [
+const PROPERTIES: [(&str, Run); 6] = [
     ("a session comes back as it was written", |store| Box::pin(comes_back(store))),
     ("the last one that was written counts", |store| Box::pin(overwritten(store))),
     ("a session that was removed is gone, once", |store| Box::pin(removed(store))),
     ("sessions do not see each other", |store| Box::pin(apart(store))),
     ("an idle session goes and one in use stays", |store| Box::pin(idle(store))),
+    ("looking for a session is not using it", |store| Box::pin(looked_for(store))),
 ];
 
 /// A session with something in every field that a store might lose.
@@ -130,4 +131,18 @@ async fn idle(store: Store) -> Outcome {
         expect(&store, "kit-used", Some(&session), SHORT).await?;
     }
     expect(&store, "kit-idle", None, SHORT).await
+}
+
+async fn looked_for(store: Store) -> Outcome {
+    let session = session(None, "debug")?;
+    put(&store, "kit-looked", &session, SHORT).await?;
+    for round in 0..6 {
+        let found =
+            store.contains("kit-looked").await.map_err(|error| format!("`contains` failed: {error}"))?;
+        if round == 0 && !found {
+            return Err("`contains` does not find what was written just now".into());
+        }
+        tokio::time::sleep(SHORT / 3).await;
+    }
+    expect(&store, "kit-looked", None, SHORT).await
 }

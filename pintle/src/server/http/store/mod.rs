@@ -21,7 +21,9 @@ use super::log::Stored;
 
 /// Where sessions are written down.
 ///
-/// Every request of a session asks [`get`](Self::get) first, so a session that one process ended is over for all.
+/// Every request of a session asks [`get`](Self::get) first, so a session that one process ended is over for all. So does a
+/// process from time to time for each session that is in use there, by an open stream or a call, so that it does not end
+/// meanwhile. A store that cannot be reached answers with an error, never with `None`: clients are told to try again.
 /// A question that a call asks its client is in the process of that call, and so must be the answer: keep the requests
 /// of one session together where clients are asked.
 pub trait Sessions: fmt::Debug + Send + Sync + 'static {
@@ -30,6 +32,16 @@ pub trait Sessions: fmt::Debug + Send + Sync + 'static {
 
     /// The session of that id. Asking is using: the time to its end begins anew.
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>>;
+
+    /// Whether there is a session of that id. Looking is not using: the time to its end goes on.
+    ///
+    /// A process that has not used a session for long asks this to know whether it is to forget the
+    /// [events](super::log::EventLog::forget_session) too. A store that always says yes leaves them to the age that the log
+    /// gives them.
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        let _ = id;
+        Stored::now(true)
+    }
 
     /// Forgets a session. `false` if there is none of that id.
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool>;
@@ -100,6 +112,11 @@ impl Sessions for MemorySessions {
             *end = now + idle.min(CENTURY);
             session.clone()
         }))
+    }
+
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        let now = Instant::now();
+        Stored::now(self.lock().sessions.get(id).is_some_and(|(_, end)| *end > now))
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {

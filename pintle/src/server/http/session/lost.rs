@@ -1,0 +1,62 @@
+use super::Session;
+
+/// Streams of a session that nobody can come back to, because the log could not keep an event of theirs.
+#[derive(Default)]
+pub(super) struct LostStreams {
+    numbers: Vec<u64>,
+    /// There are so many that nobody counts them any more.
+    all: bool,
+}
+
+/// Lost streams that are remembered one by one.
+const APART: usize = 64;
+
+impl LostStreams {
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && !self.all
+    }
+
+    fn add(&mut self, number: u64) {
+        if self.numbers.len() >= APART {
+            *self = Self { numbers: Vec::new(), all: true };
+        }
+        if !self.contains(number) {
+            self.numbers.push(number);
+        }
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        self.all || self.numbers.contains(&number)
+    }
+}
+
+impl Session {
+    /// Nobody can come back to this stream from here on.
+    pub(in crate::server::http) fn lose_stream(&self, number: u64) {
+        let mut core = self.lock();
+        if !core.ended {
+            core.busy().lost.add(number);
+        }
+    }
+
+    pub(in crate::server::http) fn has_lost(&self, number: u64) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| busy.lost.contains(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_are_remembered_and_then_all_are_lost() {
+        let mut lost = LostStreams::default();
+        for number in [1, 1, 2] {
+            lost.add(number);
+        }
+        assert!(lost.contains(1) && lost.contains(2) && !lost.contains(3));
+        (0..1000).for_each(|number| lost.add(number));
+        assert!(lost.numbers.len() <= APART);
+        assert!(lost.contains(5000), "nobody knows any more");
+    }
+}
