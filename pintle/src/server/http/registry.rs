@@ -258,9 +258,9 @@ mod tests {
             }
             assert!(add(&mut registry, session, n.into()).unwrap().is_none());
         }
-        for gone in 1..4 {
+        for expected in &ids[1..4] {
             let other = initialized(None, Some([198, 51, 100, 1]));
-            assert!(add(&mut registry, other, 10).unwrap() == Some(ids[gone]));
+            assert!(add(&mut registry, other, 10).unwrap() == Some(*expected));
         }
         assert_eq!(registry.len(), 8);
         assert!(registry.find(ids[0]).is_some());
