@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) body: Value,
+    pub(super) body: Box<Value>,
     /// Where the user is sent.
     pub(super) location: Option<String>,
     /// What the next proof of a key has to hold.
@@ -15,7 +15,7 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn ok(body: Value) -> Self {
-        Self { status: 200, body, location: None, nonce: None }
+        Self { status: 200, body: Box::new(body), location: None, nonce: None }
     }
 
     pub(super) fn bare(status: u16) -> Self {

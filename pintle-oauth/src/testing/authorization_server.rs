@@ -277,7 +277,7 @@ impl AuthorizationServer {
             _ => None,
         });
         if answer.body.is_null() && !wrong.is_empty() {
-            answer.body = Value::Object(Map::new());
+            *answer.body = Value::Object(Map::new());
         }
         change(&mut answer.body, wrong);
         Some(answer)
