@@ -448,15 +448,10 @@ fn diagnose(text: &str) -> Box<Malformed> {
         Err(error) => return refuse(None, Kind::Unclear, RpcError::invalid_request(plain(&error))),
     };
     let text = |name| members.decode_member::<String>(name).ok().flatten();
+    // Only what is a notification but for its params: JSON-RPC owes an answer to what is no request at all.
+    let is_whole = text("method").is_some() && text("jsonrpc").as_deref() == Some("2.0");
     let kind = match (members.get("method"), members.get("result"), members.get("error")) {
-        // Only what is a notification but for its params: JSON-RPC owes an answer to what is no request at all.
-        (Some(_), None, None)
-            if members.get("id").is_none()
-                && text("method").is_some()
-                && text("jsonrpc").as_deref() == Some("2.0") =>
-        {
-            Kind::Notification
-        }
+        (Some(_), None, None) if is_whole && members.get("id").is_none() => Kind::Notification,
         (Some(_), _, _) => Kind::Call,
         (None, None, None) => Kind::Unclear,
         _ => Kind::Answer,
@@ -556,10 +551,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, "1 Call -32600 `params` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"s"}"#, "1 Call -32600 `params` does not fit"),
             (r#"{"jsonrpc":"2.0","method":"x","params":[1]}"#, "- Notification -32600 `params` does not fit"),
-            (
-                r#"{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}"#,
-                "- Notification -32600 `params` does not fit",
-            ),
+            (r#"{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}"#, "- Notification -32600 `params`"),
             (r#"{"jsonrpc":"2.0","method":1,"params":"s"}"#, "- Call -32600 `method` does not fit"),
             (r#"{"jsonrpc":1,"method":"x","params":[1]}"#, "- Call -32600 `jsonrpc` does not fit"),
             (
