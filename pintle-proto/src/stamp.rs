@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use pintle_types::{RawObject, RawValue, RequestId, RpcError};
+use pintle_types::{RawObject, RawValue, RequestId, RpcError, plain_error};
 use serde::Deserialize;
 
 use crate::text::text;
@@ -41,6 +41,9 @@ impl<'a> Stamp<'a> {
 
     /// The same from the value of `_meta`.
     pub(crate) fn of(meta: &'a str) -> Result<Self, RpcError> {
+        if meta == "null" {
+            return Ok(Self::default());
+        }
         if meta.starts_with('[') {
             // A struct could be read from an array too, member by member.
             return Err(RpcError::invalid_params("`_meta` does not fit: an array, expected an object"));
@@ -81,8 +84,7 @@ pub(crate) struct Plain<'a>(pub(crate) &'a serde_json::Error);
 
 impl std::fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = self.0.to_string();
-        f.write_str(text.rsplit_once(" at line ").map_or(&*text, |(said, _)| said))
+        f.write_str(&plain_error(self.0))
     }
 }
 

@@ -104,14 +104,9 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAMessage { said } => write!(f, "not a message: {said}"),
-            Self::Batch => {
-                f.write_str("an array of messages, which this revision does not have: send them one by one")
-            }
+            Self::Batch => f.write_str("an array of messages, which this revision does not have"),
             Self::UnwelcomeRequest { method } => {
-                write!(
-                    f,
-                    "a request, `{method}`, from a server that may not send any: ask with `input_required`"
-                )
+                write!(f, "a request, `{method}`, from a server that may not send any in this revision")
             }
             Self::AnonymousError { said } => write!(f, "an error without an `id`: {said}"),
             Self::MalformedAnswer { id, said } => {

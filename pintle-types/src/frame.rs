@@ -28,11 +28,17 @@ pub enum Frame {
     Batch(Vec<Result<Message, Box<Malformed>>>),
 }
 
+/// What some systems put before a text.
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
 impl Frame {
     /// Reads one frame; a batch of more than `most` messages is refused as a whole.
     pub fn parse(bytes: &[u8], most: usize) -> Result<Self, Box<Malformed>> {
-        if bytes.trim_ascii_start().first() != Some(&b'[') {
-            return Message::parse(bytes).map(Self::One);
+        match bytes.trim_ascii_start().first() {
+            Some(b'[') => {}
+            // A byte order mark.
+            Some(0xef) if bytes.starts_with(BOM) => return Self::parse(&bytes[BOM.len()..], most),
+            _ => return Message::parse(bytes).map(Self::One),
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|_| Box::new(Malformed::unclear(RpcError::parse_error("the message is not UTF-8"))))?;
@@ -44,7 +50,10 @@ impl Frame {
         if text.trim_ascii_start().starts_with('[') {
             return Self::parse_batch(&text, most);
         }
-        Message::parse_text(text).map(Self::One)
+        match text.strip_prefix('\u{feff}') {
+            Some(rest) => Self::parse(rest.as_bytes(), most),
+            None => Message::parse_text(text).map(Self::One),
+        }
     }
 
     fn parse_batch(text: &str, most: usize) -> Result<Self, Box<Malformed>> {
@@ -69,7 +78,7 @@ impl Frame {
 
 impl Malformed {
     fn unclear(error: RpcError) -> Self {
-        Self { id: None, kind: Kind::Unclear, error }
+        Self { id: None, kind: Kind::Unclear, fault: error.message.clone(), error }
     }
 }
 
@@ -113,6 +122,21 @@ mod tests {
         let Ok(Frame::Batch(items)) = Frame::parse(text.as_bytes(), 2) else { panic!("a batch") };
         assert!(items[0].is_ok());
         assert!(items[1].as_ref().is_err_and(|bad| bad.error.code.0 == -32600));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_message() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        for text in [format!("\u{feff}{ping}"), format!("\u{feff} {ping}")] {
+            assert!(matches!(Message::parse(text.as_bytes()), Ok(Message::Request(_))), "{text}");
+            assert!(matches!(Frame::parse(text.as_bytes(), 2), Ok(Frame::One(_))), "{text}");
+            assert!(matches!(Frame::parse_text(text.clone(), 2), Ok(Frame::One(_))), "{text}");
+        }
+        let batch = format!("\u{feff}[{ping}]");
+        assert!(matches!(Frame::parse(batch.as_bytes(), 2), Ok(Frame::Batch(_))));
+        assert!(matches!(Frame::parse_text(batch, 2), Ok(Frame::Batch(_))));
+        // One is enough.
+        assert!(Message::parse(format!("\u{feff}\u{feff}{ping}").as_bytes()).is_err());
     }
 
     #[test]

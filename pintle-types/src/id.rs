@@ -4,7 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// The id of a request: a string or an integer, and it stays what it was.
 ///
-/// `1` and `"1"` are different ids. A progress token has the same shape.
+/// `1` and `"1"` are different ids; [`as_number`](Self::as_number) is for those who are lenient about that. A progress token
+/// has the same shape.
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these two and will have no third")]
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(untagged)]
@@ -13,6 +14,26 @@ pub enum RequestId {
     Number(i64),
     /// A string, compared byte by byte.
     String(Box<str>),
+}
+
+impl RequestId {
+    /// The integer that it is, or that its text is the decimal form of. Some peers answer request `7` as `"7"`.
+    ///
+    /// ```
+    /// use pintle_types::RequestId;
+    ///
+    /// assert_eq!(RequestId::from("7").as_number(), Some(7));
+    /// assert_eq!(RequestId::from("07").as_number(), None);
+    /// ```
+    pub fn as_number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::String(text) => {
+                let is_decimal = !text.starts_with(['0', '+', '-']) || &**text == "0";
+                text.parse().ok().filter(|_| is_decimal)
+            }
+        }
+    }
 }
 
 impl fmt::Display for RequestId {

@@ -3,7 +3,7 @@ use std::{borrow::Cow, fmt, io::Write as _};
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 
 use crate::{
-    RawObject, RequestId, RpcError,
+    RawObject, RequestId, RpcError, plain_error,
     raw::{Name, Roomy, Within, has_breaks, long_request},
     usual::usual,
 };
@@ -92,7 +92,8 @@ impl Message {
         // Once for the whole message: each string in it is then known to be UTF-8.
         let Ok(text) = std::str::from_utf8(bytes) else {
             let error = RpcError::parse_error("the message is not UTF-8");
-            return Err(Box::new(Malformed { id: None, kind: Kind::Unclear, error }));
+            let fault = error.message.clone();
+            return Err(Box::new(Malformed { id: None, kind: Kind::Unclear, fault, error }));
         };
         Self::parse_str(text)
     }
@@ -139,7 +140,11 @@ impl Message {
         let mut envelope = Envelope { copied: true, ..Envelope::of(text) };
         match envelope.read() {
             Ok(()) => envelope.into_message(),
-            Err(_) => Err(diagnose(text)),
+            Err(_) => match text.strip_prefix('\u{feff}') {
+                // A byte order mark, which some systems put before a text.
+                Some(rest) if !rest.starts_with('\u{feff}') => Self::parse_short(rest),
+                _ => Err(diagnose(text)),
+            },
         }
     }
 
@@ -238,7 +243,9 @@ pub struct Malformed {
     pub id: Option<RequestId>,
     /// What it seems to have been meant as.
     pub kind: Kind,
-    /// What to say of it.
+    /// What is wrong with it.
+    pub fault: Cow<'static, str>,
+    /// What to say of it to whoever sent it: also what to send instead.
     pub error: RpcError,
 }
 
@@ -273,8 +280,8 @@ struct Envelope<'a> {
     id: Option<Option<RequestId>>,
     method: Option<Cow<'a, str>>,
     params: Option<Option<RawObject>>,
-    result: Option<RawObject>,
-    error: Option<RpcError>,
+    result: Option<Option<RawObject>>,
+    error: Option<Option<RpcError>>,
 }
 
 impl<'a> Envelope<'a> {
@@ -296,18 +303,26 @@ impl<'a> Envelope<'a> {
             (Some(_), _, _) => Kind::Call,
             _ => Kind::Answer,
         };
-        let refuse = |id: Option<Option<RequestId>>, said: &'static str| {
-            Err(Box::new(Malformed { id: id.flatten(), kind, error: RpcError::invalid_request(said) }))
+        let refuse = |id: Option<Option<RequestId>>, fault: &'static str, advice: &'static str| {
+            let error = RpcError::invalid_request(format!("{fault}: {advice}"));
+            Err(Box::new(Malformed { id: id.flatten(), kind, fault: fault.into(), error }))
         };
         if version.as_deref() != Some("2.0") {
-            return refuse(id, "`jsonrpc` is not \"2.0\": send `\"jsonrpc\":\"2.0\"` in every message");
+            return refuse(id, "`jsonrpc` is not \"2.0\"", "send `\"jsonrpc\":\"2.0\"` in every message");
         }
+        let null = match (&result, &error) {
+            (Some(None), _) => Some("`result` is null"),
+            (_, Some(None)) => Some("`error` is null, and there is no `result`"),
+            _ => None,
+        };
+        // Some print what is absent as `null`.
+        let (result, error) = (result.flatten(), error.flatten());
         match (method, id, result, error) {
             (Some(method), Some(Some(id)), None, None) => {
                 Ok(Message::Request(Request { id, method: intern(method), params: params.flatten() }))
             }
             (Some(_), id @ Some(None), None, None) => {
-                refuse(id, "`id` is null: a request has a string or an integer, a notification has no `id`")
+                refuse(id, "`id` is null", "a request has a string or an integer, a notification has no `id`")
             }
             (Some(method), None, None, None) => {
                 Ok(Message::Notification(Notification { method: intern(method), params: params.flatten() }))
@@ -318,13 +333,14 @@ impl<'a> Envelope<'a> {
             (None, id, None, Some(error)) => {
                 Ok(Message::Response(Response { id: id.flatten(), result: Err(error) }))
             }
-            (None, id, None, None) => {
-                refuse(id, "neither `method` nor `result` nor `error`: a message has one of them")
-            }
+            (None, id, None, None) => match null {
+                Some(fault) => refuse(id, fault, "a response has one of the two, an object"),
+                None => refuse(id, "neither `method` nor `result` nor `error`", "a message has one of them"),
+            },
             (None, id, Some(_), Some(_)) => {
-                refuse(id, "both `result` and `error`: a response has one of them")
+                refuse(id, "both `result` and `error`", "a response has one of them")
             }
-            (Some(_), id, _, _) => refuse(id, "`method` beside `result` or `error`: a message is either"),
+            (Some(_), id, _, _) => refuse(id, "`method` beside `result` or `error`", "a message is either"),
         }
     }
 }
@@ -372,7 +388,7 @@ impl<'de> de::Visitor<'de> for &mut Envelope<'de> {
                 "id" => fill(&mut self.id, map.next_value()?)?,
                 "method" => fill(&mut self.method, map.next_value_seed(Name)?)?,
                 "params" => fill(&mut self.params, map.next_value_seed(Nullable(object))?)?,
-                "result" => fill(&mut self.result, map.next_value_seed(object)?)?,
+                "result" => fill(&mut self.result, map.next_value_seed(Nullable(object))?)?,
                 "error" => fill(&mut self.error, map.next_value()?)?,
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
             }
@@ -434,7 +450,8 @@ impl<'de> de::Visitor<'de> for Nullable<'de> {
 /// Says why `text` is no message. Called only when reading it failed, so it may take its time.
 #[cold]
 fn diagnose(text: &str) -> Box<Malformed> {
-    let refuse = |id, kind, error| Box::new(Malformed { id, kind, error });
+    let refuse =
+        |id, kind, error: RpcError| Box::new(Malformed { id, kind, fault: error.message.clone(), error });
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return refuse(None, Kind::Unclear, RpcError::parse_error(format!("not JSON: {error}")));
     }
@@ -443,9 +460,10 @@ fn diagnose(text: &str) -> Box<Malformed> {
         Err(_) if !text.trim_start().starts_with('{') => {
             let said =
                 "not a JSON object: a message is an object with `jsonrpc` and `method`, `result` or `error`";
-            return refuse(None, Kind::Unclear, RpcError::invalid_request(said));
+            let malformed = refuse(None, Kind::Unclear, RpcError::invalid_request(said));
+            return Box::new(Malformed { fault: "not a JSON object".into(), ..*malformed });
         }
-        Err(error) => return refuse(None, Kind::Unclear, RpcError::invalid_request(plain(&error))),
+        Err(error) => return refuse(None, Kind::Unclear, RpcError::invalid_request(plain_error(&error))),
     };
     let text = |name| members.decode_member::<String>(name).ok().flatten();
     // Only what is a notification but for its params: JSON-RPC owes an answer to what is no request at all.
@@ -458,7 +476,7 @@ fn diagnose(text: &str) -> Box<Malformed> {
     };
     let id = members.decode_member("id").ok().flatten();
     let wrong = |name: &str, error: serde_json::Error| {
-        RpcError::invalid_request(format!("`{name}` does not fit: {}", plain(&error)))
+        RpcError::invalid_request(format!("`{name}` does not fit: {}", plain_error(&error)))
     };
     fn unfit<T: de::DeserializeOwned>(members: &RawObject, name: &str) -> Option<serde_json::Error> {
         serde_json::from_str::<T>(members.get(name)?).err()
@@ -468,17 +486,11 @@ fn diagnose(text: &str) -> Box<Malformed> {
         ("id", unfit::<Option<RequestId>>(&members, "id")),
         ("method", unfit::<String>(&members, "method")),
         ("params", unfit::<Option<RawObject>>(&members, "params")),
-        ("result", unfit::<RawObject>(&members, "result")),
-        ("error", unfit::<RpcError>(&members, "error")),
+        ("result", unfit::<Option<RawObject>>(&members, "result")),
+        ("error", unfit::<Option<RpcError>>(&members, "error")),
     ];
     let error = checks.into_iter().find_map(|(name, error)| Some(wrong(name, error?)));
     refuse(id, kind, error.unwrap_or_else(|| RpcError::invalid_request("not a JSON-RPC message")))
-}
-
-/// The error without the place: it would be counted from the start of a member, which helps nobody.
-fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.clone(), |(said, _)| said.to_owned())
 }
 
 #[cfg(test)]
@@ -486,8 +498,49 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> (Option<RequestId>, Kind, i32, String) {
-        let Malformed { id, kind, error } = *Message::parse(text.as_bytes()).unwrap_err();
+        let Malformed { id, kind, error, .. } = *Message::parse(text.as_bytes()).unwrap_err();
         (id, kind, error.code.0, error.message.into_owned())
+    }
+
+    #[test]
+    fn what_is_absent_may_be_null() {
+        for (text, read) in [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#,
+                r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","error":null,"result":{"a":1},"id":"x"}"#,
+                r#"{"jsonrpc":"2.0","id":"x","result":{"a":1}}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"m"}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null,"result":null,"error":null}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            ),
+        ] {
+            assert_eq!(Message::parse(text.as_bytes()).unwrap().to_string(), read);
+        }
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":null,"result":null}"#,
+        ] {
+            let malformed = Message::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(malformed.kind, Kind::Answer);
+            assert_eq!(malformed.fault, "`result` is null");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_advice_for_the_sender() {
+        let malformed = Message::parse(br#"{"jsonrpc":"1.0","id":1,"result":{}}"#).unwrap_err();
+        assert_eq!(malformed.fault, "`jsonrpc` is not \"2.0\"");
+        assert!(malformed.error.message.ends_with(": send `\"jsonrpc\":\"2.0\"` in every message"));
+        let malformed = Message::parse(br#"{"jsonrpc":"2.0","id":1,"result":7}"#).unwrap_err();
+        assert_eq!(malformed.fault, "`result` does not fit: invalid type: integer `7`, expected an object");
     }
 
     #[test]
@@ -562,7 +615,7 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
                 "1 Call -32600 `method` does not fit: invalid type: null",
             ),
-            (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "1 Answer -32600 `result` does not fit"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "1 Answer -32600 `result` is null"),
             (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, "1 Answer -32600 `result` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5}}"#, "1 Answer -32600 `error` does not fit"),
             (r#"{"jsonrpc":"2.0","id":1}"#, "1 Unclear -32600 neither"),

@@ -312,7 +312,7 @@ impl Engine {
             }
             Era::Stateless(stateless) => stateless.read(&flight.method, result),
         };
-        Inbound::Answer { id, outcome }
+        Inbound::Answer { id: number.into(), outcome }
     }
 
     /// While opening there is one request in flight, and a server that could not even read its id means that one.
@@ -373,11 +373,11 @@ impl Engine {
             }
             Progress::Asked | Progress::At(_) => flight.progress = Progress::At(progress),
         }
-        Inbound::Progress { id: token, params }
+        Inbound::Progress { id: id.into(), params }
     }
 
     fn receive_malformed(&mut self, malformed: &Malformed) -> Inbound {
-        let said = shown(&malformed.error.message);
+        let said = shown(&malformed.fault);
         match (malformed.kind, &malformed.id) {
             (MalformedKind::Answer, Some(id)) => match self.flights.standing(id) {
                 Standing::Flying(number) => {
@@ -385,8 +385,8 @@ impl Engine {
                     if let Era::Stateless(stateless) = &mut self.era {
                         stateless.subscriptions.remove(number);
                     }
-                    let violation = Violation::MalformedAnswer { id: id.clone(), said };
-                    Inbound::Answer { id: id.clone(), outcome: Outcome::Violation(violation) }
+                    let violation = Violation::MalformedAnswer { id: number.into(), said };
+                    Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) }
                 }
                 _ => Inbound::Violation(Violation::NotAMessage { said }),
             },
@@ -407,6 +407,34 @@ mod tests {
     const BOTH: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
     #[test]
+    fn an_answer_whose_id_became_a_text_is_taken() {
+        for revision in BOTH {
+            let mut client = engine(revision, "{}");
+            let mut extras = Extras::default();
+            extras.progress = true;
+            client.request("tools/list", &object("{}"), &extras).unwrap();
+            let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}"#;
+            assert!(matches!(hear(&mut client, progress), Inbound::Progress { id, .. } if id == 1.into()));
+            let answer = r#"{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}"#;
+            assert!(matches!(
+                hear(&mut client, answer),
+                Inbound::Answer { id, outcome: Outcome::Complete(_) } if id == 1.into()
+            ));
+            client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
+            let malformed = r#"{"jsonrpc":"1.0","id":"2","result":{}}"#;
+            let Inbound::Answer { id, outcome: Outcome::Violation(violation) } = hear(&mut client, malformed)
+            else {
+                panic!("an answer")
+            };
+            assert_eq!(id, 2.into());
+            assert_eq!(
+                violation.to_string(),
+                "the answer to request 2 is no response: `jsonrpc` is not \"2.0\""
+            );
+        }
+    }
+
+    #[test]
     fn an_answer_is_taken_once_and_only_if_it_was_asked_for() {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
@@ -417,7 +445,8 @@ mod tests {
                 (answer, Ignored::LateAnswer(1.into())),
                 (r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Ignored::UnknownAnswer(2.into())),
                 (r#"{"jsonrpc":"2.0","id":-1,"result":{}}"#, Ignored::UnknownAnswer((-1).into())),
-                (r#"{"jsonrpc":"2.0","id":"1","result":{}}"#, Ignored::UnknownAnswer("1".into())),
+                (r#"{"jsonrpc":"2.0","id":"1","result":{}}"#, Ignored::LateAnswer("1".into())),
+                (r#"{"jsonrpc":"2.0","id":"01","result":{}}"#, Ignored::UnknownAnswer("01".into())),
                 (r#"{"jsonrpc":"2.0","result":{}}"#, Ignored::AnonymousAnswer),
             ] {
                 match hear(&mut client, line) {
@@ -465,7 +494,7 @@ mod tests {
             assert!(matches!(progress("1", "0.25"), Inbound::Ignored(Ignored::BackwardProgress(_))));
             assert!(matches!(progress("2", "1"), Inbound::Ignored(Ignored::StrayProgress)));
             assert!(matches!(progress("3", "1"), Inbound::Ignored(Ignored::StrayProgress)));
-            assert!(matches!(progress("\"1\"", "1"), Inbound::Ignored(Ignored::StrayProgress)));
+            assert!(matches!(progress("\"01\"", "1"), Inbound::Ignored(Ignored::StrayProgress)));
             assert!(matches!(progress("1", "\"1\""), Inbound::Ignored(Ignored::Malformed(_))));
         }
     }

@@ -68,9 +68,10 @@ impl Flights {
     }
 
     pub(super) fn standing(&self, id: &RequestId) -> Standing {
-        match id {
-            RequestId::Number(id) if self.flights.contains_key(id) => Standing::Flying(*id),
-            RequestId::Number(id) if (1..self.next).contains(id) => Standing::Over,
+        // Some answer request `7` as `"7"`.
+        match id.as_number() {
+            Some(id) if self.flights.contains_key(&id) => Standing::Flying(id),
+            Some(id) if (1..self.next).contains(&id) => Standing::Over,
             _ => Standing::Never,
         }
     }

@@ -165,7 +165,8 @@ impl Stateless {
             "notifications/cancelled" => {
                 let params = notification.params.unwrap_or_default();
                 return match params.decode_member::<RequestId>("requestId") {
-                    Ok(Some(RequestId::Number(id))) if self.subscriptions.contains(id) => {
+                    Ok(Some(id)) if id.as_number().is_some_and(|id| self.subscriptions.contains(id)) => {
+                        let id = id.as_number().unwrap_or_default();
                         self.subscriptions.remove(id);
                         (Inbound::Ended { subscription: id.into(), end: End::Graceful }, Some(id))
                     }
@@ -218,7 +219,9 @@ impl Stateless {
 
 fn subscription_id(notification: &Notification) -> Option<RequestId> {
     let meta: RawObject = notification.params.as_ref()?.decode_member("_meta").ok()??;
-    meta.decode_member(SUBSCRIPTION_ID).ok()?
+    let id: RequestId = meta.decode_member(SUBSCRIPTION_ID).ok()??;
+    // Those that we gave are numbers; some repeat them as texts.
+    Some(id.as_number().map_or(id, RequestId::Number))
 }
 
 #[cfg(test)]
@@ -333,8 +336,8 @@ mod tests {
         for (line, ignored) in [
             (on("1", "prompts/list_changed", ""), Ignored::NotGranted(1.into())),
             (on("2", "resources/updated", r#","uri":"a:b/c""#), Ignored::NotAcknowledged(2.into())),
-            // A string is not a number, and what has no id belongs to nobody.
-            (on("\"1\"", "tools/list_changed", ""), Ignored::UnknownSubscription),
+            // Not every string is a number, and what has no id belongs to nobody.
+            (on("\"01\"", "tools/list_changed", ""), Ignored::UnknownSubscription),
             (on("9", "tools/list_changed", ""), Ignored::UnknownSubscription),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.into(),

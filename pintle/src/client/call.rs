@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
-    ErrorCode, Meta, Printing, RawObject,
+    ErrorCode, Meta, Printing, RawObject, plain_error,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -135,7 +135,7 @@ impl<'a> Call<'a> {
             Some(content) => serde_json::from_value(content),
             None => serde_json::from_str(&result.text()),
         };
-        read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {error}")))
+        read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {}", plain_error(&error))))
     }
 }
 
@@ -296,5 +296,5 @@ pub(super) fn decode<T: DeserializeOwned>(method: &str, result: &RawObject) -> R
 }
 
 fn undecodable(method: &str, error: &serde_json::Error) -> Error {
-    Error::Decode(format!("the result of `{method}`: {error}"))
+    Error::Decode(format!("the result of `{method}`: {}", plain_error(error)))
 }

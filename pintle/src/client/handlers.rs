@@ -8,7 +8,7 @@ use std::{
 };
 
 use pintle_types::{
-    JsonObject, RawObject, RpcError,
+    JsonObject, RawObject, RpcError, plain_error,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult,
         Implementation, ListRootsResult,
@@ -121,7 +121,7 @@ pub(super) async fn caught<T>(mut future: BoxFuture<T>) -> Option<T> {
 }
 
 fn decode<'a, T: serde::Deserialize<'a>>(params: &'a RawObject) -> Result<T, RpcError> {
-    params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))
+    params.decode().map_err(|error| RpcError::invalid_params(plain_error(&error)))
 }
 
 fn print(result: &impl serde::Serialize) -> Result<RawObject, RpcError> {

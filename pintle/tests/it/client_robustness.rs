@@ -497,3 +497,73 @@ async fn numbers_and_names_come_back_as_they_were() {
     let (result, ()) = tokio::join!(server.call_tool_as::<Value>("t", json!({"n": u64::MAX})), script);
     assert_eq!(result.unwrap(), json!({"n": u64::MAX}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_other_sdks_put_up_with_is_put_up_with() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, json!({"tools": {}})).await;
+        for answer in [
+            r#"{"jsonrpc":"2.0","id":"ID","result":RESULT}"#,
+            r#"{"jsonrpc":"2.0","id":ID,"result":RESULT,"error":null}"#,
+            "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":RESULT}",
+        ] {
+            let result = json!({
+                "resultType": "complete", "content": [{"type": "text", "text": "ok", "_meta": null}], "_meta": null
+            });
+            let script = async {
+                let call = peer.hears("tools/call").await;
+                let answer = answer.replace("RESULT", &result.to_string());
+                peer.prints(answer.replace("ID", &call["id"].to_string())).await;
+            };
+            let (called, ()) = tokio::join!(server.call_tool("t", ()), script);
+            assert_eq!(called.unwrap().text(), "ok", "{revision} {answer}");
+        }
+        let script = async {
+            let list = peer.hears("tools/list").await;
+            let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": null});
+            let result = json!({"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private", "_meta": null});
+            peer.answers(&list, result).await;
+        };
+        let (tools, ()) = tokio::join!(server.tools(), script);
+        assert_eq!(tools.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_asked_for_is_named_when_none_else_comes() {
+    let (mut peer, transport) = Peer::new();
+    let connecting = client().mode(pintle::client::Mode::Legacy);
+    let script = async {
+        peer.hears("initialize").await;
+        peer.says(json!({"id": "req-\u{1b}7", "result": {}})).await;
+        // It says no more.
+        std::future::pending::<()>().await;
+    };
+    let error = tokio::select! {
+        connected = connecting.connect(transport) => connected.unwrap_err().to_string(),
+        () = script => unreachable!(),
+    };
+    assert!(error.contains("did not answer `initialize`"), "{error}");
+    assert!(error.contains("it answered request \"req-\\u{1b}7\", which was never sent"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_are_in_the_words_of_json_and_advise_only_the_reader() {
+    let (server, mut peer) = open(&client(), SESSION, json!({"tools": {}})).await;
+    let script = async {
+        let list = peer.hears("tools/list").await;
+        peer.answers(&list, json!({"tools": ["add"]})).await;
+        let call = peer.hears("tools/call").await;
+        peer.prints(format!(r#"{{"jsonrpc":"1.0","id":{},"result":{{}}}}"#, call["id"])).await;
+    };
+    let calls = async {
+        let error = server.tools().await.unwrap_err().to_string();
+        assert!(
+            error.ends_with("the result of `tools/list`: invalid type: string \"add\", expected an object"),
+            "{error}"
+        );
+        let error = server.call_tool("t", ()).await.unwrap_err().to_string();
+        assert!(error.ends_with("is no response: `jsonrpc` is not \"2.0\""), "{error}");
+    };
+    tokio::join!(calls, script);
+}

@@ -146,7 +146,7 @@ async fn a_request_that_fails_fails_alone() {
         (
             Some((200, &json, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#)),
             Delivery::Maybe,
-            "the server's answer to the request ended without an answer in it: the server may have carried it out",
+            "the server's answer to the request ended without an answer in it: the server may have carried it out; it answered request 99, which was never sent",
         ),
         (
             Some((200, &events, "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")),
@@ -239,4 +239,31 @@ async fn a_refused_version_that_is_offered_again_is_tried_again() {
         r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}"#,
     );
     opening.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_another_request_is_named() {
+    let (mut server, http) = script();
+    let connection = server.opens(client(), http).await;
+    let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+        let asked = server.hears("tools/call").await;
+        asked.json(200, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#);
+    });
+    let error = called.unwrap_err().to_string();
+    assert!(error.contains("it answered request 4711, which was never sent"), "{error}");
+    // One whose id became a text is the answer, in a body and on a stream.
+    for events in [false, true] {
+        let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+            let asked = server.hears("tools/call").await;
+            let id = asked.message()["id"].clone();
+            let answer = format!(
+                "\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"result\":{{\"resultType\":\"complete\",\"content\":[]}}}}"
+            );
+            match events {
+                true => asked.events().says(&format!("data: {answer}\n\n")),
+                false => asked.json(200, &answer),
+            }
+        });
+        called.unwrap();
+    }
 }

@@ -94,6 +94,8 @@ pub(super) struct Driver {
     stranded: Vec<(Post, Box<Failed>)>,
     /// Noise of the opening, for its error.
     first_noise: Option<Box<str>>,
+    /// The request that an answer named and nobody sent, if that was the last that came.
+    stray: Option<Box<str>>,
 }
 
 /// A handler that thinks.
@@ -155,6 +157,7 @@ impl Driver {
             since: Instant::now(),
             stranded: Vec::new(),
             first_noise: None,
+            stray: None,
             shared,
         }
     }

@@ -268,6 +268,9 @@ impl Driver {
             let lines = self.shared.noise.load(Ordering::Relaxed);
             seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
         }
+        if let Some(id) = &self.stray {
+            seen.push(format!("it answered request {id}, which was never sent"));
+        }
         seen.extend(self.transport.why_ended());
         Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
     }

@@ -1,7 +1,10 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use pintle_proto::client::{Ignored, Inbound, Outcome, Question};
+use pintle_proto::{
+    client::{Ignored, Inbound, Outcome, Question},
+    http::Probed,
+};
 use pintle_types::{Frame, Message, RequestId, Response, RpcError};
 
 use super::{Driver, Failure, Thought, Waiting};
@@ -10,6 +13,9 @@ use crate::{
     excerpt::excerpt,
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
+
+/// How much of what a server said is shown in errors.
+const SHOWN: usize = 200;
 
 /// What a message means. Most are one, for which a list would only be allocated.
 pub(super) enum Read {
@@ -40,7 +46,8 @@ impl Driver {
     }
 
     /// A request will have no answer. Of no meaning if it had one.
-    pub(super) fn request_failed(&mut self, failed: Box<Failed>) {
+    pub(super) fn request_failed(&mut self, mut failed: Box<Failed>) {
+        self.name_stray(&mut failed);
         let Some(id) = failed.request.clone() else {
             tracing::debug!(%failed, "a message was not delivered");
             return;
@@ -117,8 +124,17 @@ impl Driver {
         }
     }
 
+    /// What came instead of an answer may have been one, to another request.
+    pub(super) fn name_stray(&mut self, failed: &mut Failed) {
+        if failed.probed == Probed::Answered
+            && let Some(id) = self.stray.take()
+        {
+            let said = failed.said.to_mut();
+            said.push_str(&format!("; it answered request {id}, which was never sent"));
+        }
+    }
+
     fn hear_noise(&mut self, line: &[u8]) {
-        const SHOWN: usize = 200;
         self.shared.noise.fetch_add(1, Ordering::Relaxed);
         let shown = line.get(..SHOWN).unwrap_or(line);
         let shown = String::from_utf8_lossy(shown);
@@ -131,6 +147,7 @@ impl Driver {
     pub(super) fn take(&mut self, inbound: Inbound) {
         match inbound {
             Inbound::Answer { id, outcome } => {
+                self.stray = None;
                 self.transport.answered(&id);
                 match self.waiting.remove(&id) {
                     Some(Waiting::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
@@ -167,6 +184,11 @@ impl Driver {
             Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
             Inbound::Notification { notification, .. } => {
                 self.shared.hub.push(&Event::Notification(notification));
+            }
+            Inbound::Ignored(Ignored::UnknownAnswer(id)) => {
+                let id = excerpt(&id.to_string(), SHOWN);
+                tracing::warn!(%id, "the server answered a request that was never sent");
+                self.stray = Some(id.into());
             }
             Inbound::Ignored(ignored) => tracing::debug!(%ignored, "ignored a message of the server"),
             Inbound::Violation(violation) => tracing::warn!(%violation, "the server broke the protocol"),

@@ -200,13 +200,16 @@ fn strike(requests: &mut Vec<RequestId>, data: &str) {
     if requests.is_empty() {
         return;
     }
+    let data = data.strip_prefix('\u{feff}').unwrap_or(data);
     let peeked: Vec<Peek> = match data.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(data).unwrap_or_default(),
         false => serde_json::from_str(data).ok().into_iter().collect(),
     };
     for Peek { id, method } in peeked {
         if let (Some(id), None) = (id, method) {
-            requests.retain(|open| *open != id);
+            requests.retain(|open| {
+                *open != id && (id.as_number().is_none() || open.as_number() != id.as_number())
+            });
         }
     }
 }
@@ -221,7 +224,7 @@ mod tests {
         for data in [
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"id":1}}"#,
-            r#"{"jsonrpc":"2.0","id":"1","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"01","result":{}}"#,
             "nonsense",
         ] {
             strike(&mut requests, data);
@@ -229,6 +232,10 @@ mod tests {
         assert_eq!(requests.len(), 3);
         strike(&mut requests, r#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":""}}"#);
         assert_eq!(requests, [1.into(), 3.into()]);
+        // As the engine takes it too.
+        let mut others = requests.clone();
+        strike(&mut others, "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":\"3\",\"result\":{}}");
+        assert_eq!(others, [1.into()]);
         strike(&mut requests, r#" [{"id":3,"result":{}},{"id":1,"result":{}}]"#);
         assert!(requests.is_empty());
     }
