@@ -117,6 +117,7 @@ pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use principal::Principal;
 pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
+pub use replay::kit as replay_kit;
 pub use replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use resource::{IntoResourceResult, ResourceRoute, resource};
 pub use route::Route;

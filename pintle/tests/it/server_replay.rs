@@ -15,7 +15,7 @@ use pintle::{
     Server,
     server::{
         Claim, Claimed, Cx, Guarded, MemoryReplayGuard, Next, Outcome, ReplayGuard, Reply, StateKeys,
-        ToolError, UsedState, around, tool,
+        ToolError, UsedState, around, replay_kit, tool,
     },
     types::RpcError,
 };
@@ -405,6 +405,35 @@ impl ReplayGuard for Down {
     }
 
     fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
+}
+
+/// Lets everybody be the first.
+#[derive(Debug)]
+struct Careless;
+
+impl ReplayGuard for Careless {
+    fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
+        Box::pin(async { Ok(Claimed::First(Claim::new(1, None))) })
+    }
+
+    fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_kit_knows_a_good_guard_from_others() {
+    assert_eq!(
+        replay_kit::check(|| async { Ok(MemoryReplayGuard::new()) }).await.map_err(|broken| broken.len()),
+        Ok(())
+    );
+    let shared = Arc::new(MemoryReplayGuard::new());
+    assert!(replay_kit::check(|| async { Ok(shared.clone()) }).await.is_ok());
+    let broken = replay_kit::check(|| async { Ok(Careless) }).await.unwrap_err();
+    assert_eq!(broken.len(), 4, "{broken:#?}");
+    assert_eq!(replay_kit::check(|| async { Ok(Down) }).await.unwrap_err().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@
 //! [state keys](crate::Server::state_keys) shares a guard too, or each process lets a state be used once.
 
 mod claim;
+pub mod kit;
 mod memory;
 
 use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
@@ -25,7 +26,8 @@ pub(crate) use claim::{Held, enter};
 /// same state and the same answers meanwhile waits for that, and gets the reply; authorization has been checked by then for
 /// that request too. Calls without a state do not come here.
 ///
-/// To share one among processes, implement this trait over a store that all of them reach.
+/// To share one among processes, implement this trait over a store that all of them reach, and run
+/// [`replay_kit::check`](crate::server::replay_kit::check) on it.
 ///
 /// ```
 /// use std::sync::Arc;
