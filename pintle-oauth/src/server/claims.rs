@@ -185,6 +185,16 @@ mod tests {
         assert_eq!((machine.subject(), machine.client_id()), ("bot", Some("bot")));
         let through = checked(&json!({ "azp": "app" })).unwrap();
         assert_eq!((through.subject(), through.client_id()), ("ann", Some("app")));
+        // The specification's name for a client comes before those that others have for it.
+        for (others, client) in [
+            (json!({ "cid": "app" }), "app"),
+            (json!({ "azp": "app", "cid": "other" }), "app"),
+            (json!({ "client_id": "app", "azp": "other", "cid": "other" }), "app"),
+            (json!({ "client_id": "", "azp": "app" }), "app"),
+        ] {
+            assert_eq!(checked(&others).unwrap().client_id(), Some(client), "{others}");
+        }
+        assert_eq!(checked(&json!({ "exp": NOW + 10 })).unwrap().expires_at(), Some(NOW + 10));
         assert_eq!(checked(&json!({ "cnf": { "jkt": "abc" } })).unwrap().thumbprint(), Some("abc"));
     }
 }

@@ -153,10 +153,13 @@ mod tests {
             (json!({ "ath": noise::sha256(b"other") }), Some("another token")),
             (json!({ "ath": null }), Some("another token")),
             (json!({ "iat": now - 299 }), None),
+            (json!({ "iat": now - 300 }), None),
+            (json!({ "iat": now + 300 }), None),
             (json!({ "iat": now - 301 }), Some("too old")),
             (json!({ "iat": now + 301 }), Some("too old")),
             (json!({ "iat": null }), Some("too old")),
             (json!({ "jti": "" }), Some("no `jti`")),
+            (json!({ "jti": 7 }), Some("no `jti`")),
         ] {
             let said = check(&ours.sign(header(&ours), &claims(others.clone())));
             match expected {
@@ -172,6 +175,8 @@ mod tests {
             (&another, header(&another), "another key"),
             (&another, header(&ours), "signature of the proof is wrong"),
             (&ours, json!({ "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
+            (&ours, json!({ "typ": "DPOP+JWT", "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "crit": [] }), "`crit`"),
             (&ours, json!({ "typ": "dpop+jwt" }), "names no key"),
             (&ours, json!({ "typ": "dpop+jwt", "jwk": private }), "no public key"),
             (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "none" }), "not accepted"),

@@ -141,4 +141,35 @@ mod tests {
             assert_eq!(Identity::registered(&client, &server).method, *with_secret, "{methods:?}");
         }
     }
+
+    #[test]
+    fn what_proves_a_client_is_where_its_method_says() {
+        let proven = |proof: Proof, method: Method| {
+            let identity = Identity { client_id: "a b:c".into(), proof, method };
+            let (mut headers, mut form) = (HeaderMap::new(), Form::new());
+            identity.prove("https://as", &mut headers, &mut form).unwrap();
+            let header = headers.get(AUTHORIZATION).map(|value| {
+                assert!(value.is_sensitive());
+                value.to_str().unwrap().to_owned()
+            });
+            (header.unwrap_or_default(), form.into_body())
+        };
+        let secret = || Proof::Secret("s&+".into());
+        // RFC 6749 §2.3.1: both halves are encoded as in a form, so that the colon between them is the only one.
+        let basic = format!("Basic {}", STANDARD.encode("a%20b%3Ac:s%26%2B"));
+        assert_eq!(proven(secret(), Method::Basic), (basic, String::new()));
+        let posted = "client_id=a%20b%3Ac&client_secret=s%26%2B";
+        assert_eq!(proven(secret(), Method::Post), (String::new(), posted.to_owned()));
+        // A secret is shown only in a way that takes one.
+        let named = (String::new(), "client_id=a%20b%3Ac".to_owned());
+        for (proof, method) in [
+            (Proof::None, Method::None),
+            (secret(), Method::None),
+            (secret(), Method::Jwt),
+            (Proof::None, Method::Basic),
+            (Proof::None, Method::Post),
+        ] {
+            assert_eq!(proven(proof, method), named, "{method:?}");
+        }
+    }
 }
