@@ -425,7 +425,10 @@ mod tests {
         assert_eq!((web.count("/introspect"), web.count("/.well-known")), (1, 1));
         advance(Duration::from_secs(30)).await;
         web.answers("/introspect", 200, &json!({ "active": false }));
+        let digest = digest_of(&Token::new("0paque", RESOURCE));
+        assert!(asking.0.known.was_kept(&digest), "it is known that it was good");
         assert!(verified(&asking).await.is_err(), "it was revoked");
+        assert!(!asking.0.known.was_kept(&digest), "and has no places of its own any more");
         web.answers("/introspect", 200, &json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
         assert!(verified(&asking).await.unwrap_err().to_string().contains("was revoked"));
         assert_eq!(web.count("/introspect"), 2);

@@ -435,6 +435,20 @@ mod tests {
         verified(&jwt, &token).await.unwrap();
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_names_no_key_may_be_by_one_that_is_not_known_yet() {
+        let (signer, rotated) = (Signer::es256(), Signer::es256());
+        let web = Script::issuer(&json!([signer.jwk("1")]));
+        let jwt = Jwt::new(ISSUER).unwrap().web(web.clone());
+        verified(&jwt, &signer.sign(json!({}), &claims(&json!({})))).await.unwrap();
+        web.publishes(&json!([rotated.jwk("2")]));
+        verified(&jwt, &rotated.sign(json!({}), &claims(&json!({})))).await.unwrap();
+        // One that names a key which is known is not looked for.
+        let wrong = signer.sign(json!({ "kid": "2" }), &claims(&json!({})));
+        assert!(refused(&jwt, &wrong).await.ends_with("its signature is wrong"));
+        assert_eq!(web.count("/jwks"), 2);
+    }
+
     #[test]
     fn what_is_no_issuer_is_found_at_once() {
         for issuer in ["", "login", "http://login.example.com", "https://login.example.com/?x", "https://a b"]

@@ -411,6 +411,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_token_that_is_too_long_is_not_even_looked_at() {
+        let tokens = Checked::new(ISSUER, |_| async { Ok(Principal::new(ISSUER, "ann")) });
+        let protected = Protected::new(RESOURCE, tokens).unwrap();
+        for (length, good) in [(16 << 10, true), ((16 << 10) + 1, false)] {
+            let request =
+                Request::post("/mcp").header(AUTHORIZATION, format!("Bearer {}", "a".repeat(length)));
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            let admitted = Arc::new(Door::new(protected.clone())).admit(&mut parts).await;
+            match admitted {
+                Ok(()) => assert!(good, "{length}"),
+                Err(refused) => {
+                    assert!(!good && refused.status() == 401, "{length}");
+                    assert!(String::from_utf8_lossy(refused.body()).contains("it is too long"));
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn who_has_sent_too_many_proofs_is_told_to_come_again() {
         let signer = Signer::es256();
         let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
