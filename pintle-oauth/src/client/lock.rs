@@ -35,7 +35,7 @@ impl Drop for FileLock {
 /// A file at this path that nobody else has locked.
 #[cfg(unix)]
 fn flocked(path: &Path) -> io::Result<Option<fs::File>> {
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::{
         fs::{FlockOperation, flock},
@@ -48,13 +48,20 @@ fn flocked(path: &Path) -> io::Result<Option<fs::File>> {
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
+    Ok(is_at(&file, path)?.then_some(file))
+}
+
+/// Whether this is the file at this path, and not one that was removed from there.
+#[cfg(unix)]
+fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
     let ours = file.metadata()?;
-    let is_there = match fs::metadata(path) {
-        Ok(there) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error),
-    };
-    Ok(is_there.then_some(file))
+    match fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Nobody has a lock for so long: it was left behind.
@@ -112,10 +119,13 @@ mod tests {
         let path = path();
         let lock = FileLock::try_take(&path).unwrap().unwrap();
         let late = fs::File::open(&path).unwrap();
+        assert!(is_at(&late, &path).unwrap());
         drop(lock);
+        assert!(!is_at(&late, &path).unwrap());
         let next = FileLock::try_take(&path).unwrap().unwrap();
         rustix::fs::flock(&late, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert!(FileLock::try_take(&path).unwrap().is_none(), "what is late locks nothing");
+        assert!(!is_at(&late, &path).unwrap(), "it is another file of the same name");
+        assert!(FileLock::try_take(&path).unwrap().is_none());
         drop(next);
     }
 

@@ -296,6 +296,7 @@ mod tests {
             "code=evil&state=",
             "error=access_denied&state=guessed",
             "code=evil&state=guessed&state=a%20b",
+            "code=evil&state=a%20b&state=guessed",
             "code=evil&state=%ff",
         ] {
             let answer = get(port, &format!("/callback?{stranger}")).await;

@@ -372,6 +372,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_issuer_that_has_failed_is_not_waited_for_when_it_is_asked_again() {
+        let web = Script::issuer(&published(&["1"]));
+        let keys = keys(&web);
+        keys.current().await.unwrap();
+        web.answers("/jwks", 500, &Value::Null);
+        advance(FRESH + GRACE).await;
+        keys.current().await.unwrap();
+        web.waits_for(&Arc::new(Notify::new()));
+        advance(PAUSE).await;
+        let since = Instant::now();
+        assert!(knows(&keys.current().await.unwrap(), "1"));
+        assert_eq!(since.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn stale_keys_are_used_for_a_while_if_there_are_no_others() {
         let web = Script::issuer(&published(&["1"]));
         let keys = keys(&web);

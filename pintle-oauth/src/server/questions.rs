@@ -343,6 +343,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_was_good_before_is_asked_first_when_everything_is_taken() {
+        let questions = Arc::new(Questions::default());
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let ask = |at: u16, known: bool| {
+            let (questions, gate) = (questions.clone(), gate.clone());
+            let mut digest = [0; 32];
+            digest[..2].copy_from_slice(&at.to_be_bytes());
+            tokio::spawn(async move {
+                let question = async move {
+                    gate.notified().await;
+                    Ok(Principal::new(ISSUER, at.to_string()))
+                };
+                questions.ask(digest, known, || Box::pin(question)).await
+            })
+        };
+        let taken: Vec<_> = (0..u16::try_from(AT_ONCE).unwrap()).map(|at| ask(at, true)).collect();
+        let unknown = ask(1000, false);
+        let known = ask(1001, true);
+        let newest = ask(1002, false);
+        sleep(TAKES).await;
+        assert_eq!(questions.counts(), (AT_ONCE, 3));
+        // Each that is answered makes room for one.
+        for _ in 0..=AT_ONCE {
+            gate.notify_one();
+            sleep(TAKES / 10).await;
+        }
+        let known = timeout(TAKES, known).await.expect("it is the first of those that wait").unwrap();
+        assert_eq!(known.unwrap().subject(), "1001");
+        assert!(!newest.is_finished() && !unknown.is_finished());
+        for one in taken {
+            one.await.unwrap().unwrap();
+        }
+        for waiting in [newest, unknown] {
+            gate.notify_one();
+            timeout(TAKES, waiting).await.expect("the newest is the next").unwrap().unwrap();
+        }
+        assert_eq!(questions.counts(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn nothing_is_asked_for_callers_that_have_left() {
         let web = Slow::default();
         let asking = asking(&web);
