@@ -274,8 +274,7 @@ mod tests {
         listener.note(&Change::Resource("a".into()));
         listener.unwatch("a");
         assert!(heard(&mut listener).is_empty());
-        let mut limits = crate::Limits::default();
-        limits.watched = 1;
+        let limits = crate::Limits { watched: 1, ..Default::default() };
         let service =
             Service::new(Implementation::new("s", "0"), ServerCapabilities::default()).limits(limits);
         assert!(listener.watch("b", &service).is_ok());

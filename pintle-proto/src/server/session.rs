@@ -483,8 +483,7 @@ mod tests {
 
     #[test]
     fn what_all_sessions_keep_is_bounded_and_small_ones_are_opened_all_the_same() {
-        let mut limits = Limits::default();
-        limits.sessions_bytes = 1 << 20;
+        let limits = Limits { sessions_bytes: 1 << 20, ..Limits::default() };
         let service = watchable(limits);
         let much = serde_json::json!({"x": "y".repeat(200 << 10)});
         let mut engines: Vec<_> = (0..5).map(|_| Engine::new()).collect();
@@ -507,8 +506,7 @@ mod tests {
 
     #[test]
     fn what_a_subscription_watches_is_bounded_in_bytes() {
-        let mut limits = Limits::default();
-        limits.sessions_bytes = 1 << 20;
+        let limits = Limits { sessions_bytes: 1 << 20, ..Limits::default() };
         let service = watchable(limits);
         let stateless = service.revisions()[0];
         let listen = |uris: Vec<String>| {
