@@ -3,7 +3,7 @@ use std::fmt;
 use serde::de::{self, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::{Malformed, Message, RpcError, message::Kind};
+use crate::{Malformed, MalformedKind as Kind, Message, RpcError};
 
 /// What one line, or one HTTP body, held: a message, or a batch of them.
 ///

@@ -18,6 +18,9 @@ struct Conformance;
 #[doc = include_str!("../../docs/coverage.md")]
 struct Coverage;
 
+#[doc = include_str!("../../docs/decisions.md")]
+struct Decisions;
+
 #[doc = include_str!("../../docs/errors.md")]
 struct Errors;
 

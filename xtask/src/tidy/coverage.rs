@@ -15,8 +15,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
         return vec![Fault::new(PAGE, 0, "the page is missing; name the tests of every row there")];
     };
     let covered = rows(page);
-    let mut faults: Vec<_> =
-        covered.iter().flat_map(|row| said(tree, row.rest).into_iter().map(|what| row.fault(what))).collect();
+    let mut faults: Vec<_> = covered
+        .iter()
+        .flat_map(|row| named_tests(tree, row.rest).into_iter().map(|what| row.fault(what)))
+        .collect();
     let mut seen = BTreeSet::new();
     let twice = covered.iter().filter(|row| !seen.insert(row.key()));
     faults.extend(twice.map(|row| row.fault("this row is there twice; keep one")));
@@ -78,8 +80,8 @@ fn rows(text: &str) -> Vec<Row<'_>> {
     found
 }
 
-/// What is wrong with what a row says of its tests.
-fn said(tree: &Tree, cell: &str) -> Vec<String> {
+/// What is wrong with the tests that a cell names.
+pub(super) fn named_tests(tree: &Tree, cell: &str) -> Vec<String> {
     let admitted = ADMITTED.iter().filter_map(|words| cell.find(words)).min();
     let mut wrong = Vec::new();
     let mut named = 0;

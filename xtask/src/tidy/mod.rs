@@ -12,6 +12,7 @@ mod links;
 mod orphans;
 mod paths;
 mod revision;
+mod security;
 mod source;
 mod tree;
 mod words;
@@ -45,6 +46,7 @@ const RULES: &[(&str, Rule)] = &[
     ("local links resolve", links::check),
     ("the guide's examples are tests", guide::check),
     ("what is said to be tested is", coverage::check),
+    ("what is promised is tested", security::check),
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
