@@ -5,8 +5,8 @@ pub(super) fn unmet(format: &StringFormat, text: &str) -> Option<&'static str> {
     let (is, what): (fn(&str) -> bool, _) = match format {
         StringFormat::Email => (is_email, "an email address"),
         StringFormat::Uri => (is_uri, "a URI"),
-        StringFormat::Date => (is_date, "a date such as `2030-01-31`"),
-        StringFormat::DateTime => (is_date_time, "a date and time such as `2030-01-31T12:00:00Z`"),
+        StringFormat::Date => (is_date, "a date (`YYYY-MM-DD`)"),
+        StringFormat::DateTime => (is_date_time, "a date and time (`YYYY-MM-DDThh:mm:ssZ`)"),
         // A format that this side does not know is the client's to check.
         _ => return None,
     };
