@@ -410,8 +410,7 @@ mod tests {
     fn an_answer_whose_id_became_a_text_is_taken() {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
-            let mut extras = Extras::default();
-            extras.progress = true;
+            let extras = Extras { progress: true, ..Extras::default() };
             client.request("tools/list", &object("{}"), &extras).unwrap();
             let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}"#;
             assert!(matches!(hear(&mut client, progress), Inbound::Progress { id, .. } if id == 1.into()));
