@@ -174,9 +174,9 @@ async fn a_client_lists_and_calls() {
 #[tokio::test]
 async fn a_client_answers_for_its_model_and_its_user() {
     let expected = [
-        r#"{"replaced":false,"uri":"note://shopping"}"#,
+        r#"{"uri":"note://shopping","replaced":false}"#,
         "There is a note `shopping` already.",
-        r#"{"replaced":true,"uri":"note://shopping"}"#,
+        r#"{"uri":"note://shopping","replaced":true}"#,
         "notes wants to know: Say in a few words what this is about.",
         "4 words, the last of them butter.",
     ];

@@ -387,9 +387,6 @@ mod foreign {
             told
         };
         let (told, ()) = tokio::join!(talk, serves(server, &schema));
-        assert_eq!(
-            told,
-            "the answer does not fit: the result of `tools/list`: recursion limit exceeded at line 1 column 1189"
-        );
+        assert_eq!(told, "the answer does not fit: the result of `tools/list`: recursion limit exceeded");
     }
 }
