@@ -25,7 +25,7 @@ pub use trace::{TraceContext, TraceParent, TraceParentError};
 /// let mut meta = Meta::new();
 /// meta.set_progress_token("load-1");
 /// meta.insert("com.example/tenant", "blue");
-/// assert_eq!(serde_json::to_string(&meta)?, r#"{"com.example/tenant":"blue","progressToken":"load-1"}"#);
+/// assert_eq!(serde_json::to_string(&meta)?, r#"{"progressToken":"load-1","com.example/tenant":"blue"}"#);
 /// assert_eq!(meta.progress_token()?, Some("load-1".into()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
