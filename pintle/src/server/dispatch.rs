@@ -91,13 +91,14 @@ fn tool(cx: &Cx) -> Result<Handling, Outcome> {
     match route.filter(|route| lists::sees(cx, &route.required, Entry::Tool(&route.tool))) {
         Some(route) => {
             permitted(cx, &route.required, &name)?;
-            if !sent(cx).starts_with('{') {
+            let arguments = sent(cx);
+            if !arguments.starts_with('{') {
                 let said =
                     "`arguments` of `tools/call` is not an object: send one with the arguments by name";
                 return Err(Outcome::Failed(RpcError::invalid_params(said)));
             }
             mirrored(cx, route)?;
-            let filled = route.ready.check.before(sent(cx)).map_err(Outcome::BadArguments)?;
+            let filled = route.ready.check.before(arguments).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
             Ok(go(cx, &route.next))
         }
