@@ -34,11 +34,10 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 impl Frame {
     /// Reads one frame; a batch of more than `most` messages is refused as a whole.
     pub fn parse(bytes: &[u8], most: usize) -> Result<Self, Box<Malformed>> {
-        match bytes.trim_ascii_start().first() {
-            Some(b'[') => {}
-            // A byte order mark.
-            Some(0xef) if bytes.starts_with(BOM) => return Self::parse(&bytes[BOM.len()..], most),
-            _ => return Message::parse(bytes).map(Self::One),
+        // One byte order mark, not as many as somebody sends.
+        let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
+        if bytes.trim_ascii_start().first() != Some(&b'[') {
+            return Message::parse(bytes).map(Self::One);
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|_| Box::new(Malformed::unclear(RpcError::parse_error("the message is not UTF-8"))))?;
@@ -114,6 +113,16 @@ mod tests {
 
     fn refused(text: &str) -> String {
         Frame::parse(text.as_bytes(), 2).unwrap_err().error.to_string()
+    }
+
+    #[test]
+    fn one_byte_order_mark_is_skipped_and_a_million_are_refused() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        assert!(Frame::parse(format!("\u{feff}{ping}").as_bytes(), 2).is_ok());
+        assert!(Frame::parse(format!("\u{feff}[{ping}]").as_bytes(), 2).is_ok());
+        let marks = "\u{feff}".repeat(1_000_000);
+        assert!(Frame::parse(marks.as_bytes(), 2).is_err());
+        assert!(Frame::parse_text(marks, 2).is_err());
     }
 
     #[test]

@@ -80,7 +80,11 @@ impl Store for File {
         let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
         self.apart(move |path| {
             // Another process may keep something for another issuer just now.
-            let _lock = locked(&beside(path, ".lock"))?;
+            let _lock = locked(&beside(path, ".lock")).unwrap_or_else(|error| {
+                // Some file systems have no locks. What is kept without one is better than nothing.
+                tracing::warn!(%error, "credentials are written without a lock");
+                None
+            });
             let mut all = read(path)?;
             all.insert(issuer, credentials);
             write(path, &serde_json::to_vec_pretty(&all)?)

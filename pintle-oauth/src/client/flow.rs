@@ -194,6 +194,15 @@ impl Flow<'_> {
         let registration = register(self.web, server, name, redirect_uri).await?;
         let client = given(&registration, server);
         let _lock = self.lock().await;
+        // Another process may have registered and logged in meanwhile: its client is as good, and has tokens.
+        if let Some(kept) = self.settings.store.load(&self.found.key).await?
+            && let Some(registration) = &kept.registration
+            && registration.serves(redirect_uri.unwrap_or_default(), now())
+        {
+            let client = given(registration, server);
+            *credentials = kept;
+            return Ok(client);
+        }
         // What the former client was given is of no use to this one.
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.found.key, credentials).await?;

@@ -88,8 +88,13 @@ impl Questions {
         question: impl FnOnce() -> Question,
     ) -> watch::Receiver<Stage> {
         let mut now = self.now();
-        if let Some(tell) = now.open.get(&digest) {
-            return tell.subscribe();
+        if let Some(tell) = now.open.get(&digest).cloned() {
+            let abandoned = tell.receiver_count() == 0;
+            let told = tell.subscribe();
+            if abandoned {
+                now.renew(&digest);
+            }
+            return told;
         }
         let (tell, told) = watch::channel(Stage::Waits);
         let waiting = Waiting { digest, question: question(), tell: Arc::new(tell) };
@@ -203,6 +208,16 @@ impl Now {
         }
         queue.push_back(waiting);
         given_up
+    }
+
+    /// Makes a question that waits the newest one: somebody asks it again whom it had been given up for.
+    fn renew(&mut self, digest: &Digest) {
+        for queue in [&mut self.known, &mut self.unknown] {
+            let at = queue.iter().position(|waiting| waiting.digest == *digest);
+            if let Some(waiting) = at.and_then(|at| queue.remove(at)) {
+                queue.push_back(waiting);
+            }
+        }
     }
 
     /// The newest for whose answer somebody still waits, and those that nobody waits for.

@@ -231,6 +231,8 @@ impl Inputs {
         inner.state.round += 1;
         let asked: Vec<_> = inner.asked.iter().map(|(key, (mark, _))| (key.clone(), *mark)).collect();
         inner.state.open.extend(asked);
+        // A task that the handler left behind may act at this moment: nobody will hear how that ends.
+        inner.state.begun.extend(inner.acting.iter().cloned());
         serde_json::to_vec(&inner.state).unwrap_or_default()
     }
 

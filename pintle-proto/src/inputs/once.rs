@@ -195,6 +195,15 @@ mod tests {
         assert_eq!(value("new"), "Over");
     }
 
+    #[test]
+    fn an_act_that_is_under_way_when_its_round_ends_is_not_begun_again() {
+        let first = Inputs::alone(None);
+        assert!(matches!(first.begin_once("pay"), Once::Act));
+        first.close();
+        let next = returned(&first.remembered(), "");
+        assert!(matches!(next.begin_once("pay"), Once::Unknown));
+    }
+
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Begin(u8),

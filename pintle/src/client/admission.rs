@@ -42,6 +42,20 @@ impl Connection {
         Ok(())
     }
 
+    /// Decides anew unless the tool is known to be the one that it was: before a request goes on after the user was asked
+    /// something, which may have taken long.
+    pub(super) async fn readmit_after_asking(
+        &self,
+        admission: &mut Option<Admission>,
+        params: &RawObject,
+    ) -> Result<()> {
+        let (Some(policy), Some(admitted)) = (&self.shared().settings.policy, admission.take()) else {
+            return Ok(());
+        };
+        *admission = Some(Box::pin(self.judge(policy, params, Some(admitted))).await?);
+        Ok(())
+    }
+
     async fn judge(
         &self,
         policy: &PolicyHook,

@@ -166,10 +166,13 @@ impl Connection {
         let mut rounds = None;
         // What is sent instead of the params.
         let mut next: Option<RawObject> = None;
-        let mut pages_shown = false;
+        let (mut pages_shown, mut asked_user) = (false, false);
         let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
         loop {
             let sent = next.as_ref().unwrap_or(&params);
+            if asked_user && admission.is_some() {
+                self.readmit_after_asking(&mut admission, sent).await?;
+            }
             match self.exchange(method.clone(), sent, options, &mut admission).await? {
                 Outcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
@@ -186,13 +189,14 @@ impl Connection {
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
                     Box::pin(sleep(Duration::from_millis(round.wait_ms))).await;
                     next = Some(round.params);
+                    asked_user = true;
                 }
                 Outcome::UrlRequired { urls, error } => {
                     let shown = rounds::show_pages(self.shared(), &urls, options.timeout);
                     if pages_shown || !Box::pin(shown).await? {
                         return Err(Error::Rpc(error));
                     }
-                    pages_shown = true;
+                    (pages_shown, asked_user) = (true, true);
                     next = None;
                 }
                 // The tool has other headers by now than we know of, or we never asked.

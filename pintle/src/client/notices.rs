@@ -116,7 +116,11 @@ impl Notices {
                     // Callbacks do not wait, so that this is where others get their turn.
                     tokio::task::yield_now().await;
                 }
-                None => self.filled.notified().await,
+                None => {
+                    // What was dropped counts as handled, or calls would wait for it.
+                    self.done.send_replace(done);
+                    self.filled.notified().await;
+                }
             }
         }
     }

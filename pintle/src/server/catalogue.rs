@@ -77,17 +77,24 @@ impl Catalogue {
             || self.templates.iter().any(|route| !route.completers.is_empty())
     }
 
-    /// What `sees` says of the entry that this URI leads to, and of what it requires; `true` if there is none to judge.
+    /// Whether a change of this URI may be told, by what `sees` says of the entry that it leads to. What has no entry of
+    /// its own is a part of the nearest thing around it that has one; `true` if there is none either.
     pub(crate) fn judge(&self, uri: &str, sees: impl Fn(&Required, Entry<'_>) -> bool) -> bool {
-        if let Some(route) = self.resources.get(uri) {
+        let around = || uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
+        let judged = self.judged(uri, &sees);
+        judged.or_else(|| around().find_map(|uri| self.judged(uri, &sees))).unwrap_or(true)
+    }
+
+    fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
+        Some(if let Some(route) = self.resources.get(uri) {
             sees(&route.required, Entry::Resource(&route.resource))
         } else if let Some((_, resource)) = self.sources.find(uri) {
             sees(&Required::NOTHING, Entry::Resource(&resource))
         } else if let Some((route, _)) = self.template(uri) {
             sees(&route.required, Entry::Template(&route.described))
         } else {
-            true
-        }
+            return None;
+        })
     }
 
     /// The template that fits this URI best, and what its variables stand for.

@@ -111,7 +111,8 @@ impl Ends {
         let id = id.or_else(|| self.last_id());
         match (is_call, is_answer, id) {
             (true, false, id) => Skipped::Call(id),
-            (false, true, Some(id)) => Skipped::Answer(id),
+            // Some answer request `7` as `"7"`.
+            (false, true, Some(id)) => Skipped::Answer(id.as_number().map_or(id, RequestId::Number)),
             _ => Skipped::Unknown,
         }
     }
@@ -176,6 +177,7 @@ mod tests {
         for (line, expected) in [
             (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":"{long}","id":1}}}}"#), answer(7.into())),
             (format!(r#"{{"jsonrpc":"2.0","id":"a\"b","result":{{"a":"{long}"}}}}"#), answer("a\"b".into())),
+            (format!(r#"{{"jsonrpc":"2.0","id":"7","result":{{"a":"{long}"}}}}"#), answer(7.into())),
             (format!(r#"{{ "id" : 7 , "error" : {{"code":1,"message":"{long}"}}}}"#), answer(7.into())),
             (format!(r#"{{"result":{{"a":"{long}"}},"jsonrpc":"2.0","id":7}}"#), answer(7.into())),
             (

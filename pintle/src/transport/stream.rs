@@ -163,7 +163,7 @@ impl Stream {
                     ends.take(&self.input);
                     self.input.clear();
                     self.searched = 0;
-                } else if self.searched > self.limit + 1 {
+                } else if self.searched > self.limit.saturating_add(1) {
                     let ends = self.skipping.insert(Box::default());
                     ends.take(&self.input);
                     self.input = BytesMut::new();

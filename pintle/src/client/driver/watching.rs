@@ -172,6 +172,7 @@ impl Driver {
         for id in [self.watching.live.take(), self.watching.opening.take()].into_iter().flatten() {
             self.stop(&id);
         }
+        self.shared.tools_unsubscribed();
     }
 
     fn stop(&mut self, id: &RequestId) {

@@ -48,7 +48,7 @@ fn is_uri(text: &str) -> bool {
 
 /// `full-date` of RFC 3339.
 fn is_date(text: &str) -> bool {
-    let [year, month, day] = *text.split('-').collect::<Vec<_>>() else { return false };
+    let [year, month, day] = *text.splitn(4, '-').collect::<Vec<_>>() else { return false };
     let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2)) else {
         return false;
     };
@@ -85,7 +85,7 @@ fn is_date_time(text: &str) -> bool {
 
 /// Numbers of two digits with colons between them, none above its largest.
 fn is_clock(text: &str, largest: &[u32]) -> bool {
-    let parts: Vec<_> = text.split(':').collect();
+    let parts: Vec<_> = text.splitn(largest.len() + 1, ':').collect();
     parts.len() == largest.len()
         && parts.iter().zip(largest).all(|(part, most)| digits(part, 2).is_some_and(|part| part <= *most))
 }

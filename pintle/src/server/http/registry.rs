@@ -117,9 +117,12 @@ impl Registry {
     /// Takes out those whose client did not come back, if nobody has used them for so long.
     pub(super) fn uninitialized(&mut self, after: u64, now: u64) -> Vec<Arc<Session>> {
         let mut gone = Vec::new();
-        while let Some(&(queued, id)) = self.uninitialized.front()
-            && now.saturating_sub(queued) >= after
-        {
+        // Each one once: those that are in use are queued anew.
+        for _ in 0..self.uninitialized.len() {
+            let Some(&(queued, id)) = self.uninitialized.front() else { break };
+            if now.saturating_sub(queued) < after {
+                break;
+            }
             self.uninitialized.pop_front();
             let Some(session) = self.sessions.get(&id).filter(|session| !session.is_initialized()) else {
                 continue;

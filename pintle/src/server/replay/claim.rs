@@ -19,7 +19,7 @@ use ring::digest::{SHA256, digest};
 use tokio::runtime::Handle;
 
 use super::{Claim, Claimed, ReplayGuard, UsedState};
-use crate::server::{Cx, run::Handling};
+use crate::server::{Cx, connection::now, run::Handling};
 
 /// What a call holds of the state that it came with.
 #[derive(Debug)]
@@ -79,6 +79,8 @@ impl Held {
     /// Ends the claim with how the call ended. `Err` if there is nothing to wait for.
     pub(crate) fn settle(&self, cx: &Cx, outcome: Outcome, now: u64) -> Result<Handling, Outcome> {
         if self.refused.load(Ordering::Acquire) && is_failure(&outcome) {
+            // First nobody begins anything more, then what was done is looked at.
+            cx.call().close();
             self.release(cx.call());
             return Err(outcome);
         }
@@ -113,6 +115,11 @@ pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> Handling + Send + 'static) -
         match held.guard.claim(&held.used).await {
             Ok(Claimed::First(mut claim)) => {
                 let progress = claim.progress.take();
+                // It was looked at when the call came; what was known of it may have been forgotten since.
+                if now() >= held.used.expires {
+                    held.guard.release(&held.used, claim, progress);
+                    return refuse(EXPIRED);
+                }
                 *held.claim.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim);
                 if progress.is_some_and(|progress| !cx.call().resume(&progress)) {
                     return refuse(USED);
@@ -134,6 +141,7 @@ pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> Handling + Send + 'static) -
     })
 }
 
+const EXPIRED: &str = "`requestState` has expired: make the call anew";
 const OTHER_ANSWERS: &str = "`requestState` was used with other answers already: go on with the newest state that you \
     were given, or make the call anew";
 const USED: &str = "`requestState` was used already, and its reply is not kept any more: make the call anew if it is safe to repeat";

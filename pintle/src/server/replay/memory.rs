@@ -125,7 +125,8 @@ impl MemoryReplayGuard {
         let number = table.last;
         let Some(entry) = table.states.get_mut(&used.state) else {
             let share = table.shares.get(&used.principal).map_or(0, |share| share.floor);
-            if used.expires <= share.max(table.floor) {
+            // What has expired may have been used and forgotten.
+            if used.expires <= share.max(table.floor).max(now) {
                 return Ok(Claimed::Used);
             }
             let entry = Entry {
@@ -204,10 +205,16 @@ impl MemoryReplayGuard {
             && table.evict(principal, now)
         {}
         while table.bytes > self.bytes {
-            let Some((_, largest)) = table.largest.last().cloned() else { break };
-            if !table.evict(&largest, now) {
-                break;
+            let Some((bytes, largest)) = table.largest.last().cloned() else { break };
+            if bytes > ENTRY && table.evict(&largest, now) {
+                continue;
             }
+            // Nobody has more than one, or all that somebody has is in use: the oldest of all goes.
+            let Some((&place, &state)) = table.idle.first_key_value() else { break };
+            if place.0 > now {
+                table.floor = table.floor.max(place.0);
+            }
+            table.forget(&state, place);
         }
     }
 }
@@ -446,6 +453,31 @@ mod tests {
         first(&guard, &used(9001, 1, Some("eve"), 9001));
         first(&guard, &used(9002, 1, Some("bob"), 12));
         check(&guard);
+    }
+
+    #[test]
+    fn many_who_have_one_each_lose_the_oldest() {
+        let guard = MemoryReplayGuard { clock: || 0, ..MemoryReplayGuard::new().bytes(100 * ENTRY) };
+        // Everything that one of them has is in use, so nothing can be taken from it.
+        let busy: Vec<_> = (0..20).map(|number| used(number, 1, Some("busy"), 5)).collect();
+        let held: Vec<_> = busy.iter().map(|state| first(&guard, state)).collect();
+        for number in 100..1000 {
+            let who = format!("user {}", 1000 - number);
+            complete(&guard, &used(number, 1, Some(&who), 10 + number), 0);
+            assert!(guard.lock().bytes <= 100 * ENTRY);
+        }
+        // Whatever is as new as what is still known can be used.
+        first(&guard, &used(5000, 1, Some("new"), 10 + 999));
+        assert_eq!(claim(&guard, &used(5001, 1, Some("new"), 10 + 100)), Some(Claimed::Used));
+        assert_eq!(held.len(), 20);
+        check(&guard);
+    }
+
+    #[test]
+    fn what_has_expired_is_not_used_even_if_it_is_unknown() {
+        let guard = MemoryReplayGuard { clock: || 10, ..MemoryReplayGuard::new() };
+        assert_eq!(claim(&guard, &used(1, 1, None, 10)), Some(Claimed::Used));
+        first(&guard, &used(1, 1, None, 11));
     }
 
     #[test]
