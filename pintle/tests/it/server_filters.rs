@@ -119,14 +119,26 @@ async fn changes_of_what_is_hidden_are_not_told() {
     let server = server(|scope| scope.principal == Some("ann"));
     for revision in ALL {
         for (principal, told) in [
-            ("ann", vec!["open://r", "open://t/1", "secret://r", "secret://t/1"]),
-            ("bob", vec!["open://r", "open://t/1"]),
+            (
+                "ann",
+                vec![
+                    "open://r",
+                    "open://r/part",
+                    "open://t/1",
+                    "secret://r",
+                    "secret://r/part",
+                    "secret://t/1",
+                ],
+            ),
+            ("bob", vec!["open://r", "open://r/part", "open://t/1"]),
         ] {
             let raw = Raw::known(&server, Caller::new().principal(principal));
             let mut client = Client::over(raw, revision, json!({})).await;
             let uris = ["secret://r", "secret://t/1", "open://r", "open://t/1"];
             client.listen(&uris).await;
-            uris.into_iter().for_each(|uri| server.resource_updated(uri));
+            // What is a part of something is hidden with it.
+            let parts = ["secret://r/part", "open://r/part"];
+            uris.into_iter().chain(parts).for_each(|uri| server.resource_updated(uri));
             for uri in told {
                 assert_eq!(client.hear().await["params"]["uri"], uri, "{principal} {revision}");
             }

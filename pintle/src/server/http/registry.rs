@@ -329,6 +329,17 @@ mod tests {
     }
 
     #[test]
+    fn a_session_in_use_is_looked_at_once_however_short_its_life() {
+        let mut registry = Registry::default();
+        let held = session(None, None);
+        let holds = held.clone();
+        add(&mut registry, held, 0).unwrap();
+        assert!(registry.uninitialized(0, 0).is_empty());
+        drop(holds);
+        assert_eq!(registry.uninitialized(0, 0).len(), 1);
+    }
+
+    #[test]
     fn sessions_that_come_and_go_leave_nothing() {
         let mut registry = Registry::default();
         let stays = session(Some("ann"), None);
