@@ -406,7 +406,8 @@ impl Asked {
             Some(stored) if stored.principal.as_deref() != self.principal.as_deref() => Ok(None),
             Some(stored) => self.adopt(id, found, &stored).await,
             None => {
-                if let Some(session) = found {
+                // Only its own client finds out that it is over, and so ends it here.
+                if let Some(session) = found.filter(|session| session.principal == self.principal) {
                     shared.end(&session, Ended::Stopped).await;
                 }
                 Ok(None)

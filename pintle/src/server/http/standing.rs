@@ -33,6 +33,10 @@ pub(super) async fn open(
     let reader = channel.begin().await;
     let end = Authenticated::end(&extensions);
     stand(&channel, extensions, ());
+    if session.is_over() {
+        // It was ended while the stream was opened, and what the log knew of it was forgotten before.
+        let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+    }
     if let Some(outdated) = outdated {
         let _ = shared.settings.log.forget_stream(&session.id.to_string(), outdated).await;
     }
