@@ -3,31 +3,14 @@
 //! A [`Client`] says who is asking and what it can do; [`connect`](Client::connect) makes a [`Connection`] of it and a
 //! transport. Which era and revision the server speaks is found out on the way, and nothing after that depends on it.
 
-mod admission;
-mod answer;
-mod batch;
-mod call;
-mod changes;
+mod asking;
 mod connection;
-mod connector;
 mod driver;
-mod elicit_url;
-mod exchange;
-mod group;
-mod handlers;
 #[cfg(feature = "http-client")]
 pub mod http;
-mod lists;
-mod mailbox;
-mod notices;
-mod output;
-mod policy;
-mod roots;
-mod rounds;
-mod settings;
-mod shared;
-mod signals;
-mod tool_registry;
+mod redial;
+mod state;
+mod tools;
 
 use std::{fmt, future::Future, sync::Arc};
 
@@ -43,24 +26,16 @@ use tokio::sync::mpsc;
 
 use crate::{Result, Timeouts, transport::Transport};
 
-pub use answer::{Answer, IntoReply, Question};
-pub use batch::Batch;
-pub use call::Call;
-pub use changes::{Changes, Event};
-pub use connection::Connection;
-pub use connector::{Connector, Redial};
-pub use elicit_url::ElicitUrl;
-pub use group::{Group, Listing};
-pub use lists::{Items, List};
-pub use output::OutputCheck;
+pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Roots};
+pub use connection::{Batch, Call, Changes, Connection, Group, Items, List, Listing};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
-pub use policy::{Hints, Policy, Proposal};
-pub use roots::{IntoRoot, IntoRoots, Roots};
+pub use redial::{Connector, Redial};
+pub use state::Event;
+pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
+use asking::handler;
 use driver::{Driver, Seat};
-use handlers::handler;
-use settings::Settings;
-use shared::Shared;
+use state::{Settings, Shared};
 
 /// A client: who is asking, and what it can do for servers. One client opens any number of connections.
 ///

@@ -7,7 +7,7 @@ use pintle_types::{Message, RawObject, schema::LoggingLevel};
 
 use super::{Driver, Failure, Waiting};
 use crate::{
-    client::{mailbox::Post, tool_registry::Stamp},
+    client::{state::Post, tools::Stamp},
     transport::About,
 };
 

@@ -29,10 +29,7 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use super::{
-    mailbox::{Failure, Post},
-    shared::Shared,
-};
+use super::state::{Failure, Post, Shared};
 use crate::{
     Ended,
     timeouts::after,

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{BUDGET, Driver, STEADY};
 use crate::{
     Error, Result,
-    client::shared::Facts,
+    client::state::Facts,
     timeouts::after,
     transport::{Failed, Incoming, Oversized, Skipped},
 };

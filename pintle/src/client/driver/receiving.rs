@@ -9,7 +9,7 @@ use pintle_types::{Frame, Message, RequestId, Response, RpcError};
 
 use super::{Driver, Failure, Thought, Waiting};
 use crate::{
-    client::{changes::Event, notices::Notice},
+    client::state::{Event, Notice},
     excerpt::excerpt,
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };

@@ -8,7 +8,7 @@ use pintle_types::{
 use tokio::time::Instant;
 
 use super::{Driver, Failure, Waiting, command::Watch};
-use crate::{Ended, client::mailbox::Post, transport::Failed};
+use crate::{Ended, client::state::Post, transport::Failed};
 
 /// What this side wants to be told of, and how far it has got with that.
 ///

@@ -3,51 +3,25 @@
 //! [`Http`] is the transport. Which of them the server speaks is found out when a connection is opened; a call is one
 //! POST, whatever comes back for it, and a failed one fails nothing else.
 
-mod address;
-mod auth;
-mod body;
-mod connector;
-mod exchange;
-mod limits;
-mod line;
-mod names;
-mod oldest;
-mod pool;
-mod proxy;
-mod requests;
-mod retry;
-mod running;
-mod service;
-mod standing;
-mod stream;
-#[cfg(feature = "tls")]
-mod tls;
+mod connect;
+mod fetch;
 mod transport;
-mod wardrobe;
-mod wire;
 
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use tower_service::Service;
 
-pub use auth::{Auth, Bearer, Challenge, Outgoing};
-pub use body::Body;
-pub use limits::Limits;
-pub use proxy::Proxy;
-pub use requests::Requests;
-pub use retry::Retry;
+pub use connect::{Body, Limits, Proxy};
+pub use fetch::{Auth, Bearer, Challenge, Outgoing, Requests, Retry};
 
 use crate::{
     Result,
     transport::{Holdups, Listening},
 };
-use address::Address;
-use auth::AnyAuth;
-use connector::Encrypt;
-use service::{Erased, Fetch, Sender};
+use connect::{Address, Erased, Fetch, Sender};
+use fetch::{AnyAuth, Wire};
 use transport::Live;
-use wire::Wire;
 
 /// A server at a URL.
 ///
@@ -215,7 +189,7 @@ impl Http {
             Some(client) => Sender::Theirs(client),
             None => {
                 let proxies = Arc::new(self.proxy.matcher());
-                Sender::Ours(connector::pool(&self.limits, proxies, encryption(), None))
+                Sender::Ours(connect::pool(&self.limits, proxies, connect::encryption(), None))
             }
         };
         Wire {
@@ -231,15 +205,6 @@ impl Http {
             fault: self.fault.take(),
         }
     }
-}
-
-/// What encrypts, if that is built in.
-#[allow(unused_mut, clippy::let_and_return, reason = "only the feature `tls` puts anything there")]
-fn encryption() -> Option<Arc<dyn Encrypt>> {
-    let mut tls: Option<Arc<dyn Encrypt>> = None;
-    #[cfg(feature = "tls")]
-    tls.replace(Arc::new(tls::Tls::default()));
-    tls
 }
 
 impl fmt::Debug for Http {

@@ -1,0 +1,186 @@
+use std::{ops::Deref, sync::Arc};
+
+use pintle_types::{
+    JsonObject, RpcError,
+    schema::{CreateMessageResult, ElicitAction, ElicitResult, Implementation},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Something that a server wants to know, and which server it is.
+///
+/// A user interface has to show who asks. The question itself is in `params`; its fields can be reached directly.
+///
+/// ```
+/// use pintle::client::{Answer, Client};
+///
+/// let client = Client::new("demo", "0.1.0").on_elicit(|question| async move {
+///     let server = question.server.as_ref().map_or("a server", |server| &server.name);
+///     println!("{server} asks: {}", question.message);
+///     for (name, _field) in question.requested_schema.properties.iter() {
+///         println!("  {name}: ...");
+///     }
+///     Answer::Decline
+/// });
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Question<P> {
+    /// What the server calls itself. Never a reason to trust it.
+    pub server: Option<Arc<Implementation>>,
+    /// What is asked.
+    pub params: P,
+}
+
+impl<P> Question<P> {
+    pub(in crate::client) fn new(server: Option<Arc<Implementation>>, params: P) -> Self {
+        Self { server, params }
+    }
+}
+
+impl<P> Deref for Question<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.params
+    }
+}
+
+/// What the user said.
+///
+/// ```
+/// use pintle::client::Answer;
+/// use serde_json::json;
+///
+/// let answer = Answer::accept(json!({"city": "Bergen"}));
+/// # assert_eq!(answer, Answer::Accept(json!({"city": "Bergen"})));
+/// ```
+#[expect(clippy::exhaustive_enums, reason = "the protocol has these three")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Yes; for a form, with what was filled in. For a page it means that the user will open it, and holds nothing.
+    Accept(Value),
+    /// No.
+    Decline,
+    /// The user closed the question without an answer.
+    Cancel,
+}
+
+impl Answer {
+    /// Yes, with what was filled in. What cannot be printed as JSON is refused when the answer is sent.
+    pub fn accept(content: impl Serialize) -> Self {
+        Self::Accept(serde_json::to_value(content).unwrap_or(Value::Bool(false)))
+    }
+}
+
+/// What a handler of questions may return: an answer, or a `Result` of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an answer to this question",
+    note = "return `Answer` or `ElicitResult` from `on_elicit`, `CreateMessageResult` from `on_sample`, or a `Result` of one with `RpcError`"
+)]
+pub trait IntoReply<T> {
+    /// The answer as the protocol has it.
+    fn into_reply(self) -> Result<T, RpcError>;
+}
+
+impl IntoReply<Self> for ElicitResult {
+    fn into_reply(self) -> Result<Self, RpcError> {
+        Ok(self)
+    }
+}
+
+impl IntoReply<Self> for CreateMessageResult {
+    fn into_reply(self) -> Result<Self, RpcError> {
+        Ok(self)
+    }
+}
+
+impl IntoReply<ElicitResult> for Answer {
+    fn into_reply(self) -> Result<ElicitResult, RpcError> {
+        Ok(match self {
+            Self::Accept(content) => {
+                let mut result = ElicitResult::new(ElicitAction::Accept);
+                result.content = match content {
+                    Value::Object(content) => Some(content),
+                    Value::Null => None,
+                    _ => return Err(RpcError::internal("the answer to a form is an object")),
+                };
+                result
+            }
+            Self::Decline => ElicitResult::new(ElicitAction::Decline),
+            Self::Cancel => ElicitResult::new(ElicitAction::Cancel),
+        })
+    }
+}
+
+impl IntoReply<ElicitResult> for Result<Answer, RpcError> {
+    fn into_reply(self) -> Result<ElicitResult, RpcError> {
+        self.and_then(Answer::into_reply)
+    }
+}
+
+impl IntoReply<ElicitResult> for Result<ElicitResult, RpcError> {
+    fn into_reply(self) -> Self {
+        self
+    }
+}
+
+impl IntoReply<CreateMessageResult> for Result<CreateMessageResult, RpcError> {
+    fn into_reply(self) -> Self {
+        self
+    }
+}
+
+/// An accepted form with the defaults of the fields that the user left alone; refused if a required one is missing.
+pub(in crate::client) fn complete(
+    schema: Option<&JsonObject>,
+    mut result: ElicitResult,
+) -> Result<ElicitResult, RpcError> {
+    if result.action != ElicitAction::Accept {
+        result.content = None;
+        return Ok(result);
+    }
+    let Some(schema) = schema else { return Ok(result) };
+    let content = result.content.get_or_insert_default();
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if let (false, Some(default)) = (content.contains_key(name), property.get("default")) {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    match required.filter_map(Value::as_str).find(|name| !content.contains_key(*name)) {
+        Some(name) => Err(RpcError::internal(format!("the answer lacks `{name}`, which the form requires"))),
+        None => Ok(result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn completed(schema: &Value, answer: Answer) -> Result<Value, String> {
+        let result = answer.into_reply().unwrap();
+        let result = complete(schema.as_object(), result).map_err(|error| error.to_string())?;
+        Ok(serde_json::to_value(result).unwrap())
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_what_is_required_must_be_there() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "integer"}},
+            "required": ["b"]
+        });
+        assert_eq!(
+            completed(&schema, Answer::accept(json!({"b": 1}))),
+            Ok(json!({"action": "accept", "content": {"a": "x", "b": 1}}))
+        );
+        assert_eq!(
+            completed(&schema, Answer::accept(json!({"a": "y"}))),
+            Err("the answer lacks `b`, which the form requires (-32603)".into())
+        );
+        assert_eq!(completed(&schema, Answer::Decline), Ok(json!({"action": "decline"})));
+    }
+}

@@ -1,0 +1,130 @@
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use pintle_types::{
+    JsonObject, RawObject, RpcError, plain_error,
+    schema::{
+        CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult,
+        Implementation, ListRootsResult,
+    },
+};
+
+use super::{
+    answer::{IntoReply, Question, complete},
+    elicit_url::ElicitUrl,
+    roots::Roots,
+};
+
+pub(in crate::client) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Answers one kind of question.
+pub(in crate::client) type Handler<P, R> =
+    Arc<dyn Fn(Question<P>) -> BoxFuture<Result<R, RpcError>> + Send + Sync>;
+
+/// Who answers the questions of servers. Which there are is what the client can do.
+#[derive(Clone, Default)]
+pub(in crate::client) struct Handlers {
+    pub(in crate::client) form: Option<Handler<ElicitFormParams, ElicitResult>>,
+    pub(in crate::client) url: Option<Handler<ElicitUrl, ElicitResult>>,
+    pub(in crate::client) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
+    pub(in crate::client) sample_tools: bool,
+    pub(in crate::client) roots: Option<Roots>,
+}
+
+/// Boxes what a user wrote.
+pub(in crate::client) fn handler<P, T, F, Fut>(handle: F) -> Handler<P, T>
+where
+    P: Send + 'static,
+    T: 'static,
+    F: Fn(Question<P>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoReply<T>> + Send + 'static,
+{
+    let handle = Arc::new(handle);
+    Arc::new(move |question| {
+        let handle = handle.clone();
+        // Called inside, so that a panic before the first `await` is caught like any other.
+        Box::pin(async move { handle(question).await.into_reply() })
+    })
+}
+
+impl Handlers {
+    /// Answers a question of either era; a handler that panics is an error.
+    pub(in crate::client) async fn answer(
+        &self,
+        server: Option<Arc<Implementation>>,
+        method: &str,
+        params: &RawObject,
+    ) -> Result<RawObject, RpcError> {
+        match method {
+            "elicitation/create" => match decode(params)? {
+                ElicitParams::Form(form) => {
+                    let schema: Option<JsonObject> = params.decode_member("requestedSchema").ok().flatten();
+                    let result = call(self.form.as_ref(), server, form, method).await?;
+                    print(&complete(schema.as_ref(), result)?)
+                }
+                ElicitParams::Url(url) => {
+                    // Who cannot show pages says so, whatever the page.
+                    let url = match &self.url {
+                        Some(_) => ElicitUrl::new(url)?,
+                        None => return Err(RpcError::method_not_found(method)),
+                    };
+                    print(&complete(None, call(self.url.as_ref(), server, url, method).await?)?)
+                }
+                _ => Err(RpcError::invalid_params("a mode of elicitation that this client does not know")),
+            },
+            "sampling/createMessage" => {
+                print(&call(self.sample.as_ref(), server, decode(params)?, method).await?)
+            }
+            "roots/list" => match &self.roots {
+                Some(roots) => print(&ListRootsResult::new(roots.list())),
+                None => Err(RpcError::method_not_found(method)),
+            },
+            _ => Err(RpcError::method_not_found(method)),
+        }
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handlers").finish_non_exhaustive()
+    }
+}
+
+async fn call<P, R>(
+    handler: Option<&Handler<P, R>>,
+    server: Option<Arc<Implementation>>,
+    params: P,
+    method: &str,
+) -> Result<R, RpcError> {
+    let handler = handler.ok_or_else(|| RpcError::method_not_found(method))?;
+    match caught(handler(Question::new(server, params))).await {
+        Some(reply) => reply,
+        None => {
+            tracing::error!(method, "a handler panicked");
+            Err(RpcError::internal("the client failed to answer"))
+        }
+    }
+}
+
+/// Runs a future; `None` if it panics.
+pub(in crate::client) async fn caught<T>(mut future: BoxFuture<T>) -> Option<T> {
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+fn decode<'a, T: serde::Deserialize<'a>>(params: &'a RawObject) -> Result<T, RpcError> {
+    params.decode().map_err(|error| RpcError::invalid_params(plain_error(&error)))
+}
+
+fn print(result: &impl serde::Serialize) -> Result<RawObject, RpcError> {
+    RawObject::from_serialize(result).map_err(|error| RpcError::internal(error.to_string()))
+}

@@ -1,0 +1,12 @@
+//! Answering what servers ask.
+
+mod answer;
+mod elicit_url;
+mod handlers;
+mod roots;
+
+pub use answer::{Answer, IntoReply, Question};
+pub use elicit_url::ElicitUrl;
+pub use roots::{IntoRoot, IntoRoots, Roots};
+
+pub(super) use handlers::{BoxFuture, Handlers, caught, handler};

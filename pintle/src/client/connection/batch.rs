@@ -1,0 +1,130 @@
+use std::borrow::Cow;
+
+use pintle_proto::client::Outcome;
+use pintle_types::RawObject;
+use serde::Serialize;
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    Connection,
+    call::{misnamed, named},
+    exchange::{Options, failed},
+};
+use crate::{
+    Error, Result,
+    client::{driver::Command, state::mailbox},
+};
+
+/// Several requests that are sent at once. From [`Connection::batch`].
+///
+/// ```no_run
+/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// use serde_json::json;
+///
+/// let results = server.batch().call_tool("a", json!({})).call_tool("b", json!({"n": 1})).send().await;
+/// for result in results {
+///     println!("{}", result?.as_str());
+/// }
+/// # Ok(()) }
+/// ```
+#[must_use = "a batch does nothing until it is sent"]
+#[derive(Debug)]
+pub struct Batch<'a> {
+    connection: &'a Connection,
+    requests: Vec<(Cow<'static, str>, Result<RawObject>)>,
+}
+
+impl<'a> Batch<'a> {
+    pub(in crate::client) fn new(connection: &'a Connection) -> Self {
+        Self { connection, requests: Vec::new() }
+    }
+
+    /// Adds a call of a tool.
+    pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
+        let params = named(name, &arguments).map_err(|said| misnamed(name, &said));
+        self.add("tools/call".into(), params)
+    }
+
+    /// Adds a request of any kind.
+    pub fn request(self, method: impl Into<Cow<'static, str>>, params: RawObject) -> Self {
+        self.add(method.into(), Ok(params))
+    }
+
+    fn add(mut self, method: Cow<'static, str>, params: Result<RawObject>) -> Self {
+        self.requests.push((method, params));
+        self
+    }
+
+    /// Sends all, and returns what came of each, in the order in which they were added.
+    pub async fn send(self) -> Vec<Result<RawObject>> {
+        if self.connection.shared().facts().batches {
+            self.together().await
+        } else {
+            self.side_by_side().await
+        }
+    }
+
+    async fn together(self) -> Vec<Result<RawObject>> {
+        let Self { connection, requests } = self;
+        let shared = connection.shared();
+        let mut options = Options::of(connection);
+        let mut asks = Vec::with_capacity(requests.len());
+        let mut waiting = Vec::with_capacity(requests.len());
+        for (method, params) in requests {
+            let admitted = match params {
+                Ok(params) => connection.admit(&method, &params).await.map(|admission| (params, admission)),
+                Err(error) => Err(error),
+            };
+            waiting.push(admitted.map(|(params, admission)| {
+                let (post, pending) = mailbox(shared);
+                let mut ask = options.ask(shared, method, Cow::Owned(params), post);
+                ask.judged = admission.map(|admission| admission.stamp());
+                asks.push(ask);
+                pending
+            }));
+        }
+        let started = Instant::now();
+        if let Err(failure) = connection.command(Command::Batch(asks)).await {
+            tracing::debug!(?failure, "a batch was not sent");
+        }
+        let mut results = Vec::with_capacity(waiting.len());
+        for pending in waiting {
+            results.push(match pending {
+                Ok(pending) => match options.wait(pending, started).await {
+                    Ok(Outcome::Complete(result) | Outcome::Extension { result, .. }) => Ok(result),
+                    Ok(Outcome::Error(error) | Outcome::UrlRequired { error, .. }) => Err(Error::Rpc(error)),
+                    Ok(Outcome::Violation(violation)) => Err(Error::Protocol(violation)),
+                    Ok(_) => Err(Error::Decode("the server asks in a batch".into())),
+                    Err(missing) => Err(failed(missing)),
+                },
+                Err(error) => Err(error),
+            });
+        }
+        results
+    }
+
+    async fn side_by_side(self) -> Vec<Result<RawObject>> {
+        let mut running = JoinSet::new();
+        let mut results: Vec<Option<Result<RawObject>>> = Vec::with_capacity(self.requests.len());
+        for (at, (method, params)) in self.requests.into_iter().enumerate() {
+            results.push(None);
+            let connection = self.connection.clone();
+            running.spawn(async move {
+                let result = match params {
+                    Ok(params) => connection.call_raw(method, params).await,
+                    Err(error) => Err(error),
+                };
+                (at, result)
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            if let Ok((at, result)) = ended
+                && let Some(slot) = results.get_mut(at)
+            {
+                *slot = Some(result);
+            }
+        }
+        let lost = || Err(Error::Closed(self.connection.shared().how_ended()));
+        results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
+    }
+}

@@ -1,0 +1,310 @@
+use std::{borrow::Cow, time::Duration};
+
+use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
+use pintle_types::{
+    ErrorCode, Meta, Printing, RawObject, plain_error,
+    schema::{CallToolResult, LoggingLevel, ProgressParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::to_raw_value;
+use tokio::{
+    sync::mpsc::error::TrySendError,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{
+    Connection,
+    admission::Admission,
+    exchange::{Missing, Options, failed},
+    rounds,
+};
+use crate::{
+    Error, Result,
+    client::{
+        driver::Command,
+        state::{Failure, mailbox},
+        tools::output,
+    },
+    transport::Delivery,
+};
+
+/// How often a call is decided on anew because the tools changed before it was sent.
+const MOST_CHANGES: u32 = 4;
+
+/// A call of a tool, being put together. From [`Connection::call`].
+///
+/// ```no_run
+/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// use std::time::Duration;
+/// use serde_json::json;
+///
+/// let result = server
+///     .call("index")
+///     .args(json!({"path": "/srv"}))
+///     .timeout(Duration::from_secs(60))
+///     .on_progress(|progress| println!("{:?}", progress.message))
+///     .extended_by_progress()
+///     .send()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a call does nothing until it is sent"]
+#[derive(Debug)]
+pub struct Call<'a> {
+    connection: &'a Connection,
+    name: String,
+    /// With the arguments; `None` while there are none.
+    params: Option<Result<RawObject, String>>,
+    meta: Option<Meta>,
+    options: Options,
+}
+
+impl<'a> Call<'a> {
+    pub(in crate::client) fn new(connection: &'a Connection, name: String) -> Self {
+        let options = Options::of(connection);
+        Self { connection, name, params: None, meta: None, options }
+    }
+
+    /// The arguments: anything that prints as a JSON object. `null` is none at all.
+    pub fn args(mut self, arguments: impl Serialize) -> Self {
+        self.params = Some(named(&self.name, &arguments));
+        self
+    }
+
+    /// How long to wait for the answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = timeout;
+        self
+    }
+
+    /// Starts the time anew whenever there is progress, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
+    pub fn extended_by_progress(mut self) -> Self {
+        self.options.extends = true;
+        self.options.progress = true;
+        self
+    }
+
+    /// Is called with each step, in order, before the result is returned. Asks the server for progress.
+    pub fn on_progress(mut self, call: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.options.progress = true;
+        self.options.on_progress = Some(Box::new(call));
+        self
+    }
+
+    /// Metadata to send along, such as a trace context.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// Asks for log messages of this level and above about this call, where levels go with calls.
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
+        self.options.log_level = Some(level);
+        self
+    }
+
+    /// Sends it and waits for the result. Dropping the future cancels the call and tells the server.
+    ///
+    /// # Errors
+    ///
+    /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
+    /// result: look at [`is_error`](CallToolResult::is_error).
+    pub async fn send(self) -> Result<CallToolResult> {
+        let Self { connection, name, params, meta, mut options } = self;
+        let params = params.unwrap_or_else(|| named(&name, &()));
+        let mut params = params.map_err(|said| misnamed(&name, &said))?;
+        if let Some(meta) = meta {
+            params = params.with("_meta", &to_raw_value(&meta).map_err(|error| unprintable(&error))?);
+        }
+        let result = connection.request("tools/call".into(), params, &mut options).await?;
+        let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
+        let result = read.map_err(|error| undecodable("tools/call", &error))?;
+        let tool = connection.shared().tool(&name);
+        if let Some(schema) = tool.as_ref().and_then(|tool| tool.output_schema.as_ref()) {
+            output::check(&*connection.shared().settings.output, &name, schema, &result)?;
+        }
+        Ok(result)
+    }
+
+    /// Sends it and reads the result as a `T`: its structured content, or else its text as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send); also if the tool failed, or its result is no `T`.
+    pub async fn send_as<T: DeserializeOwned>(self) -> Result<T> {
+        let name = self.name.clone();
+        let result = self.send().await?;
+        if result.is_error == Some(true) {
+            return Err(Error::Tool(result.text()));
+        }
+        let read = match result.structured_content {
+            Some(content) => serde_json::from_value(content),
+            None => serde_json::from_str(&result.text()),
+        };
+        read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {}", plain_error(&error))))
+    }
+}
+
+impl Connection {
+    /// Sends a request and sees it through: questions are answered, rounds are gone through, the cache is looked at.
+    pub(in crate::client) async fn request(
+        &self,
+        method: Cow<'static, str>,
+        params: RawObject,
+        options: &mut Options,
+    ) -> Result<RawObject> {
+        let mut admission = self.admit(&method, &params).await?;
+        let cached = Cache::keeps(&method).then(|| {
+            self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
+                Some(result) => Err(result.clone()),
+                None => Ok(cache.ticket()),
+            })
+        });
+        let ticket = match cached.flatten() {
+            Some(Err(result)) => {
+                options.from_cache = true;
+                return Ok(result);
+            }
+            Some(Ok(ticket)) => Some(ticket),
+            None => None,
+        };
+        let limits = &self.shared().settings.limits;
+        let mut rounds = None;
+        // What is sent instead of the params.
+        let mut next: Option<RawObject> = None;
+        let (mut pages_shown, mut asked_user) = (false, false);
+        let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
+        loop {
+            let sent = next.as_ref().unwrap_or(&params);
+            if asked_user && admission.is_some() {
+                self.readmit_after_asking(&mut admission, sent).await?;
+            }
+            match self.exchange(method.clone(), sent, options, &mut admission).await? {
+                Outcome::Complete(result) => {
+                    if let (Some(ticket), None) = (ticket, &rounds) {
+                        self.keep(&method, &params, ticket, &result);
+                    }
+                    return Ok(result);
+                }
+                Outcome::Extension { result, .. } => return Ok(result),
+                Outcome::InputRequired(asked) => {
+                    // What is rare is boxed: else the future of every call, which is moved, had room for it.
+                    let answers = Box::pin(rounds::answer(self.shared(), &asked)).await?;
+                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
+                    let round =
+                        rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
+                    Box::pin(sleep(Duration::from_millis(round.wait_ms))).await;
+                    next = Some(round.params);
+                    asked_user = true;
+                }
+                Outcome::UrlRequired { urls, error } => {
+                    let shown = rounds::show_pages(self.shared(), &urls, options.timeout);
+                    if pages_shown || !Box::pin(shown).await? {
+                        return Err(Error::Rpc(error));
+                    }
+                    (pages_shown, asked_user) = (true, true);
+                    next = None;
+                }
+                // The tool has other headers by now than we know of, or we never asked.
+                Outcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
+                    refreshed = true;
+                    self.shared().forget_tools();
+                    Box::pin(self.tools()).await?;
+                }
+                Outcome::Error(error) => return Err(Error::Rpc(error)),
+                Outcome::Violation(violation) => return Err(Error::Protocol(violation)),
+                _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: Cow<'static, str>,
+        params: &RawObject,
+        options: &mut Options,
+        admission: &mut Option<Admission>,
+    ) -> Result<Outcome> {
+        let mut tries = if self.shared().has_headers { 2 } else { 1 };
+        let mut changes = 0;
+        loop {
+            if admission.is_some() {
+                self.readmit(admission, params).await?;
+            }
+            let (post, pending) = mailbox(self.shared());
+            let mut ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
+            ask.judged = admission.as_ref().map(Admission::stamp);
+            let started = Instant::now();
+            // Who waits in the queue is not overtaken.
+            let queue = self.commands();
+            let unsent =
+                if queue.capacity() == queue.max_capacity() { self.seat().send(ask) } else { Some(ask) };
+            let queued = match unsent {
+                None => Ok(()),
+                Some(unsent) => queue.try_send(Command::Ask(unsent.into_owned())),
+            };
+            let sent = match queued {
+                Ok(()) => Ok(Ok(())),
+                Err(TrySendError::Closed(_)) => Ok(Err(())),
+                Err(TrySendError::Full(command)) => {
+                    let sending = self.commands().send(command);
+                    let sending = timeout_at(options.deadline(started), sending);
+                    Box::pin(sending).await.map(|sent| sent.map_err(drop))
+                }
+            };
+            let ended = match sent {
+                Ok(Ok(())) => options.wait(pending, started).await,
+                Ok(Err(())) => Err(Failure::Closed(self.shared().how_ended()).into()),
+                Err(_) => Err(Missing::Timeout(options.timeout)),
+            };
+            match ended {
+                // The session was lost before it took the request, and there is another by now.
+                Err(Missing::Failed(Failure::Failed(lost)))
+                    if tries > 1 && lost.delivery == Delivery::LostSession =>
+                {
+                    tries -= 1;
+                }
+                Err(Missing::Failed(Failure::Outdated)) if changes < MOST_CHANGES => changes += 1,
+                ended => return ended.map_err(failed),
+            }
+        }
+    }
+
+    fn keep(&self, method: &str, params: &RawObject, ticket: Ticket, result: &RawObject) {
+        self.shared().with_cache(|cache, now| cache.store(method, params, "", ticket, result, now));
+    }
+}
+
+pub(in crate::client) fn params(params: &impl Serialize) -> Result<RawObject> {
+    RawObject::from_serialize(params).map_err(|error| unprintable(&error))
+}
+
+/// Params that name something, and have these arguments unless they are `null`. Printed member by member, so that none
+/// has to be looked for later.
+pub(in crate::client) fn named(name: &str, arguments: &impl Serialize) -> Result<RawObject, String> {
+    let printing = RawObject::printing(name.len() + 256).text("name", name);
+    let printed = printing.member("arguments", arguments).and_then(Printing::finish);
+    let params = printed.map_err(|error| error.to_string())?;
+    match params.get("arguments") {
+        Some("null") => Ok(params.without(&["arguments"])),
+        Some(arguments) if arguments.starts_with('{') => Ok(params),
+        _ => Err("no JSON object: give a struct, a map or `json!({..})`".into()),
+    }
+}
+
+/// The arguments of a tool or a prompt cannot be sent.
+pub(in crate::client) fn misnamed(name: &str, said: &str) -> Error {
+    Error::Misuse(format!("the arguments of `{name}`: {said}"))
+}
+
+fn unprintable(error: &serde_json::Error) -> Error {
+    Error::Misuse(format!("the params cannot be printed: {error}"))
+}
+
+pub(in crate::client) fn decode<T: DeserializeOwned>(method: &str, result: &RawObject) -> Result<T> {
+    result.decode().map_err(|error| undecodable(method, &error))
+}
+
+fn undecodable(method: &str, error: &serde_json::Error) -> Error {
+    Error::Decode(format!("the result of `{method}`: {}", plain_error(error)))
+}

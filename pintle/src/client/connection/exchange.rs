@@ -1,0 +1,144 @@
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use pintle_proto::client::Outcome;
+use pintle_types::{
+    RawObject,
+    schema::{LoggingLevel, ProgressParams},
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::Connection;
+use crate::{
+    Error,
+    client::{
+        driver::Ask,
+        state::{Failure, Letter, Pending, Post, Shared},
+    },
+    timeouts::after,
+};
+
+/// How one request is waited for.
+pub(in crate::client) struct Options {
+    pub(in crate::client) timeout: Duration,
+    pub(in crate::client) longest: Duration,
+    /// Whether progress starts the time anew.
+    pub(in crate::client) extends: bool,
+    /// Whether to ask for progress.
+    pub(in crate::client) progress: bool,
+    pub(in crate::client) on_progress: Option<Box<dyn FnMut(ProgressParams) + Send>>,
+    pub(in crate::client) log_level: Option<LoggingLevel>,
+    /// Set if the result was not asked for, but known.
+    pub(in crate::client) from_cache: bool,
+}
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub(in crate::client) enum Missing {
+    Failed(Failure),
+    Timeout(Duration),
+}
+
+impl From<Failure> for Missing {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+pub(in crate::client) fn failed(missing: Missing) -> Error {
+    match missing {
+        Missing::Failed(Failure::Unsent(error)) => Error::Misuse(error.to_string()),
+        Missing::Failed(Failure::Misused(said)) => Error::Misuse(said),
+        Missing::Failed(Failure::Failed(failed)) => Error::Failed(failed),
+        Missing::Failed(Failure::Closed(ended)) => Error::Closed(ended),
+        Missing::Failed(Failure::Refused(said)) => Error::Refused(said),
+        Missing::Failed(Failure::Outdated) => {
+            Error::Refused("the server's tools changed before the call was sent: call again".into())
+        }
+        Missing::Timeout(after) => Error::Timeout(after),
+    }
+}
+
+impl Options {
+    /// As the client was told.
+    pub(in crate::client) fn of(connection: &Connection) -> Self {
+        let settings = &connection.shared().settings;
+        let shown = settings.on_progress.clone();
+        Self {
+            timeout: settings.timeouts.call,
+            longest: settings.timeouts.call_max,
+            extends: settings.timeouts.progress_extends,
+            progress: shown.is_some() || settings.timeouts.progress_extends,
+            on_progress: shown.map(|show| {
+                let boxed: Box<dyn FnMut(ProgressParams) + Send> = Box::new(move |progress| show(progress));
+                boxed
+            }),
+            log_level: None,
+            from_cache: false,
+        }
+    }
+
+    pub(in crate::client) fn ask<'a>(
+        &self,
+        shared: &Shared,
+        method: Cow<'static, str>,
+        params: Cow<'a, RawObject>,
+        post: Post,
+    ) -> Ask<'a> {
+        let log_level = self.log_level.or_else(|| shared.log_level());
+        Ask { method, params, progress: self.progress, log_level, judged: None, post }
+    }
+
+    pub(in crate::client) fn deadline(&self, started: Instant) -> Instant {
+        after(started, self.timeout)
+    }
+
+    /// Waits for the end; calls back for what happens before.
+    pub(in crate::client) async fn wait(
+        &mut self,
+        mut pending: Pending,
+        started: Instant,
+    ) -> Result<Outcome, Missing> {
+        let shared: Arc<Shared> = pending.shared().clone();
+        let mut begun = shared.holdups.ended();
+        let mut deadline = self.deadline(started);
+        let mut latest = after(started, self.longest.max(self.timeout));
+        loop {
+            match timeout_at(deadline, pending.next()).await {
+                Ok(Letter::Progress(params)) => {
+                    if let (Some(call), Ok(progress)) = (&mut self.on_progress, params.decode()) {
+                        call(progress);
+                    }
+                    if self.extends {
+                        deadline = after(Instant::now(), self.timeout).min(latest);
+                    }
+                }
+                Ok(Letter::End(end, noticed)) => {
+                    let dropped = pending.dropped();
+                    if dropped > 0 {
+                        tracing::debug!(dropped, "progress came faster than it was looked at");
+                    }
+                    if let (Some(notices), true) = (&shared.notices, noticed > 0) {
+                        Box::pin(notices.reached(noticed)).await;
+                    }
+                    return end.map_err(Missing::Failed);
+                }
+                // While the server waits for an answer of ours the time is not its own.
+                Err(_) if shared.was_held_up(begun) => {
+                    begun = shared.holdups.ended();
+                    deadline = after(Instant::now(), self.timeout);
+                    latest = latest.max(deadline);
+                }
+                Err(_) => {
+                    pending.because("timed out");
+                    return Err(Missing::Timeout(started.elapsed()));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,320 @@
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    marker::PhantomData,
+};
+
+use pintle_types::{
+    ErrorCode, RawObject,
+    method::{ListPrompts, ListResourceTemplates, ListResources, ListTools, Method},
+    schema::{
+        ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        Prompt, Resource, ResourceTemplate, Tool,
+    },
+};
+
+use super::{
+    Connection,
+    call::{decode, params},
+    exchange::Options,
+};
+use crate::{AboutTools, Error, Result, client::state::Extent};
+
+/// A list that comes in pages, item by item; the next page is fetched when it is needed.
+///
+/// ```no_run
+/// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+/// let mut tools = server.tools_stream();
+/// while let Some(tool) = tools.next().await? {
+///     println!("{}", tool.name);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Items<L: List> {
+    connection: Connection,
+    /// What was fetched and not taken yet.
+    ready: VecDeque<L::Item>,
+    cursor: Cursor,
+    /// Hashes of the cursors that were used, so that a server that goes in circles is noticed.
+    used: HashSet<u64>,
+    hasher: RandomState,
+    /// Of all pages so far.
+    bytes: usize,
+    list: PhantomData<fn() -> L>,
+}
+
+#[derive(Debug)]
+enum Cursor {
+    First,
+    Next(String),
+    End,
+}
+
+/// One of the protocol's four lists.
+pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
+    /// What is listed.
+    type Item: Send + std::fmt::Debug;
+    /// The items of a page, and what to ask the next one with.
+    #[doc(hidden)]
+    fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
+    #[doc(hidden)]
+    fn as_tools(_page: &mut Self::Result) -> Option<&mut ListToolsResult> {
+        None
+    }
+}
+
+impl List for ListTools {
+    type Item = Tool;
+    fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
+        (page.tools, page.next_cursor)
+    }
+    fn as_tools(page: &mut ListToolsResult) -> Option<&mut ListToolsResult> {
+        Some(page)
+    }
+}
+
+impl List for ListResources {
+    type Item = Resource;
+    fn open(page: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
+        (page.resources, page.next_cursor)
+    }
+}
+
+impl List for ListResourceTemplates {
+    type Item = ResourceTemplate;
+    fn open(page: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
+        (page.resource_templates, page.next_cursor)
+    }
+}
+
+impl List for ListPrompts {
+    type Item = Prompt;
+    fn open(page: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
+        (page.prompts, page.next_cursor)
+    }
+}
+
+impl<L: List> Items<L> {
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            ready: VecDeque::new(),
+            cursor: Cursor::First,
+            used: HashSet::new(),
+            hasher: RandomState::new(),
+            bytes: 0,
+            list: PhantomData,
+        }
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The next page could not be had. Asking again tries again.
+    pub async fn next(&mut self) -> Result<Option<L::Item>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(Some(item));
+            }
+            match self.next_page().await? {
+                Some(page) => self.ready.extend(page),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The items of the next page, however many; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// It could not be had. Asking again tries again.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<L::Item>>> {
+        let cursor = match &self.cursor {
+            Cursor::First => None,
+            Cursor::Next(cursor) => Some(cursor.clone()),
+            Cursor::End => return Ok(None),
+        };
+        let (page, bytes) = self.connection.page::<L>(cursor).await?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let (items, next) = L::open(page);
+        let most = self.connection.shared().settings.limits.list_pages;
+        self.cursor = match next {
+            None => Cursor::End,
+            Some(next) if self.used.len() >= most || !self.used.insert(self.hasher.hash_one(&next)) => {
+                self.cursor = Cursor::End;
+                return Err(Error::Decode(format!(
+                    "`{}` never ends: its pages go in circles, or are more than {most}: raise `Limits::list_pages` if they \
+                     have to be",
+                    L::NAME
+                )));
+            }
+            Some(next) => Cursor::Next(next),
+        };
+        Ok(Some(items))
+    }
+
+    async fn all(mut self) -> Result<Vec<L::Item>> {
+        let mut all = Vec::new();
+        let mut restarted = false;
+        let most = self.connection.shared().settings.limits.list_bytes;
+        loop {
+            match self.next_page().await {
+                Ok(Some(_)) if self.bytes > most => {
+                    return Err(Error::Refused(format!(
+                        "`{}` has more than {most} bytes in all: take it page by page, or raise `Limits::list_bytes`",
+                        L::NAME
+                    )));
+                }
+                Ok(Some(page)) => all.extend(page),
+                Ok(None) => return Ok(all),
+                // The list has changed under our hands: what we have of it is old.
+                Err(Error::Rpc(error))
+                    if error.code == ErrorCode::INVALID_PARAMS && !self.used.is_empty() && !restarted =>
+                {
+                    restarted = true;
+                    self.connection.shared().with_cache(|cache, _| cache.forget_all(L::NAME));
+                    self = Self::new(self.connection);
+                    all.clear();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// All tools, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// The server has no tools, or did not answer, or its pages never end.
+    pub async fn tools(&self) -> Result<Vec<Tool>> {
+        self.tools_stream().all().await
+    }
+
+    /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function.
+    ///
+    /// What a tool says of itself is its server's word: good for finding one, not for trusting it.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::ToolQuery;
+    ///
+    /// let harmless = server.tools_where(ToolQuery::new().read_only()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn tools_where(&self, query: impl AboutTools) -> Result<Vec<Tool>> {
+        let mut tools = self.tools().await?;
+        tools.retain(|tool| query.wants(tool));
+        Ok(tools)
+    }
+
+    /// Tools one by one, page after page.
+    pub fn tools_stream(&self) -> Items<ListTools> {
+        Items::new(self.clone())
+    }
+
+    /// One page of tools: the first, or the one that a cursor of the page before leads to.
+    ///
+    /// # Errors
+    ///
+    /// The cursor is not valid (any more), or the server did not answer.
+    pub async fn tools_page(&self, cursor: Option<String>) -> Result<ListToolsResult> {
+        Ok(self.page::<ListTools>(cursor).await?.0)
+    }
+
+    /// All resources, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn resources(&self) -> Result<Vec<Resource>> {
+        self.resources_stream().all().await
+    }
+
+    /// Resources one by one, page after page.
+    pub fn resources_stream(&self) -> Items<ListResources> {
+        Items::new(self.clone())
+    }
+
+    /// One page of resources.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn resources_page(&self, cursor: Option<String>) -> Result<ListResourcesResult> {
+        Ok(self.page::<ListResources>(cursor).await?.0)
+    }
+
+    /// All resource templates, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>> {
+        self.resource_templates_stream().all().await
+    }
+
+    /// Resource templates one by one, page after page.
+    pub fn resource_templates_stream(&self) -> Items<ListResourceTemplates> {
+        Items::new(self.clone())
+    }
+
+    /// One page of resource templates.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn resource_templates_page(
+        &self,
+        cursor: Option<String>,
+    ) -> Result<ListResourceTemplatesResult> {
+        Ok(self.page::<ListResourceTemplates>(cursor).await?.0)
+    }
+
+    /// All prompts, of all pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools`](Self::tools).
+    pub async fn prompts(&self) -> Result<Vec<Prompt>> {
+        self.prompts_stream().all().await
+    }
+
+    /// Prompts one by one, page after page.
+    pub fn prompts_stream(&self) -> Items<ListPrompts> {
+        Items::new(self.clone())
+    }
+
+    /// One page of prompts.
+    ///
+    /// # Errors
+    ///
+    /// As [`tools_page`](Self::tools_page).
+    pub async fn prompts_page(&self, cursor: Option<String>) -> Result<ListPromptsResult> {
+        Ok(self.page::<ListPrompts>(cursor).await?.0)
+    }
+
+    /// A page, and how many bytes it came in.
+    async fn page<L: List>(&self, cursor: Option<String>) -> Result<(L::Result, usize)> {
+        let first = cursor.is_none();
+        let mut asked = ListParams::new();
+        asked.cursor = cursor;
+        let asked = if first { RawObject::empty() } else { params(&asked)? };
+        let mut options = Options::of(self);
+        let stamp = self.shared().stamp();
+        let result = self.request(L::NAME.into(), asked, &mut options).await?;
+        let mut page = decode(L::NAME, &result)?;
+        if let Some(tools) = L::as_tools(&mut page) {
+            let asked = (!options.from_cache).then_some(stamp);
+            self.shared().learn(tools, Extent { first, bytes: result.as_str().len() }, asked);
+        }
+        Ok((page, result.as_str().len()))
+    }
+}

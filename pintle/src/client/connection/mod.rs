@@ -1,0 +1,468 @@
+//! An open connection, and the calls that are made over it.
+
+mod admission;
+mod batch;
+mod call;
+mod changes;
+mod exchange;
+mod group;
+mod lists;
+mod rounds;
+
+use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
+
+use pintle_proto::{
+    Revision,
+    client::{Outcome, SendError, Verdict},
+};
+use pintle_types::{
+    RawObject,
+    schema::{
+        CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
+        CompletionReference, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
+        ServerCapabilities, SetLevelParams,
+    },
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use super::{
+    driver::{Command, Seat, Watch},
+    state::{Failure, Shared, mailbox},
+};
+use crate::{Ended, Error, Result, transport::Delivery};
+pub use batch::Batch;
+pub use call::Call;
+pub use changes::Changes;
+pub use group::{Group, Listing};
+pub use lists::{Items, List};
+
+use call::{decode, misnamed, named, params};
+use exchange::{Missing, Options, failed};
+
+/// An open connection to a server. A clone is another handle to the same one.
+///
+/// When the last handle is dropped, the connection is closed.
+///
+/// ```
+/// use pintle::{Client, Server, server::{Arguments, tool}};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() });
+/// let server = Server::new("echo", "1.0.0").tool(echo);
+///
+/// let server = Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+/// for tool in server.tools().await? {
+///     println!("{}", tool.name);
+/// }
+/// let result = server.call_tool("echo", json!({"n": 1})).await?;
+/// assert_eq!(result.text(), r#"{"n":1}"#);
+/// server.close().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Connection {
+    shared: Arc<Shared>,
+    commands: mpsc::Sender<Command>,
+    seat: Arc<Seat>,
+}
+
+impl Connection {
+    pub(in crate::client) fn new(
+        shared: Arc<Shared>,
+        commands: mpsc::Sender<Command>,
+        seat: Arc<Seat>,
+    ) -> Self {
+        Self { shared, commands, seat }
+    }
+
+    pub(in crate::client) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(in crate::client) fn commands(&self) -> &mpsc::Sender<Command> {
+        &self.commands
+    }
+
+    pub(in crate::client) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// What the server calls itself, if it does. For display and logs, never for decisions.
+    pub fn server_info(&self) -> Option<Arc<Implementation>> {
+        self.shared.facts().info.clone()
+    }
+
+    /// What the server can do. Empty if it does not say.
+    pub fn capabilities(&self) -> ServerCapabilities {
+        self.shared.facts().capabilities.clone().unwrap_or_default()
+    }
+
+    /// How the server wants to be used.
+    pub fn instructions(&self) -> Option<String> {
+        self.shared.facts().instructions.as_deref().map(Into::into)
+    }
+
+    /// The revision that both sides speak.
+    pub fn revision(&self) -> Revision {
+        self.verdict().revision()
+    }
+
+    /// What to remember of this server, so that the next opening is quicker: see
+    /// [`Client::remember`](super::Client::remember).
+    ///
+    /// # Panics
+    ///
+    /// Never: a connection is only there once it is open.
+    pub fn verdict(&self) -> Verdict {
+        self.shared.facts().verdict.expect("an open connection knows its revision")
+    }
+
+    /// How many lines of the server's were no messages, as of one that prints to its standard output.
+    pub fn noise(&self) -> u64 {
+        self.shared.noise.load(Ordering::Relaxed)
+    }
+
+    /// Calls a tool. [`call`](Self::call) has more to choose from.
+    ///
+    /// # Errors
+    ///
+    /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
+    /// result: look at [`is_error`](CallToolResult::is_error).
+    pub async fn call_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<CallToolResult> {
+        self.call(name).args(arguments).send().await
+    }
+
+    /// Calls a tool and reads its result as a `T`: its structured content, or else its text as JSON.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// #[derive(serde::Deserialize)]
+    /// struct Weather { celsius: f64 }
+    ///
+    /// let weather: Weather = server.call_tool_as("weather", serde_json::json!({"city": "Bergen"})).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`call_tool`](Self::call_tool); also if the tool failed, or its result is no `T`.
+    pub async fn call_tool_as<T: DeserializeOwned>(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<T> {
+        self.call(name).args(arguments).send_as().await
+    }
+
+    /// A call of a tool, to be put together and sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use pintle::{Client, Server, server::{Cx, tool}};
+    /// use std::time::Duration;
+    ///
+    /// async fn count(cx: Cx) -> &'static str {
+    ///     cx.progress(1.0, 1.0).await;
+    ///     "counted"
+    /// }
+    ///
+    /// let server = Server::new("demo", "1.0.0").tool(tool("count", count));
+    /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+    /// let (steps, mut told) = tokio::sync::mpsc::unbounded_channel();
+    /// let result = connection
+    ///     .call("count")
+    ///     .timeout(Duration::from_secs(5))
+    ///     .on_progress(move |progress| drop(steps.send(progress.progress)))
+    ///     .send()
+    ///     .await?;
+    /// assert_eq!(result.text(), "counted");
+    /// assert_eq!(told.recv().await, Some(1.0));
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    pub fn call(&self, name: impl Into<String>) -> Call<'_> {
+        Call::new(self, name.into())
+    }
+
+    /// What a resource holds.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// for part in server.read_resource("note://shopping").await?.contents {
+    ///     println!("{}: {}", part.uri, part.as_text().unwrap_or("bytes"));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such resource, or the server did not answer.
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            uri: &'a str,
+        }
+        self.typed("resources/read", params(&Params { uri })?).await
+    }
+
+    /// A prompt, filled in with arguments: a struct or map of texts, or `()` for none.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// let review = server.get_prompt("review", serde_json::json!({"code": "let x = 1;"})).await?;
+    /// for message in review.messages {
+    ///     println!("{:?}: {}", message.role, message.content.as_text().unwrap_or("..."));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such prompt, or it needs other arguments, or the server did not answer.
+    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
+        let params = named(name, &arguments).map_err(|said| misnamed(name, &said))?;
+        self.typed("prompts/get", params).await
+    }
+
+    /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::types::schema::{CompletionReference, PromptReference};
+    ///
+    /// let review = CompletionReference::Prompt(PromptReference::new("review"));
+    /// let found = server.complete(review, "language", "ru", []).await?;
+    /// println!("{:?}", found.values); // `["ruby", "rust"]`
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is nothing of that name, or the server did not answer.
+    pub async fn complete(
+        &self,
+        reference: CompletionReference,
+        argument: &str,
+        value: &str,
+        context: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Completion> {
+        let mut asked = CompleteParams::new(reference, CompletionArgument::new(argument, value));
+        let chosen: std::collections::BTreeMap<_, _> = context.into_iter().collect();
+        if !chosen.is_empty() {
+            let mut context = CompletionContext::new();
+            context.arguments = Some(chosen);
+            asked.context = Some(context);
+        }
+        let result: CompleteResult = self.typed("completion/complete", params(&asked)?).await?;
+        Ok(result.completion)
+    }
+
+    /// Asks for a sign of life, by whatever question every server of its kind answers.
+    ///
+    /// # Errors
+    ///
+    /// There was none.
+    pub async fn ping(&self) -> Result<()> {
+        let pinged = self.once("ping", RawObject::empty()).await;
+        let answered = match pinged {
+            Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => {
+                self.once("server/discover", RawObject::empty()).await
+            }
+            other => other,
+        };
+        match answered.map_err(failed)? {
+            Outcome::Violation(violation) => Err(Error::Protocol(violation)),
+            // A server that says anything is alive.
+            _ => Ok(()),
+        }
+    }
+
+    /// From which level on log messages are wanted, of this connection.
+    ///
+    /// # Errors
+    ///
+    /// The server does not log, or did not answer.
+    pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
+        self.shared.set_log_level(level);
+        match self.once("logging/setLevel", params(&SetLevelParams::new(level))?).await {
+            // Then it goes with each request.
+            Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
+            other => match other.map_err(failed)? {
+                Outcome::Error(error) => Err(Error::Rpc(error)),
+                Outcome::Violation(violation) => Err(Error::Protocol(violation)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// What happens on the server's side from now on, as events. Asks to be told of changes, if that has to be asked for.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::client::{Change, Event};
+    ///
+    /// let mut changes = server.changes().await?;
+    /// while let Some(event) = changes.next().await {
+    ///     if event == Event::Changed(Change::Tools) {
+    ///         println!("now there are {} tools", server.tools().await?.len());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The server will not tell, or the connection is closed.
+    pub async fn changes(&self) -> Result<Changes> {
+        let queue = self.shared.hub.listen();
+        self.watch(Watch::Lists).await?;
+        Ok(Changes::new(queue, self.clone()))
+    }
+
+    /// Asks to be told when a resource holds something else; [`changes`](Self::changes) tells. Goes on across
+    /// connections that are lost and opened again.
+    ///
+    /// # Errors
+    ///
+    /// The server will not tell, or the connection is closed.
+    pub async fn subscribe(&self, uri: impl Into<String>) -> Result<()> {
+        self.watch(Watch::Resource(uri.into())).await
+    }
+
+    /// Takes a [`subscribe`](Self::subscribe) back.
+    ///
+    /// # Errors
+    ///
+    /// The server did not answer, or the connection is closed.
+    pub async fn unsubscribe(&self, uri: impl Into<String>) -> Result<()> {
+        self.watch(Watch::NotResource(uri.into())).await
+    }
+
+    /// Tells the server that the roots are others. [`Roots`](super::Roots) does so by itself.
+    ///
+    /// # Errors
+    ///
+    /// The connection is closed.
+    pub async fn notify_roots_changed(&self) -> Result<()> {
+        match self.tell("notifications/roots/list_changed".into(), None).await? {
+            // Then the server asks with every call.
+            Err(SendError::Unavailable { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(Error::Misuse(error.to_string())),
+        }
+    }
+
+    /// Sends a notification of any kind.
+    ///
+    /// # Errors
+    ///
+    /// The server's revision has no such notification, or the connection is closed.
+    pub async fn notify(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: Option<RawObject>,
+    ) -> Result<()> {
+        self.tell(method.into(), params).await?.map_err(|error| Error::Misuse(error.to_string()))
+    }
+
+    /// Sends a request of any kind and returns the result as it came: what this crate does not know survives.
+    ///
+    /// Questions that the server has before it answers are answered, and the cache and the policy are heeded, as
+    /// everywhere.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::types::RawObject;
+    ///
+    /// let listed = server.call_raw("tools/list", RawObject::empty()).await?;
+    /// println!("{}", listed.as_str());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The server said no, or nothing, or its revision has no such method.
+    pub async fn call_raw(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: RawObject,
+    ) -> Result<RawObject> {
+        self.request(method.into(), params, &mut Options::of(self)).await
+    }
+
+    /// Several requests at once: as one message where the protocol has that, else side by side.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    /// Closes the connection, for all its handles. Calls that are still open are cancelled.
+    pub async fn close(&self) {
+        self.shared.signals.close();
+        self.wait().await;
+    }
+
+    /// Waits until the connection is over, and says why.
+    pub async fn wait(&self) -> Ended {
+        let mut ended = self.shared.ended.subscribe();
+        match ended.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Ended::ByPeer { known: None }),
+            Err(_) => self.shared.how_ended(),
+        }
+    }
+
+    async fn typed<T: DeserializeOwned>(&self, method: &'static str, params: RawObject) -> Result<T> {
+        let result = self.request(method.into(), params, &mut Options::of(self)).await?;
+        decode(method, &result)
+    }
+
+    /// One request, one answer, whatever it says.
+    async fn once(&self, method: &'static str, params: RawObject) -> Result<Outcome, Missing> {
+        let (post, pending) = mailbox(&self.shared);
+        let mut options = Options::of(self);
+        options.progress = false;
+        let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
+        self.command(Command::Ask(ask)).await?;
+        options.wait(pending, Instant::now()).await
+    }
+
+    async fn watch(&self, watch: Watch) -> Result<()> {
+        let mut again = true;
+        loop {
+            let (post, pending) = mailbox(&self.shared);
+            let command = Command::Watch(watch.clone(), post);
+            self.command(command).await.map_err(|failure| failed(failure.into()))?;
+            match Options::of(self).wait(pending, Instant::now()).await.map_err(failed) {
+                Ok(Outcome::Error(error)) => return Err(Error::Rpc(error)),
+                Ok(Outcome::Violation(violation)) => return Err(Error::Protocol(violation)),
+                Ok(_) => return Ok(()),
+                Err(Error::Failed(lost)) if again && lost.delivery == Delivery::LostSession => again = false,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn tell(
+        &self,
+        method: Cow<'static, str>,
+        params: Option<RawObject>,
+    ) -> Result<Result<(), SendError>> {
+        let (done, told) = oneshot::channel();
+        self.command(Command::Tell(method, params, done)).await.map_err(|failure| failed(failure.into()))?;
+        told.await.map_err(|_| Error::Closed(self.shared.how_ended()))
+    }
+
+    pub(in crate::client) async fn command(&self, command: Command) -> Result<(), Failure> {
+        self.commands.send(command).await.map_err(|_| Failure::Closed(self.shared.how_ended()))
+    }
+}

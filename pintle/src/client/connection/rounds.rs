@@ -1,0 +1,77 @@
+//! Answering what a server asks before it answers.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle_proto::client::InputRequired;
+use pintle_types::{
+    RawObject, RpcError,
+    schema::{ElicitAction, ElicitResult},
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::{
+    Error, Result,
+    client::state::{Event, Shared},
+};
+
+/// Answers all questions of one round, at the same time. Dropping the future stops the handlers.
+pub(in crate::client) async fn answer(
+    shared: &Arc<Shared>,
+    asked: &InputRequired,
+) -> Result<Vec<(Box<str>, RawObject)>> {
+    let mut thinking = JoinSet::new();
+    for question in asked.requests.iter().cloned() {
+        let (handlers, server) = (shared.settings.handlers.clone(), shared.facts().info.clone());
+        thinking.spawn(async move {
+            let answer = handlers.answer(server, &question.method, &question.params).await;
+            (question.key, answer)
+        });
+    }
+    let mut answers = Vec::with_capacity(asked.requests.len());
+    while let Some(thought) = thinking.join_next().await {
+        // Panics are caught inside; what is left is a runtime that is going down.
+        let Ok((key, answer)) = thought else { return Err(Error::Closed(shared.how_ended())) };
+        let answer = answer.map_err(|error| unanswered(&key, &error))?;
+        answers.push((key, answer));
+    }
+    Ok(answers)
+}
+
+/// Shows the pages that the user must open first. Says whether the request may be sent again.
+pub(in crate::client) async fn show_pages(
+    shared: &Arc<Shared>,
+    urls: &[RawObject],
+    wait: Duration,
+) -> Result<bool> {
+    let events = shared.hub.listen();
+    let mut left: Vec<String> = Vec::new();
+    for params in urls {
+        let server = shared.facts().info.clone();
+        let answer = shared.settings.handlers.answer(server, "elicitation/create", params).await;
+        let answer = answer.map_err(|error| unanswered("url", &error))?;
+        match answer.decode::<ElicitResult>() {
+            Ok(result) if result.action == ElicitAction::Accept => {}
+            _ => return Ok(false),
+        }
+        left.extend(params.decode_member::<String>("elicitationId").ok().flatten());
+    }
+    // That the user agreed does not mean that it is done; the server may say when it is, or not.
+    let done = async {
+        while !left.is_empty() {
+            let Some(event) = events.next().await else { return };
+            let Event::Notification(notification) = event else { continue };
+            if notification.method == "notifications/elicitation/complete" {
+                let params = notification.params.unwrap_or_default();
+                let id: Option<String> = params.decode_member("elicitationId").ok().flatten();
+                left.retain(|waited| Some(waited) != id.as_ref());
+            }
+        }
+    };
+    // If it did not say so in time, trying shows.
+    let _ = timeout(wait, done).await;
+    Ok(true)
+}
+
+fn unanswered(key: &str, error: &RpcError) -> Error {
+    Error::Refused(format!("the server's question `{key}` was not answered: {error}"))
+}

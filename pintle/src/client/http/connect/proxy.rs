@@ -1,0 +1,89 @@
+use std::fmt;
+
+use http::{HeaderValue, Uri};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+
+/// Which proxy requests go through.
+///
+/// To `http` addresses they are sent through it as they are; to `https` ones through a tunnel that it cannot look into.
+///
+/// ```
+/// use pintle::client::http::{Http, Proxy};
+///
+/// let http = Http::new("http://example.com/mcp")?
+///     .proxy(Proxy::all("http://proxy.example.com:3128").except("localhost,.example.org"));
+/// # Ok::<(), pintle::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Proxy {
+    kind: Kind,
+    except: String,
+}
+
+#[derive(Clone)]
+enum Kind {
+    System,
+    None,
+    All(String),
+}
+
+impl Proxy {
+    /// As `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in either case, as curl does. The default.
+    pub fn system() -> Self {
+        Self { kind: Kind::System, except: String::new() }
+    }
+
+    /// None, whatever the environment says.
+    pub fn none() -> Self {
+        Self { kind: Kind::None, except: String::new() }
+    }
+
+    /// This one for every request. A user and a password may be part of the URL.
+    pub fn all(url: impl Into<String>) -> Self {
+        Self { kind: Kind::All(url.into()), except: String::new() }
+    }
+
+    /// Not for these: hosts, domains and networks with commas between, as in `NO_PROXY`.
+    pub fn except(mut self, hosts: impl Into<String>) -> Self {
+        self.except = hosts.into();
+        self
+    }
+
+    pub(in crate::client::http) fn matcher(&self) -> Proxies {
+        Proxies(match &self.kind {
+            Kind::System => Matcher::from_env(),
+            Kind::None => Matcher::builder().build(),
+            Kind::All(url) => Matcher::builder().all(url.clone()).no(self.except.clone()).build(),
+        })
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may hold a password.
+        f.write_str(match &self.kind {
+            Kind::System => "Proxy::system()",
+            Kind::None => "Proxy::none()",
+            Kind::All(_) => "Proxy::all(…)",
+        })
+    }
+}
+
+/// Says which requests go through which proxy.
+pub(in crate::client::http) struct Proxies(Matcher);
+
+impl Proxies {
+    pub(in crate::client::http) fn of(&self, uri: &Uri) -> Option<Intercept> {
+        self.0.intercept(uri)
+    }
+
+    /// The header that goes with a request which a proxy reads; one in a tunnel is none of its business.
+    pub(in crate::client::http) fn authorization(&self, uri: &Uri) -> Option<HeaderValue> {
+        if uri.scheme_str() != Some("http") {
+            return None;
+        }
+        let mut value = self.of(uri)?.basic_auth()?.clone();
+        value.set_sensitive(true);
+        Some(value)
+    }
+}

@@ -1,0 +1,249 @@
+//! One message of ours, and all that comes back for it.
+
+use std::{
+    future::{Future as _, poll_fn},
+    ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+use pintle_proto::http::{MCP_SESSION_ID, Probed, Streams};
+use pintle_types::{Message, RequestId};
+use tokio::time::timeout;
+
+use super::{
+    line::{Event, Line},
+    stream::Reader,
+};
+use crate::{
+    client::http::{
+        connect::{Answer, AnswerLimit, Uncollected},
+        fetch::{Ask, cause, drain},
+    },
+    transport::{Delivery, Failed},
+};
+
+/// What a POST is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::client::http) enum Purpose {
+    /// A request.
+    Ask,
+    /// The request that opens a session.
+    Initialize,
+    /// The notification after that.
+    Initialized,
+    /// A notification, or an answer of ours.
+    Tell,
+}
+
+/// A message to be sent.
+#[derive(Debug)]
+pub(in crate::client::http) struct Post {
+    pub(in crate::client::http) ask: Ask,
+    pub(in crate::client::http) purpose: Purpose,
+    pub(in crate::client::http) requests: Ids,
+}
+
+/// The requests in one message: more than one in an array. One needs no list.
+#[derive(Debug)]
+pub(in crate::client::http) enum Ids {
+    One(RequestId),
+    Several(Vec<RequestId>),
+}
+
+impl Ids {
+    pub(in crate::client::http) fn of(messages: &[Message]) -> Self {
+        if let [Message::Request(request)] = messages {
+            return Self::One(request.id.clone());
+        }
+        let ids = messages.iter().filter_map(|message| match message {
+            Message::Request(request) => Some(request.id.clone()),
+            _ => None,
+        });
+        Self::Several(ids.collect())
+    }
+}
+
+impl Deref for Ids {
+    type Target = [RequestId];
+
+    fn deref(&self) -> &[RequestId] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Several(ids) => ids,
+        }
+    }
+}
+
+/// Sends what wants no answer.
+pub(in crate::client::http) async fn tell(line: Arc<Line>, post: Post) {
+    let Post { ask, purpose, .. } = post;
+    let wait = line.wire.limits.head_wait;
+    let told = timeout(wait, deliver(&line, &ask)).await;
+    let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
+        Ok(()) => true,
+        Err(failed) => {
+            tracing::debug!(what = %ask.what, %failed, "a message was not taken");
+            false
+        }
+    };
+    if purpose == Purpose::Initialized {
+        line.tell(Event::Initialized { taken }).await;
+    }
+}
+
+/// Sends requests, and reads until there is nothing more to come.
+pub(in crate::client::http) async fn ask(line: Arc<Line>, post: Post) -> Asked {
+    let Post { ask, purpose, requests } = post;
+    let came = {
+        let mut running = pin!(exchange(&line, &ask, purpose, &requests));
+        // What authorizes and sends requests may be somebody's own, and the task is that of the whole connection.
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+            polled.unwrap_or_else(|_| {
+                Poll::Ready(Err(Failed::new("what authorizes or sends requests panicked")))
+            })
+        })
+        .await
+    };
+    Asked { requests, came }
+}
+
+/// Requests that nothing more will come for where they were sent to.
+#[derive(Debug)]
+pub(in crate::client::http) struct Asked {
+    pub(in crate::client::http) requests: Ids,
+    pub(in crate::client::http) came: Result<Came, Failed>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(in crate::client::http) enum Came {
+    /// This. If it is not the answer, there is none.
+    Message(Bytes),
+    /// All that will; if the answer was not among it, there is none.
+    All,
+    /// Nothing, and that is as it should be: the answer comes on the other stream.
+    Elsewhere,
+}
+
+async fn exchange(
+    line: &Arc<Line>,
+    ask: &Ask,
+    purpose: Purpose,
+    requests: &[RequestId],
+) -> Result<Came, Failed> {
+    let headless = line.headless();
+    let answer = line.wire.fetch(ask).await?;
+    drop(headless);
+    let (head, body) = answer.into_parts();
+    // What is rare is boxed: else there would be room for it in the future of every call, which is moved.
+    if !head.status.is_success() {
+        return Err(Box::pin(refused(line, ask, head, body)).await);
+    }
+    if purpose == Purpose::Initialize {
+        line.open_session(&head.headers)?;
+    }
+    match Kind::of(&head.headers) {
+        _ if line.has_two_endpoints() => {
+            Box::pin(drain(body)).await;
+            Ok(Came::Elsewhere)
+        }
+        Kind::Json => {
+            let bytes = body.collect(line.wire.answer.bytes).await;
+            let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.answer))?;
+            Ok(Came::Message(bytes))
+        }
+        Kind::Events => {
+            let mut reader = Reader::new(line.clone());
+            let resumable = line.revision().is_some_and(|revision| Streams::of(revision).resumable);
+            let reading = reader.read_to_answer(ask, body, requests, resumable);
+            Box::pin(reading).await.map(|()| Came::All)
+        }
+        Kind::Other(kind) => {
+            Box::pin(drain(body)).await;
+            let (address, what, status) = (&ask.address, &ask.what, head.status.as_u16());
+            let came = kind.map_or("nothing".into(), |kind| format!("content of type `{kind}`"));
+            let mut failed = Failed::new(format!(
+                "`{address}` answered `{what}` with {came}: check that the URL is that of an MCP endpoint"
+            ));
+            failed.status = Some(status);
+            failed.probed = Probed::Answered;
+            Err(failed)
+        }
+    }
+}
+
+async fn deliver(line: &Line, ask: &Ask) -> Result<(), Failed> {
+    let answer = line.wire.fetch(ask).await?;
+    let (head, body) = answer.into_parts();
+    if head.status.is_success() {
+        // Whatever it is: some say `{}`.
+        drain(body).await;
+        return Ok(());
+    }
+    Err(refused(line, ask, head, body).await)
+}
+
+async fn refused(line: &Line, ask: &Ask, head: http::response::Parts, body: Answer) -> Failed {
+    let mut failed = line.wire.refusal(ask, &head, body).await;
+    // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
+    // session" (Transports, Session Management).
+    if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
+        failed.delivery = Delivery::LostSession;
+        line.tell(Event::Lost).await;
+    }
+    failed
+}
+
+/// What was sent has been answered, and not been.
+pub(in crate::client::http) fn unanswered() -> Failed {
+    let mut failed = Failed::new(
+        "the server's answer to the request ended without an answer in it: the server may have carried it out",
+    );
+    failed.status = Some(200);
+    failed.probed = Probed::Answered;
+    failed
+}
+
+fn uncollected(ask: &Ask, error: Uncollected, most: AnswerLimit) -> Failed {
+    let Ask { address, what, .. } = ask;
+    Failed::new(match error {
+        Uncollected::TooLong => format!(
+            "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
+            most.bytes, most.name
+        ),
+        Uncollected::Broken(error) => format!(
+            "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",
+            cause(&*error)
+        ),
+    })
+}
+
+/// What an answer is made of.
+pub(in crate::client::http) enum Kind {
+    Json,
+    Events,
+    Other(Option<String>),
+}
+
+impl Kind {
+    pub(in crate::client::http) fn of(headers: &HeaderMap) -> Self {
+        let Some(kind) = headers.get(CONTENT_TYPE) else { return Self::Other(None) };
+        // As nearly all say it; the rest is looked at more closely.
+        if kind.as_bytes() == b"application/json" {
+            return Self::Json;
+        }
+        let text = kind.to_str().unwrap_or_default();
+        let name = text.split(';').next().unwrap_or_default().trim();
+        match name {
+            _ if name.eq_ignore_ascii_case("application/json") => Self::Json,
+            _ if name.eq_ignore_ascii_case("text/event-stream") => Self::Events,
+            _ => Self::Other(Some(name.chars().take(80).collect())),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What the requests of one connection share: the session, and where what comes in is put.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use pintle_proto::{
+    Revision,
+    http::{
+        MCP_SESSION_ID, Streams,
+        dress::{self, Posts},
+        is_session_id,
+    },
+};
+use pintle_types::{Message, RequestId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::wardrobe::Wardrobe;
+use crate::{
+    client::http::{
+        connect::Address,
+        fetch::{Ask, Wire},
+    },
+    transport::Failed,
+};
+
+/// How much may wait for the driver. Beyond that nothing more is read of the streams, and the servers notice.
+pub(in crate::client::http) const EVENTS: usize = 64;
+
+/// One connection, as far as HTTP has such a thing.
+#[derive(Debug)]
+pub(in crate::client::http) struct Line {
+    pub(in crate::client::http) wire: Arc<Wire>,
+    events: mpsc::Sender<Event>,
+    /// Bytes that may wait for the driver, over all streams: as many as one message may have.
+    room: Arc<Semaphore>,
+    state: Mutex<State>,
+    /// Requests that have been sent and not been answered by so much as a status.
+    headless: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<Box<str>>,
+    revision: Option<Revision>,
+    /// What POSTs wear, as long as both stay as they are.
+    posts: Option<Wardrobe>,
+    /// Where messages go, if that is not where they come from.
+    endpoint: Option<Address>,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub(in crate::client::http) enum Event {
+    /// A message came, perhaps on the stream of a request. It takes up room until it is looked at.
+    Message { bytes: Bytes, stream_of: Option<RequestId>, room: OwnedSemaphorePermit },
+    /// The server has taken notice that the session is open, or not.
+    Initialized { taken: bool },
+    /// The stream of the session is open, or will not be.
+    Standing,
+    /// The session is gone.
+    Lost,
+    /// There is another endpoint for messages, or none.
+    Endpoint(Result<(), Box<Failed>>),
+    /// Nothing more will come at all.
+    Ended(String),
+}
+
+impl Line {
+    pub(in crate::client::http) fn new(wire: Arc<Wire>) -> (Arc<Self>, mpsc::Receiver<Event>) {
+        let (events, happened) = mpsc::channel(EVENTS);
+        let room = Arc::new(Semaphore::new(most_permits(&wire)));
+        let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
+        (Arc::new(line), happened)
+    }
+
+    pub(in crate::client::http) async fn tell(&self, event: Event) {
+        // Nobody listens when the connection is being closed.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Hands a message of a stream to the driver. Waits while too much of what came before was not looked at.
+    pub(in crate::client::http) async fn pass(&self, bytes: Bytes, stream_of: Option<RequestId>) {
+        let size = bytes.len().clamp(1, most_permits(&self.wire));
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        // It is never closed.
+        let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
+        self.tell(Event::Message { bytes, stream_of, room }).await;
+    }
+
+    /// The stream for what belongs to no request is open, unless this is not the connection any more.
+    pub(in crate::client::http) fn listens(&self) {
+        self.wire.listening.open();
+        if self.events.is_closed() {
+            self.wire.listening.close();
+        }
+    }
+
+    /// Takes the session that an answer to `initialize` names.
+    pub(in crate::client::http) fn open_session(&self, headers: &HeaderMap) -> Result<(), Failed> {
+        let Some(id) = headers.get(&MCP_SESSION_ID) else { return Ok(()) };
+        match id.to_str().ok().filter(|id| is_session_id(id)) {
+            Some(id) => {
+                let mut state = self.state();
+                state.session = Some(id.into());
+                state.posts = None;
+                Ok(())
+            }
+            None => Err(Failed::new("the server's `Mcp-Session-Id` is not made of visible ASCII")),
+        }
+    }
+
+    /// A session is about to be opened: nothing is agreed on.
+    pub(in crate::client::http) fn begin(&self) {
+        let State { session, revision, posts, .. } = &mut *self.state();
+        (*session, *revision, *posts) = (None, None, None);
+    }
+
+    /// What is spoken from now on.
+    pub(in crate::client::http) fn agree(&self, revision: Revision) {
+        let mut state = self.state();
+        if state.revision != Some(revision) {
+            state.revision = Some(revision);
+            state.posts = None;
+        }
+    }
+
+    /// Whether a request is cancelled by hanging up.
+    pub(in crate::client::http) fn hanging_up_cancels(&self) -> bool {
+        self.revision().is_some_and(|revision| Streams::of(revision).hanging_up_cancels)
+    }
+
+    pub(in crate::client::http) fn move_to(&self, endpoint: Address) {
+        let mut state = self.state();
+        state.endpoint = Some(endpoint);
+        state.posts = None;
+    }
+
+    pub(in crate::client::http) fn has_session(&self) -> bool {
+        self.state().session.is_some()
+    }
+
+    pub(in crate::client::http) fn has_two_endpoints(&self) -> bool {
+        self.state().endpoint.is_some()
+    }
+
+    pub(in crate::client::http) fn revision(&self) -> Option<Revision> {
+        self.state().revision
+    }
+
+    /// A POST of these messages.
+    pub(in crate::client::http) fn post(
+        &self,
+        messages: &[Message],
+        body: Bytes,
+    ) -> Result<Ask, dress::BadHeader> {
+        let mut state = self.state();
+        let State { session, revision, posts, endpoint } = &mut *state;
+        let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
+        // Made once for all calls.
+        let posts = match posts {
+            Some(posts) => posts,
+            none => {
+                let made = Posts::new(*revision, session.as_deref())?;
+                let common = self.wire.with_usual(made.common(), &address, true);
+                none.insert(Wardrobe::new(made, common))
+            }
+        };
+        let (headers, what) = (posts.dress(messages)?, method_of(messages));
+        Ok(Ask { method: Method::POST, address, headers, mirrored: None, body, what })
+    }
+
+    /// A GET that listens, or goes on listening after the last event that came.
+    pub(in crate::client::http) fn listen(&self, last: Option<&str>) -> Result<Ask, dress::BadHeader> {
+        let state = self.state();
+        let headers = match state.revision {
+            Some(revision) => dress::session_get(revision.as_str(), state.session.as_deref(), last)?,
+            None => dress::event_stream(),
+        };
+        Ok(self.without_body(Method::GET, &headers))
+    }
+
+    /// A DELETE of the session, if there is one. There is none afterwards.
+    pub(in crate::client::http) fn leave(&self) -> Option<Ask> {
+        let mut state = self.state();
+        let session = state.session.take()?;
+        state.posts = None;
+        let headers = dress::session_delete(state.revision?.as_str(), &session).ok()?;
+        Some(self.without_body(Method::DELETE, &headers))
+    }
+
+    fn without_body(&self, method: Method, headers: &HeaderMap) -> Ask {
+        let what = if method == Method::GET { "GET" } else { "DELETE" };
+        let address = self.wire.address.clone();
+        let headers = Arc::new(self.wire.with_usual(headers, &address, false));
+        Ask { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
+    }
+
+    /// While it lives, a request has no head of an answer.
+    pub(in crate::client::http) fn headless(&self) -> Headless<'_> {
+        self.headless.fetch_add(1, Ordering::Relaxed);
+        Headless(&self.headless)
+    }
+
+    pub(in crate::client::http) fn has_headless(&self) -> bool {
+        self.headless.load(Ordering::Relaxed) > 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(in crate::client::http) struct Headless<'a>(&'a AtomicUsize);
+
+impl Drop for Headless<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn most_permits(wire: &Wire) -> usize {
+    wire.answer.bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize))
+}
+
+/// What a message is, for errors.
+fn method_of(messages: &[Message]) -> Cow<'static, str> {
+    match messages {
+        [Message::Request(request)] => request.method.clone(),
+        [Message::Notification(notification)] => notification.method.clone(),
+        [Message::Response(_)] => "an answer".into(),
+        _ => "an array of messages".into(),
+    }
+}

@@ -1,0 +1,57 @@
+//! The stream of a session that belongs to no request.
+
+use std::sync::Arc;
+
+use super::{
+    line::{Event, Line},
+    stream::{Reader, Rest},
+};
+
+/// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
+/// is asked again; only a server that no longer knows the session ends it.
+pub(in crate::client::http) async fn run(line: Arc<Line>) {
+    let mut reader = Reader::new(line.clone());
+    let mut failures = 0;
+    let mut first = true;
+    let mut was_open = false;
+    loop {
+        let opened = if first { reader.open().await } else { reader.resume(failures).await };
+        if std::mem::take(&mut first) {
+            line.tell(Event::Standing).await;
+        }
+        match opened {
+            Ok(body) => {
+                was_open = true;
+                line.listens();
+                let rest = reader.read(body, &mut Vec::new()).await;
+                line.wire.listening.close();
+                tracing::debug!(%rest, "the stream of the session ended");
+                failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
+                // From the last event on it would be the same once more.
+                if let Rest::Faulty(why) = rest {
+                    tracing::warn!(%why, "something that belongs to no request was skipped");
+                    reader = Reader::new(line.clone());
+                    failures = failures.max(1);
+                }
+            }
+            // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a
+            // new session" (Transports, Session Management). Not so the first time: that a server has no such stream
+            // should be a 405, and is a 404 where only POST has a route.
+            Err(Some(failed)) if was_open && failed.status == Some(404) && line.has_session() => {
+                tracing::debug!(%failed, "the session is gone");
+                return line.tell(Event::Lost).await;
+            }
+            // The server may have forgotten the last event and still have a stream.
+            Err(Some(failed)) if reader.has_begun() && failed.status != Some(404) => {
+                tracing::debug!(%failed, "the stream of the session cannot be taken up: it is opened anew");
+                reader = Reader::new(line.clone());
+                failures = failures.saturating_add(1);
+            }
+            Err(Some(failed)) => {
+                tracing::debug!(%failed, "the server has no stream for what belongs to no request");
+                return;
+            }
+            Err(None) => failures = failures.saturating_add(1),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use pintle_proto::client::Change;
+use pintle_types::Notification;
+use tokio::sync::Notify;
+
+/// How many events may wait for one reader: what is older is dropped first, and counted.
+const MOST: usize = 256;
+
+/// What happened on the server's side.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Something is not what it was: list or read it again.
+    Changed(Change),
+    /// A notification that the protocol leaves to the application, or to an extension.
+    Notification(Notification),
+    /// The connection was lost and opened again: anything may have changed meanwhile.
+    Reopened,
+    /// So many events were dropped because nobody looked in time: anything may have changed.
+    Missed(u64),
+}
+
+/// Hands events to everyone who listens.
+#[derive(Debug)]
+pub(in crate::client) struct Hub {
+    listeners: Mutex<Listeners>,
+    /// Bytes that may wait for one of them.
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    queues: Vec<Weak<Queue>>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub(in crate::client) struct Queue {
+    inside: Mutex<Inside>,
+    filled: Notify,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    events: VecDeque<Event>,
+    /// Of all of them.
+    bytes: usize,
+    missed: u64,
+    closed: bool,
+}
+
+impl Hub {
+    pub(in crate::client) fn new(most_bytes: usize) -> Self {
+        Self { listeners: Mutex::default(), most_bytes }
+    }
+
+    pub(in crate::client) fn listen(&self) -> Arc<Queue> {
+        let most_bytes = self.most_bytes;
+        let queue = Arc::new(Queue { inside: Mutex::default(), filled: Notify::new(), most_bytes });
+        let mut listeners = lock(&self.listeners);
+        lock(&queue.inside).closed = listeners.closed;
+        listeners.queues.retain(|queue| queue.strong_count() > 0);
+        listeners.queues.push(Arc::downgrade(&queue));
+        queue
+    }
+
+    pub(in crate::client) fn push(&self, event: &Event) {
+        for queue in lock(&self.listeners).queues.iter().filter_map(Weak::upgrade) {
+            queue.push(event);
+        }
+    }
+
+    pub(in crate::client) fn close(&self) {
+        let mut listeners = lock(&self.listeners);
+        listeners.closed = true;
+        for queue in listeners.queues.drain(..).filter_map(|queue| queue.upgrade()) {
+            lock(&queue.inside).closed = true;
+            queue.filled.notify_one();
+        }
+    }
+}
+
+impl Queue {
+    fn push(&self, event: &Event) {
+        let mut inside = lock(&self.inside);
+        if matches!(event, Event::Changed(_)) && inside.events.contains(event) {
+            return;
+        }
+        let bytes = size(event);
+        while inside.events.len() >= MOST || inside.bytes + bytes > self.most_bytes {
+            inside.missed += 1;
+            if inside.pop().is_none() {
+                break;
+            }
+        }
+        if bytes <= self.most_bytes {
+            inside.bytes += bytes;
+            inside.events.push_back(event.clone());
+        }
+        drop(inside);
+        self.filled.notify_one();
+    }
+
+    pub(in crate::client) async fn next(&self) -> Option<Event> {
+        loop {
+            {
+                let mut inside = lock(&self.inside);
+                if inside.missed > 0 {
+                    return Some(Event::Missed(std::mem::take(&mut inside.missed)));
+                }
+                if let Some(event) = inside.pop() {
+                    return Some(event);
+                }
+                if inside.closed {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+}
+
+impl Inside {
+    fn pop(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.bytes -= size(&event);
+        Some(event)
+    }
+}
+
+/// How many bytes of the server's an event holds.
+fn size(event: &Event) -> usize {
+    match event {
+        Event::Changed(Change::Resource(uri)) => uri.len(),
+        Event::Notification(Notification { method, params, .. }) => {
+            method.len() + params.as_ref().map_or(0, |params| params.as_str().len())
+        }
+        _ => 0,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(bytes: usize) -> Event {
+        let params = format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes - 9)).parse().unwrap();
+        Event::Notification(Notification::new("n", Some(params)))
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_in_bytes() {
+        let hub = Hub::new(100);
+        let queue = hub.listen();
+        (0..3).for_each(|_| hub.push(&told(40)));
+        assert_eq!(queue.next().await, Some(Event::Missed(1)));
+        assert_eq!(queue.next().await, Some(told(40)));
+        // One that is too large by itself takes the place of all others, and is missed as they are.
+        hub.push(&told(101));
+        hub.push(&Event::Reopened);
+        assert_eq!(queue.next().await, Some(Event::Missed(2)));
+        assert_eq!(queue.next().await, Some(Event::Reopened));
+        hub.push(&Event::Changed(Change::Resource("u".repeat(60).into())));
+        hub.push(&Event::Changed(Change::Resource("v".repeat(60).into())));
+        assert_eq!(queue.next().await, Some(Event::Missed(1)));
+        assert!(
+            matches!(queue.next().await, Some(Event::Changed(Change::Resource(uri))) if uri.starts_with('v'))
+        );
+    }
+}

@@ -1,0 +1,191 @@
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_proto::client::Change;
+use pintle_types::{RawObject, schema::LoggingMessageParams};
+use tokio::sync::{Notify, watch};
+
+use super::settings::Settings;
+
+/// How much may wait for slow callbacks: what is older is dropped first.
+const MOST: usize = 1024;
+/// How long a call's result waits for callbacks that came before it. One that takes longer has lost its turn.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the callbacks of a connection are called with.
+#[derive(Debug)]
+pub(in crate::client) enum Notice {
+    /// Decoded when its turn comes: as a tree it may be many times as large.
+    Log(RawObject),
+    Noise(Box<str>),
+    Change(Change),
+}
+
+/// The callbacks of a connection: called one after the other, in a task of their own.
+///
+/// A slow one makes the others wait, never the connection.
+#[derive(Debug)]
+pub(in crate::client) struct Notices {
+    queue: Mutex<Queue>,
+    filled: Notify,
+    /// How many have been handled.
+    done: watch::Sender<u64>,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Notice>,
+    /// Of all of them.
+    bytes: usize,
+    /// How many have ever been put in.
+    pushed: u64,
+    closed: bool,
+}
+
+impl Notices {
+    /// Starts the task, if there is anything to call.
+    pub(in crate::client) fn start(settings: &Arc<Settings>) -> Option<Arc<Self>> {
+        if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
+            return None;
+        }
+        let notices = Arc::new(Self {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            done: watch::Sender::new(0),
+            most_bytes: settings.limits.queued_bytes,
+        });
+        tokio::spawn(Self::run(notices.clone(), settings.clone()));
+        Some(notices)
+    }
+
+    pub(in crate::client) fn push(&self, notice: Notice) {
+        let mut queue = self.lock();
+        let bytes = notice.size();
+        while queue.waiting.len() >= MOST || queue.bytes + bytes > self.most_bytes {
+            tracing::debug!("callbacks are too slow: the oldest message is dropped");
+            if queue.pop().is_none() {
+                break;
+            }
+        }
+        if bytes <= self.most_bytes {
+            queue.bytes += bytes;
+            queue.waiting.push_back(notice);
+        }
+        queue.pushed += 1;
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// How many there have been so far.
+    pub(in crate::client) fn count(&self) -> u64 {
+        self.lock().pushed
+    }
+
+    /// Waits until the first so many are handled.
+    pub(in crate::client) async fn reached(&self, count: u64) {
+        let mut done = self.done.subscribe();
+        // Neither a callback that hangs nor one that has ended for good may keep a result back.
+        let _ = tokio::time::timeout(PATIENCE, done.wait_for(|done| *done >= count)).await;
+    }
+
+    /// No more will come.
+    pub(in crate::client) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    async fn run(self: Arc<Self>, settings: Arc<Settings>) {
+        loop {
+            let (next, done) = {
+                let mut queue = self.lock();
+                let next = queue.pop();
+                if next.is_none() && queue.closed {
+                    return;
+                }
+                (next, queue.pushed - queue.waiting.len() as u64)
+            };
+            match next {
+                Some(notice) => {
+                    call(&settings, notice);
+                    self.done.send_replace(done);
+                    // Callbacks do not wait, so that this is where others get their turn.
+                    tokio::task::yield_now().await;
+                }
+                None => {
+                    // What was dropped counts as handled, or calls would wait for it.
+                    self.done.send_replace(done);
+                    self.filled.notified().await;
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Notice> {
+        let notice = self.waiting.pop_front()?;
+        self.bytes -= notice.size();
+        Some(notice)
+    }
+}
+
+impl Notice {
+    /// How many bytes of the server's it holds.
+    fn size(&self) -> usize {
+        match self {
+            Self::Log(params) => params.as_str().len(),
+            Self::Noise(line) => line.len(),
+            Self::Change(Change::Resource(uri)) => uri.len(),
+            Self::Change(_) => 0,
+        }
+    }
+}
+
+fn call(settings: &Settings, notice: Notice) {
+    let called = catch_unwind(AssertUnwindSafe(|| match notice {
+        Notice::Log(params) => match params.decode::<LoggingMessageParams>() {
+            Ok(message) => settings.on_log.iter().for_each(|call| call(message.clone())),
+            Err(error) => tracing::debug!(%error, "a log message that does not fit"),
+        },
+        Notice::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
+        Notice::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
+    }));
+    if called.is_err() {
+        tracing::error!("a callback panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_slow_callbacks_is_bounded_in_bytes() {
+        let notices = Notices {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            done: watch::Sender::new(0),
+            most_bytes: 100,
+        };
+        let log = |bytes: usize| Notice::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
+        (0..5).for_each(|_| notices.push(log(32)));
+        let held = || {
+            let queue = notices.lock();
+            (queue.waiting.len(), queue.bytes)
+        };
+        assert_eq!(held(), (2, 80));
+        notices.push(Notice::Change(Change::Resource("u".repeat(200).into())));
+        assert_eq!(held(), (0, 0));
+        // Whoever waits for those that came before a result does not wait for what was dropped.
+        assert_eq!(notices.count(), 6);
+    }
+}

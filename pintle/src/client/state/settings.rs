@@ -1,0 +1,133 @@
+use std::{fmt, sync::Arc};
+
+use pintle_proto::{
+    Limits, Revision,
+    client::{Change, Mode, Profile, Verdict},
+};
+use pintle_types::{
+    JsonObject, RawObject,
+    schema::{
+        ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, LoggingMessageParams,
+        ProgressParams, RootsCapability, SamplingCapability,
+    },
+};
+
+use crate::{
+    Error, Result, Timeouts,
+    client::{
+        asking::Handlers,
+        tools::{OutputCheck, PolicyHook, output},
+    },
+};
+
+/// Is called with something, and does not wait.
+pub(in crate::client) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
+
+/// Is called with a line that is no message.
+pub(in crate::client) type NoiseCallback = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a client was told to be, the same for all its connections.
+#[derive(Clone)]
+pub(in crate::client) struct Settings {
+    pub(in crate::client) info: Implementation,
+    pub(in crate::client) handlers: Handlers,
+    pub(in crate::client) policy: Option<PolicyHook>,
+    pub(in crate::client) output: Arc<dyn OutputCheck>,
+    pub(in crate::client) on_log: Option<Callback<LoggingMessageParams>>,
+    pub(in crate::client) on_noise: Option<NoiseCallback>,
+    pub(in crate::client) on_change: Option<Callback<Change>>,
+    pub(in crate::client) on_progress: Option<Callback<ProgressParams>>,
+    pub(in crate::client) log_level: Option<LoggingLevel>,
+    pub(in crate::client) timeouts: Timeouts,
+    pub(in crate::client) limits: Limits,
+    pub(in crate::client) mode: Mode,
+    pub(in crate::client) revisions: Option<Vec<Revision>>,
+    pub(in crate::client) remembered: Option<Verdict>,
+    pub(in crate::client) extensions: JsonObject,
+    pub(in crate::client) result_types: Vec<Box<str>>,
+    /// Entries and bytes.
+    pub(in crate::client) cache: Option<(usize, usize)>,
+    pub(in crate::client) reconnects: u32,
+    /// What was wrong with a setting.
+    pub(in crate::client) fault: Option<String>,
+}
+
+impl Settings {
+    pub(in crate::client) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            handlers: Handlers::default(),
+            policy: None,
+            output: output::usual(),
+            on_log: None,
+            on_noise: None,
+            on_change: None,
+            on_progress: None,
+            log_level: None,
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            mode: Mode::default(),
+            revisions: None,
+            remembered: None,
+            extensions: JsonObject::new(),
+            result_types: Vec::new(),
+            cache: Some((256, 16 << 20)),
+            reconnects: 3,
+            fault: None,
+        }
+    }
+
+    /// How the client introduces itself.
+    pub(in crate::client) fn profile(&self) -> Result<Profile> {
+        if let Some(fault) = &self.fault {
+            return Err(Error::misuse(fault));
+        }
+        let print = |what: Result<RawObject, serde_json::Error>| {
+            what.map_err(|error| Error::misuse(format!("what the client says of itself is no JSON: {error}")))
+        };
+        let info = print(RawObject::from_serialize(&self.info))?;
+        let capabilities = print(RawObject::from_serialize(&self.capabilities()))?;
+        let mut profile = Profile::new(info, capabilities);
+        profile.result_types = self.result_types.clone();
+        if let Some(revisions) = &self.revisions {
+            profile.revisions = revisions.clone();
+        }
+        Ok(profile)
+    }
+
+    /// The handlers are the capabilities.
+    fn capabilities(&self) -> ClientCapabilities {
+        let Handlers { form, url, sample, sample_tools, roots } = &self.handlers;
+        let declared = |wanted: bool| wanted.then(JsonObject::new);
+        let mut can = ClientCapabilities::new();
+        if form.is_some() || url.is_some() {
+            let mut elicitation = ElicitationCapability::new();
+            elicitation.form = declared(form.is_some());
+            elicitation.url = declared(url.is_some());
+            can.elicitation = Some(elicitation);
+        }
+        if sample.is_some() {
+            let mut sampling = SamplingCapability::new();
+            sampling.tools = declared(*sample_tools);
+            can.sampling = Some(sampling);
+        }
+        if roots.is_some() {
+            let mut roots = RootsCapability::new();
+            roots.list_changed = Some(true);
+            can.roots = Some(roots);
+        }
+        can.extensions = Some(self.extensions.clone()).filter(|extensions| !extensions.is_empty());
+        can
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("info", &self.info)
+            .field("capabilities", &self.capabilities())
+            .field("mode", &self.mode)
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,315 @@
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use pintle_proto::{
+    client::{Cache, Change, Opened, Verdict},
+    http::{BadAnnotation, BadArgument, HeaderParams, Streams},
+};
+use pintle_types::{
+    Meta, RawObject, RawValue,
+    schema::{Implementation, ListToolsResult, LoggingLevel, ServerCapabilities, Tool},
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    hub::{Event, Hub},
+    notices::{Notice, Notices},
+    settings::Settings,
+    signals::Signals,
+};
+use crate::{
+    Ended,
+    client::tools::{Known, Page, Stamp, ToolRegistry},
+    timeouts::after,
+    transport::{Holdups, Listening, Transport},
+};
+
+/// What the driver of a connection and its handles share.
+#[derive(Debug)]
+pub(in crate::client) struct Shared {
+    pub(in crate::client) settings: Arc<Settings>,
+    pub(in crate::client) signals: Signals,
+    pub(in crate::client) hub: Hub,
+    pub(in crate::client) notices: Option<Arc<Notices>>,
+    /// Questions of the server that wait for an answer of ours.
+    pub(in crate::client) questions: AtomicUsize,
+    /// Lines that were no messages.
+    pub(in crate::client) noise: AtomicU64,
+    pub(in crate::client) ended: watch::Sender<Option<Ended>>,
+    facts: Mutex<Arc<Facts>>,
+    log_level: Mutex<Option<LoggingLevel>>,
+    tools: Mutex<ToolRegistry>,
+    cache: Option<Mutex<Cache>>,
+    /// The `_meta` of the last result of a tool, as it was printed and as it was read.
+    last_meta: Mutex<Option<(Box<str>, Meta)>>,
+    started: Instant,
+    /// Whether the transport says things in headers too.
+    pub(in crate::client) has_headers: bool,
+    pub(in crate::client) holdups: Holdups,
+    listening: Listening,
+}
+
+/// Which part of a list a page is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::client) struct Extent {
+    pub(in crate::client) first: bool,
+    pub(in crate::client) bytes: usize,
+}
+
+/// What the server says of itself.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Facts {
+    /// What was agreed on; `None` until the connection is open.
+    pub(in crate::client) verdict: Option<Verdict>,
+    pub(in crate::client) info: Option<Arc<Implementation>>,
+    pub(in crate::client) capabilities: Option<ServerCapabilities>,
+    pub(in crate::client) instructions: Option<Box<str>>,
+    /// Whether several requests may be sent as one message.
+    pub(in crate::client) batches: bool,
+    /// Whether some arguments are repeated as headers.
+    pub(in crate::client) mirrors: bool,
+}
+
+impl Facts {
+    pub(in crate::client) fn new(opened: Opened, batches: bool, has_headers: bool) -> Self {
+        Self {
+            mirrors: has_headers && Streams::of(opened.revision).mirrored,
+            verdict: Some(opened.verdict),
+            info: opened.info.as_ref().and_then(|info| info.decode().ok()).map(Arc::new),
+            capabilities: opened.capabilities.as_ref().and_then(|can| can.decode().ok()),
+            instructions: opened.instructions,
+            batches,
+        }
+    }
+}
+
+impl Shared {
+    pub(in crate::client) fn new(settings: Arc<Settings>, transport: &dyn Transport) -> Self {
+        let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
+        Self {
+            signals: Signals::default(),
+            hub: Hub::new(settings.limits.queued_bytes),
+            notices: Notices::start(&settings),
+            questions: AtomicUsize::new(0),
+            noise: AtomicU64::new(0),
+            ended: watch::Sender::new(None),
+            facts: Mutex::default(),
+            log_level: Mutex::new(settings.log_level),
+            tools: Mutex::new(ToolRegistry::new(settings.limits.list_bytes)),
+            cache,
+            last_meta: Mutex::default(),
+            started: Instant::now(),
+            has_headers: transport.has_headers(),
+            holdups: transport.holdups(),
+            listening: transport.listening(),
+            settings,
+        }
+    }
+
+    /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
+    pub(in crate::client) fn was_held_up(&self, since: usize) -> bool {
+        self.questions.load(Ordering::Relaxed) > 0 || self.holdups.since(since)
+    }
+
+    pub(in crate::client) fn facts(&self) -> Arc<Facts> {
+        lock(&self.facts).clone()
+    }
+
+    pub(in crate::client) fn set_facts(&self, facts: Facts) {
+        *lock(&self.facts) = Arc::new(facts);
+    }
+
+    /// The server was started again, and may be another.
+    pub(in crate::client) fn reopened(&self) {
+        lock(&self.tools).drop_all();
+        self.with_cache(|cache, _| cache.clear());
+        self.hub.push(&Event::Reopened);
+    }
+
+    pub(in crate::client) fn log_level(&self) -> Option<LoggingLevel> {
+        *lock(&self.log_level)
+    }
+
+    pub(in crate::client) fn set_log_level(&self, level: LoggingLevel) {
+        *lock(&self.log_level) = Some(level);
+    }
+
+    pub(in crate::client) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
+        Some(lock(&self.tools).get(name)?.tool.clone())
+    }
+
+    /// What is known of a tool if that is still to be believed, and as of when: see [`ToolRegistry::fresh`].
+    pub(in crate::client) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, Stamp)> {
+        let told = self.told_by_connection();
+        let tools = lock(&self.tools);
+        let now = tools.stamp(told);
+        Some((tools.fresh(name, now, Instant::now())?, now))
+    }
+
+    /// What is asked for now is as new as this.
+    pub(in crate::client) fn stamp(&self) -> Stamp {
+        let told = self.told_by_connection();
+        lock(&self.tools).stamp(told)
+    }
+
+    /// Whether no change of the tools was heard of since, nor anything that could have hidden one.
+    pub(in crate::client) fn is_since(&self, stamp: Stamp) -> bool {
+        lock(&self.tools).is_since(stamp)
+    }
+
+    /// A subscription tells of changes of the tools from now on.
+    pub(in crate::client) fn tools_subscribed(&self) {
+        lock(&self.tools).subscribed();
+    }
+
+    /// The subscription is over, and the server may have been restarted: what is known is old.
+    pub(in crate::client) fn tools_unsubscribed(&self) {
+        lock(&self.tools).unsubscribed();
+        self.forget_tools();
+    }
+
+    /// Since when the connection tells of changes without being asked, in periods without a gap. In a session it does. So
+    /// does a pipe to a server whose list never changes: that it is another server is noticed.
+    fn told_by_connection(&self) -> Option<u64> {
+        let facts = self.facts();
+        let changes = |can: &ServerCapabilities| {
+            can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        };
+        let told = match facts.verdict {
+            Some(verdict) if verdict.revision().is_stateless() => {
+                !self.has_headers && facts.capabilities.as_ref().is_some_and(|can| !changes(can))
+            }
+            verdict => verdict.is_some(),
+        };
+        told.then(|| self.listening.period()).flatten()
+    }
+
+    /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
+    /// headers, tools that say so in a way that cannot be followed are left out: they must not be called.
+    pub(in crate::client) fn learn(&self, page: &mut ListToolsResult, extent: Extent, asked: Option<Stamp>) {
+        let mirrors = self.facts().mirrors;
+        let mut tools = Vec::with_capacity(page.tools.len());
+        page.tools.retain(|tool| {
+            let headers = match mirrors.then(|| header_params(tool)) {
+                None => HeaderParams::default(),
+                Some(Ok(headers)) => headers,
+                Some(Err(bad)) => {
+                    tracing::warn!(tool = %tool.name, %bad, "a tool was left out");
+                    return false;
+                }
+            };
+            let known = Known { tool: Arc::new(tool.clone()), headers: Arc::new(headers) };
+            tools.push((tool.name.clone(), known));
+            true
+        });
+        let mut known = lock(&self.tools);
+        let Extent { first, bytes } = extent;
+        let Some(asked) = asked else { return known.supplement(tools, bytes) };
+        let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
+        let until = after(Instant::now(), Duration::from_millis(ttl));
+        known.learn(Page { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
+    }
+
+    /// The headers that repeat arguments of this request.
+    pub(in crate::client) fn mirrored(
+        &self,
+        method: &str,
+        params: &RawObject,
+    ) -> Result<HeaderMap, BadArgument> {
+        let mut headers = HeaderMap::new();
+        if method != "tools/call" || !self.facts().mirrors {
+            return Ok(headers);
+        }
+        if lock(&self.tools).is_empty() {
+            return Ok(headers);
+        }
+        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
+        let known = lock(&self.tools).get(&name).map(|known| known.headers.clone());
+        if let Some(known) = known.filter(|known| !known.is_empty()) {
+            let arguments: Option<Box<RawValue>> = params.decode_member("arguments").ok().flatten();
+            known.mirror(arguments.as_deref(), &mut headers)?;
+        }
+        Ok(headers)
+    }
+
+    /// Reads the `_meta` of a result, which most servers repeat to the letter: what is equal to the last is not read
+    /// again. (Measured: a server's name, read into a tree and dropped each time, takes 4,000 instructions.)
+    pub(in crate::client) fn meta(&self, text: &str) -> Option<Meta> {
+        const MOST: usize = 4096;
+        let mut last = lock(&self.last_meta);
+        if let Some((known, meta)) = &*last
+            && **known == *text
+        {
+            return Some(meta.clone());
+        }
+        let meta: Meta = serde_json::from_str(text).ok()?;
+        if text.len() <= MOST {
+            *last = Some((text.into(), meta.clone()));
+        }
+        Some(meta)
+    }
+
+    /// What is known of the tools is wrong.
+    pub(in crate::client) fn forget_tools(&self) {
+        lock(&self.tools).drop_all();
+        self.with_cache(|cache, _| cache.forget(&Change::Tools));
+    }
+
+    /// Something of the server's has changed: nothing old of it is served from here on.
+    pub(in crate::client) fn changed(&self, change: Change) {
+        if change == Change::Tools {
+            lock(&self.tools).drop_all();
+        }
+        self.with_cache(|cache, _| cache.forget(&change));
+        self.hub.push(&Event::Changed(change.clone()));
+        if self.settings.on_change.is_some() {
+            self.notify(Notice::Change(change));
+        }
+    }
+
+    pub(in crate::client) fn notify(&self, notice: Notice) {
+        if let Some(notices) = &self.notices {
+            notices.push(notice);
+        }
+    }
+
+    /// Which callbacks have been called for so far.
+    pub(in crate::client) fn noticed(&self) -> u64 {
+        self.notices.as_ref().map_or(0, |notices| notices.count())
+    }
+
+    /// The cache and the time, if there is a cache.
+    pub(in crate::client) fn with_cache<T>(&self, work: impl FnOnce(&mut Cache, u64) -> T) -> Option<T> {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.cache.as_ref().map(|cache| work(&mut lock(cache), now))
+    }
+
+    pub(in crate::client) fn how_ended(&self) -> Ended {
+        self.ended.borrow().clone().unwrap_or(Ended::ByPeer { known: None })
+    }
+
+    /// The connection is over. The first to say so is believed.
+    pub(in crate::client) fn end(&self, ended: Ended) {
+        self.ended.send_if_modified(|known| {
+            let first = known.is_none();
+            known.get_or_insert(ended);
+            first
+        });
+        self.hub.close();
+        self.notices.iter().for_each(|notices| notices.close());
+    }
+}
+
+fn header_params(tool: &Tool) -> Result<HeaderParams, BadAnnotation> {
+    HeaderParams::from_object_schema(&tool.input_schema)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

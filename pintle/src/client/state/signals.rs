@@ -1,0 +1,94 @@
+use std::{
+    future::poll_fn,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use pintle_types::RequestId;
+
+/// What the driver of a connection is told besides commands, from where nobody can wait: destructors and callbacks.
+///
+/// It cannot grow without bound: each call is given up at most once.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Signals(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    raised: Raised,
+    waker: Option<Waker>,
+}
+
+/// What was signalled since the driver looked last.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Raised {
+    /// Calls whose answer nobody waits for any more, and why.
+    pub(in crate::client) given_up: Vec<(RequestId, &'static str)>,
+    /// The roots are others.
+    pub(in crate::client) roots: bool,
+    /// The connection is to be closed. Stays true.
+    pub(in crate::client) close: bool,
+}
+
+impl Raised {
+    fn is_nothing(&self) -> bool {
+        self.given_up.is_empty() && !self.roots && !self.close
+    }
+}
+
+impl Signals {
+    pub(in crate::client) fn give_up(&self, request: RequestId, reason: &'static str) {
+        self.raise(|raised| raised.given_up.push((request, reason)));
+    }
+
+    pub(in crate::client) fn roots_changed(&self) {
+        self.raise(|raised| raised.roots = true);
+    }
+
+    pub(in crate::client) fn close(&self) {
+        self.raise(|raised| raised.close = true);
+    }
+
+    /// Whether there is nothing that the driver would see to first.
+    pub(in crate::client) fn is_quiet(&self) -> bool {
+        self.lock().raised.is_nothing()
+    }
+
+    /// What was signalled, if anything; else the task is woken when something is.
+    pub(in crate::client) fn poll(&self, cx: &mut Context<'_>) -> Poll<Raised> {
+        let mut inside = self.lock();
+        if inside.raised.is_nothing() {
+            match &mut inside.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        let close = inside.raised.close;
+        Poll::Ready(std::mem::replace(&mut inside.raised, Raised { close, ..Raised::default() }))
+    }
+
+    /// Ready when the connection is to be closed; leaves the rest for later.
+    pub(in crate::client) async fn closing(&self) {
+        poll_fn(|cx| {
+            let mut inside = self.lock();
+            if inside.raised.close {
+                return Poll::Ready(());
+            }
+            inside.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn raise(&self, change: impl FnOnce(&mut Raised)) {
+        let mut inside = self.lock();
+        change(&mut inside.raised);
+        let waker = inside.waker.take();
+        drop(inside);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
