@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../pintle-types/tests/laws/mod.rs"]
+#[path = "../../pintle-types/tests/it/laws/mod.rs"]
 mod laws;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
 //! Every noun of `pintle-types` with all its fields set, lowered to every revision of the session era and held against
 //! that revision's own schema.
 
-#[path = "../../pintle-types/tests/samples/mod.rs"]
+#[path = "../../pintle-types/tests/it/samples/mod.rs"]
 mod samples;
 #[path = "support/schema.rs"]
 mod schema;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     JsonObject, RequestId,
-    schema::{ClientCapabilities, Implementation, LoggingLevel, ProgressToken, RelatedTask},
+    schema::common::{ClientCapabilities, Implementation, LoggingLevel, ProgressToken, RelatedTask},
 };
 
 pub use key::{MetaKeyError, keys};

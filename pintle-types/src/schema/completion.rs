@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ResultType,
-    wire::{self, Tagged},
+    base::ResultType,
+    common::wire::{self, Tagged},
 };
 use crate::{JsonObject, Meta};
 

@@ -1,6 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use super::{CacheScope, ResultType, ServerCapabilities, wire};
+use super::{
+    base::{CacheScope, ResultType},
+    common::{ServerCapabilities, wire},
+};
 use crate::{JsonObject, Meta};
 
 /// What a server is, to whoever asks `server/discover`. Its name is in `_meta`.

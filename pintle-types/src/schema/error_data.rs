@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{ClientCapabilities, ElicitUrlParams};
+use super::{client::ElicitUrlParams, common::ClientCapabilities};
 use crate::JsonObject;
 
 /// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`](crate::ErrorCode::UNSUPPORTED_PROTOCOL_VERSION).

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{ClientCapabilities, Implementation, ServerCapabilities};
+use super::common::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::{JsonObject, Meta};
 
 /// What a client says first in the session era.

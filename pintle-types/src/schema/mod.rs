@@ -3,41 +3,41 @@
 //! All share a manner. Fields are public; `new` takes what is required; a field that is `None` is not printed; what this
 //! crate does not know stays in `extra` and is printed again.
 
-mod annotations;
 mod base;
 mod cancel;
-mod capability;
+mod client;
+pub(crate) mod common;
 mod completion;
 mod content;
-mod detailed_task;
 mod discover;
-mod elicit;
-mod elicit_schema;
 mod error_data;
-mod implementation;
 mod initialize;
-mod input;
 mod logging;
-mod one_or_many;
-mod primitive_schema;
 mod progress;
 mod prompt;
-mod resource;
-mod resource_contents;
-mod root;
-mod sampling;
+mod resources;
 mod subscription;
-mod task;
-mod tool;
-mod wire;
+mod tasks;
+mod tools;
 
-pub use annotations::{Annotations, Role};
-pub use base::{CacheScope, EmptyParams, EmptyResult, ListParams, ResultType};
+pub use base::{
+    CacheScope, EmptyParams, EmptyResult, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+    ListParams, ResultType,
+};
 pub use cancel::CancelledParams;
-pub use capability::{
-    ClientCapabilities, ClientTaskRequests, ClientTasksCapability, ElicitationCapability, ElicitationTasks,
-    PromptsCapability, ResourcesCapability, RootsCapability, SamplingCapability, SamplingTasks,
-    ServerCapabilities, ServerTaskRequests, ServerTasksCapability, ToolTasks, ToolsCapability,
+pub use client::{
+    BooleanSchema, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitMode,
+    ElicitParams, ElicitResult, ElicitSchema, ElicitUrlParams, ElicitationCompleteParams, EnumItems,
+    EnumOption, EnumSchema, IncludeContext, ListRootsResult, ModelHint, ModelPreferences, MultiEnumSchema,
+    NumberSchema, PrimitiveSchema, Properties, Root, SamplingMessage, StopReason, StringFormat, StringSchema,
+    TitledEnumItems, TitledEnumSchema, TitledMultiEnumSchema, ToolChoice, ToolChoiceMode,
+};
+pub use common::{
+    Annotations, ClientCapabilities, ClientTaskRequests, ClientTasksCapability, ElicitationCapability,
+    ElicitationTasks, Icon, IconTheme, Implementation, LoggingLevel, OneOrMany, ProgressToken,
+    PromptsCapability, RelatedTask, ResourcesCapability, Role, RootsCapability, SamplingCapability,
+    SamplingTasks, ServerCapabilities, ServerTaskRequests, ServerTasksCapability, ToolTasks, ToolsCapability,
+    UnknownLevel,
 };
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
@@ -47,43 +47,27 @@ pub use content::{
     AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResultContent,
     ToolUseContent,
 };
-pub use detailed_task::{DetailedTask, UpdateTaskParams};
 pub use discover::DiscoverResult;
-pub use elicit::{
-    ElicitAction, ElicitFormParams, ElicitMode, ElicitParams, ElicitResult, ElicitUrlParams,
-    ElicitationCompleteParams,
-};
-pub use elicit_schema::{ElicitSchema, Properties};
 pub use error_data::{
     MissingCapabilityData, ResourceNotFoundData, UnsupportedVersionData, UrlElicitationRequiredData,
 };
-pub use implementation::{Icon, IconTheme, Implementation};
 pub use initialize::{InitializeParams, InitializeResult};
-pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
-pub use logging::{LoggingLevel, LoggingMessageParams, SetLevelParams, UnknownLevel};
-pub use one_or_many::OneOrMany;
-pub use primitive_schema::{
-    BooleanSchema, EnumItems, EnumOption, EnumSchema, MultiEnumSchema, NumberSchema, PrimitiveSchema,
-    StringFormat, StringSchema, TitledEnumItems, TitledEnumSchema, TitledMultiEnumSchema,
-};
-pub use progress::{ProgressParams, ProgressToken};
+pub use logging::{LoggingMessageParams, SetLevelParams};
+pub use progress::ProgressParams;
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
-pub use resource::{
+pub use resources::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceTemplate, ResourceUpdatedParams, SubscribeParams,
-};
-pub use resource_contents::{ResourceBody, ResourceContents};
-pub use root::{ListRootsResult, Root};
-pub use sampling::{
-    CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences, SamplingMessage,
-    StopReason, ToolChoice, ToolChoiceMode,
+    ResourceBody, ResourceContents, ResourceTemplate, ResourceUpdatedParams, SubscribeParams,
 };
 pub use subscription::{
     SubscriptionFilter, SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
-pub use task::{CreateTaskResult, ListTasksResult, RelatedTask, Task, TaskMetadata, TaskParams, TaskStatus};
-pub use tool::{
+pub use tasks::{
+    CreateTaskResult, DetailedTask, ListTasksResult, Task, TaskMetadata, TaskParams, TaskStatus,
+    UpdateTaskParams,
+};
+pub use tools::{
     CallToolParams, CallToolResult, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,
 };

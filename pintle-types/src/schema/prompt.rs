@@ -2,7 +2,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheScope, ContentBlock, Icon, InputResponses, ResultType, Role, wire};
+use super::{
+    base::{CacheScope, InputResponses, ResultType},
+    common::{Icon, Role, wire},
+    content::ContentBlock,
+};
 use crate::{JsonObject, Meta};
 
 /// A prompt, as a server lists it.

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::ResultType;
+use super::base::ResultType;
 use crate::{JsonObject, Meta, RequestId};
 
 /// What a listener wants to hear of, or will. Extensions add theirs.

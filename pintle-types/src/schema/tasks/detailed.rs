@@ -1,6 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-use super::{InputRequests, InputResponses, ResultType, TaskStatus, wire};
+use super::TaskStatus;
+use crate::schema::{
+    base::{InputRequests, InputResponses, ResultType},
+    common::wire,
+};
 use crate::{JsonObject, Meta, RpcError};
 
 /// A task of the tasks extension: how it stands, and what goes with that.

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::wire::{self, words};
+use crate::schema::common::wire::{self, words};
 use crate::{JsonObject, Meta};
 
 /// Asks that a request be run as a task.
@@ -160,25 +160,6 @@ impl ListTasksResult {
     /// The only page.
     pub fn new(tasks: Vec<Task>) -> Self {
         Self { tasks, ..Self::default() }
-    }
-}
-
-/// The value under [`keys::RELATED_TASK`](crate::keys::RELATED_TASK): which task a message belongs to.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RelatedTask {
-    /// Its name.
-    pub task_id: String,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl RelatedTask {
-    /// The task `task_id`.
-    pub fn new(task_id: impl Into<String>) -> Self {
-        Self { task_id: task_id.into(), ..Self::default() }
     }
 }
 

@@ -1,7 +1,5 @@
 //! The nouns against the specification's own examples and schema.
 
-mod samples;
-
 use std::{
     collections::BTreeSet,
     env,
@@ -27,7 +25,7 @@ use pintle_types::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use samples::Sample;
+use crate::samples::{self, Sample};
 
 const REVISION: &str = "2026-07-28";
 const LAST_SESSION_REVISION: &str = "2025-11-25";

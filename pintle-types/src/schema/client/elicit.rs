@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ElicitSchema, TaskMetadata, wire::words};
+use super::ElicitSchema;
+use crate::schema::{common::wire::words, tasks::TaskMetadata};
 use crate::{JsonObject, Meta};
 
 /// What a server asks the user: a form or a page, told apart by `mode`.

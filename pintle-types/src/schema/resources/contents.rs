@@ -52,13 +52,13 @@ impl ResourceContents {
     }
 
     /// About how many bytes it takes when it is printed: more than most need, because growing would copy it.
-    pub(super) fn room(&self) -> usize {
+    pub(in crate::schema) fn room(&self) -> usize {
         let (ResourceBody::Text(long) | ResourceBody::Blob(long)) = &self.body;
         long.len() + long.len() / 8 + self.uri.len() + 128
     }
 
     /// Prints it as a piece of a member. What may be long is printed straight to its place.
-    pub(super) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
+    pub(in crate::schema) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
         let Self { uri, mime_type, body, meta, extra } = self;
         if meta.is_some() || !extra.is_empty() {
             object.write(&serde_json::to_string(self)?);

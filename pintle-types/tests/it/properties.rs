@@ -1,12 +1,12 @@
 //! Round trips of whatever can be read.
 
-mod laws;
-
 use std::ops::Range;
 
 use pintle_types::{Frame, Message, Notification, RawObject, Request, RequestId, Response, RpcError};
 use proptest::{collection::btree_map, prelude::*};
 use serde_json::Value;
+
+use crate::laws;
 
 fn id() -> impl Strategy<Value = RequestId> {
     prop_oneof![any::<i64>().prop_map(RequestId::from), any::<String>().prop_map(RequestId::from)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::wire::words;
+use crate::schema::common::wire::words;
 use crate::{JsonObject, Meta};
 
 /// Params that say nothing beyond `_meta`: `ping`, `server/discover`, `roots/list`, the list-changed notifications.
@@ -76,9 +76,9 @@ words! {
     ResultType {
         /// The answer.
         Complete = "complete",
-        /// Not yet the answer: see [`InputRequiredResult`](super::InputRequiredResult).
+        /// Not yet the answer: see [`InputRequiredResult`](crate::schema::InputRequiredResult).
         InputRequired = "input_required",
-        /// The answer will come from a task: see [`DetailedTask`](super::DetailedTask).
+        /// The answer will come from a task: see [`DetailedTask`](crate::schema::DetailedTask).
         Task = "task",
     }
 }

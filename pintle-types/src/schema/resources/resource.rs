@@ -1,11 +1,15 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Annotations, CacheScope, Icon, InputResponses, ResourceContents, ResultType, wire};
+use super::ResourceContents;
+use crate::schema::{
+    base::{CacheScope, InputResponses, ResultType},
+    common::{Annotations, Icon, wire},
+};
 use crate::{JsonObject, Meta, RawObject, raw::Builder};
 
 /// A thing that can be read.
 ///
-/// As content it is a link: [`ContentBlock::ResourceLink`](super::ContentBlock::ResourceLink).
+/// As content it is a link: [`ContentBlock::ResourceLink`](crate::schema::ContentBlock::ResourceLink).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

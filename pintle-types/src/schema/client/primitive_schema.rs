@@ -1,8 +1,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use super::wire::{self, Tagged, words};
 use crate::JsonObject;
+use crate::schema::common::wire::{self, Tagged, words};
 
 /// The schema of one field of a form.
 ///

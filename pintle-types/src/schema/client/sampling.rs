@@ -1,8 +1,13 @@
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ContentBlock, OneOrMany, Role, TaskMetadata, Tool,
-    wire::{self, words},
+use crate::schema::{
+    common::{
+        OneOrMany, Role,
+        wire::{self, words},
+    },
+    content::ContentBlock,
+    tasks::TaskMetadata,
+    tools::Tool,
 };
 use crate::{JsonObject, Meta};
 

@@ -8,22 +8,26 @@ use serde_json::Value;
 use crate::JsonObject;
 
 /// Reads a field that is there, so that `null` is a value and only a missing field is `None`.
-pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+pub(in crate::schema) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 /// Reads an integer, also one that a peer printed as `12.0`.
-pub(super) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+pub(in crate::schema) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Integer::deserialize(deserializer).map(|integer| integer.0)
 }
 
 /// Reads an integer or `null`. Without `default` beside it the field has to be there.
-pub(super) fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+pub(in crate::schema) fn optional_integer<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<i64>, D::Error> {
     Option::<Integer>::deserialize(deserializer).map(|integer| integer.map(|integer| integer.0))
 }
 
 /// Prints a whole number without a fraction, as JavaScript does, so that `50` comes back as `50`.
-pub(super) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(in crate::schema) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     // Above 2^53 neighbouring integers share one float; there the float says what is known.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -34,7 +38,10 @@ pub(super) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok
 }
 
 /// [`number`] for a field that may be absent (and is then skipped).
-pub(super) fn optional_number<S: Serializer>(field: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(in crate::schema) fn optional_number<S: Serializer>(
+    field: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match field {
         Some(value) => number(value, serializer),
         None => serializer.serialize_none(),
@@ -43,15 +50,15 @@ pub(super) fn optional_number<S: Serializer>(field: &Option<f64>, serializer: S)
 
 /// A body and the `type` that says what it is, printed as one object.
 #[derive(Serialize)]
-pub(super) struct Tagged<'a, T> {
+pub(in crate::schema) struct Tagged<'a, T> {
     #[serde(rename = "type")]
-    pub(super) kind: &'a str,
+    pub(in crate::schema) kind: &'a str,
     #[serde(flatten)]
-    pub(super) body: &'a T,
+    pub(in crate::schema) body: &'a T,
 }
 
 /// Looks at `type` and leaves it where it is.
-pub(super) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
+pub(in crate::schema) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
     match object.get("type") {
         Some(Value::String(kind)) => Ok(kind),
         Some(other) => Err(E::custom(format_args!("invalid `type`: expected a string, got {other}"))),
@@ -60,7 +67,7 @@ pub(super) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
 }
 
 /// Decodes an object whose `type` is already known; says in the error what it was meant to be.
-pub(super) fn body<T: de::DeserializeOwned, E: de::Error>(
+pub(in crate::schema) fn body<T: de::DeserializeOwned, E: de::Error>(
     mut object: JsonObject,
     kind: &str,
 ) -> Result<T, E> {
@@ -150,7 +157,7 @@ macro_rules! words {
         }
     };
 }
-pub(super) use words;
+pub(in crate::schema) use words;
 
 #[cfg(test)]
 mod tests {
