@@ -32,7 +32,12 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command { name: "test", usage: "", about: "everything CI runs, in CI's order", run: test::command },
-    Command { name: "tidy", usage: "", about: "the layering and house rules", run: tidy::command },
+    Command {
+        name: "tidy",
+        usage: "[--list measure [folder]]",
+        about: "the layering and house rules; `--list` shows what a measure counts",
+        run: tidy::command,
+    },
     Command {
         name: "features",
         usage: "",

@@ -9,6 +9,7 @@ mod guide;
 mod layers;
 mod length;
 mod links;
+mod measures;
 mod orphans;
 mod paths;
 mod revision;
@@ -49,17 +50,39 @@ const RULES: &[(&str, Rule)] = &[
     ("what is promised is tested", security::check),
 ];
 
-pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
+const USAGE: &str = "cargo xtask tidy [--list folders|names|cycles|back|docs|words [folder]]";
+
+/// Checks every rule and measure. With `--list`, prints what a measure counts instead.
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let tree = Tree::load()?;
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => check(&tree),
+        ["--list", word] => list(&tree, word, ""),
+        ["--list", word, under] => list(&tree, word, under),
+        _ => Err(Failure::new(format!("`{}` is not `--list <measure> [folder]`", args.join(" ")), USAGE)),
+    }
+}
+
+fn list(tree: &Tree, word: &str, under: &str) -> Result<(), Failure> {
+    let Some(offenders) = measures::list(tree, word, under) else {
+        let known = measures::lists().join(", ");
+        return Err(Failure::new(format!("no such measure: `{word}`; there are: {known}"), USAGE));
+    };
+    for fault in &offenders {
+        println!("{fault}");
+    }
+    println!("{} in all", offenders.len());
+    Ok(())
+}
+
+fn check(tree: &Tree) -> Result<(), Failure> {
     let mut count = 0;
     for (name, rule) in RULES {
-        let faults = rule(&tree);
+        let faults = rule(tree);
         println!("    {} {name}", if faults.is_empty() { "ok" } else { "NO" });
-        for fault in &faults {
-            println!("       {fault}");
-        }
-        count += faults.len();
+        count += print(&faults);
     }
+    count += print(&measures::check(tree));
     if tree.digest.is_none() {
         println!(
             "    skipped: no digest of the specification to hold `docs/coverage.md` against; set PINTLE_DIGEST"
@@ -69,6 +92,13 @@ pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("{count} faults found by tidy"), "cargo xtask tidy"))
+}
+
+fn print(faults: &[Fault]) -> usize {
+    for fault in faults {
+        println!("       {fault}");
+    }
+    faults.len()
 }
 
 impl Fault {

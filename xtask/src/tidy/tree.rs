@@ -93,6 +93,11 @@ impl Tree {
         self.sources.iter().filter(move |source| shipped(&source.krate))
     }
 
+    /// The text of a file, or nothing if there is no such file.
+    pub(super) fn text(&self, path: &str) -> &str {
+        self.texts.iter().find(|(own, _)| own == path).map_or("", |(_, text)| text)
+    }
+
     /// A workspace of these files; each top folder is a published crate of that name.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
