@@ -2,10 +2,9 @@
 
 #![no_main]
 
-#[path = "../../pintle/tests/support/mod.rs"]
-#[allow(dead_code, reason = "each target plays one of them")]
-mod support;
+#[path = "../../pintle-uri/tests/support/uri_template.rs"]
+mod uri_template;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &str| support::uri_template::play(input));
+fuzz_target!(|input: &str| uri_template::play(input));

@@ -107,7 +107,6 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
-mod near;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]

@@ -19,6 +19,8 @@ const BUDGETS: &[Budget] = &[
     Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 16 },
     Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 20 },
     Budget { package: "pintle-macros", build: "all features", features: "--all-features", most: 5 },
+    // Serde with its derive.
+    Budget { package: "pintle-uri", build: "all features", features: "--all-features", most: 8 },
     // The cipher for sealed states is 7 of them; it is the one that TLS has too.
     Budget {
         package: "pintle",

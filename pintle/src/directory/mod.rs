@@ -21,6 +21,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_types::schema::{Annotations, Resource, ResourceContents};
+use pintle_uri::{decode_bytes, encode_segment, normalise, uri_from_path};
 
 use entry::{Confined, Entry, Rules};
 pub use error::ReadError;
@@ -28,8 +29,6 @@ pub use error::ReadError;
 use portable::Root;
 #[cfg(unix)]
 use unix::Root;
-
-use crate::uri::{decode_bytes, encode_segment, normalise, uri_from_path};
 
 /// The longest URI that is looked at, in bytes.
 const MAX_URI: usize = 8 * 1024;

@@ -1,5 +1,6 @@
 //! The faults of `allOf`, `anyOf`, `oneOf`, `not` and `if`, and what they say about members.
 
+use pintle_uri::nearest;
 use serde_json::{Map, Value};
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
     fault::MOST_FAULTS,
     words::{asked, either, shown},
 };
-use crate::near::nearest;
 
 type Members = Map<String, Value>;
 

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, mem, ptr};
 
+use pintle_uri::nearest;
 use serde_json::{Map, Value};
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     local::{Local, lengthen},
     words::{LEFT_OUT, expected, shown},
 };
-use crate::near::nearest;
 
 /// Pairs of schema and value that are looked at for one explanation, members and items counted again.
 const MOST_STEPS: usize = 250_000;

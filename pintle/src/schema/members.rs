@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use pintle_uri::nearest;
 use serde_json::{Map, Value};
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     explain::{Found, Place, Walk},
     words::{ANYTHING, LEFT_OUT, asked, either, quoted, shown},
 };
-use crate::near::nearest;
 
 type Members = Map<String, Value>;
 

@@ -6,6 +6,7 @@ use pintle_types::{
     schema::{ContentBlock, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role},
 };
 
+use pintle_uri::nearest;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use super::{
     size,
     texts::Texts,
 };
-use crate::{near::nearest, uri::Vars};
+use crate::uri::Vars;
 
 /// A prompt and the function behind it, not yet part of a server.
 ///
@@ -163,7 +164,7 @@ impl PromptRoute {
             .map(|argument| &*argument.name)
             .collect();
         if missing.is_empty() {
-            return Ok(Vars::of_texts(given));
+            return Ok(given.into_iter().collect());
         }
         let unknown = given.keys().filter(|name| declared().all(|argument| argument.name != **name));
         let near = unknown.filter_map(|name| Some((name, nearest(name, missing.iter().copied())?))).next();

@@ -1,9 +1,8 @@
 use std::{mem, sync::Arc};
 
 use pintle_types::JsonObject;
+use pintle_uri::nearest;
 use serde_json::{Map, Value};
-
-use crate::near::nearest;
 
 /// References that are followed in a row.
 const MOST_TURNS: usize = 32;

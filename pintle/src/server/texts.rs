@@ -13,7 +13,7 @@ use super::{
     extract::Kind,
     type_schema::TypeSchema,
 };
-use crate::uri::Vars;
+use crate::uri::{DecodeError, Vars};
 
 /// How deep a schema is followed: to the property itself, through references and alternatives.
 const DEPTH: u8 = 8;
@@ -150,6 +150,14 @@ pub(crate) enum Given {
     Template(Arc<TemplateRoute>, Vars, String),
 }
 
+/// Names the variable at fault by what it is here: an `argument` of a prompt or a `variable` of a template.
+fn refusal(what: &str, error: &DecodeError) -> String {
+    match error.variable() {
+        Some(name) => format!("{what} `{name}`: {}", error.message()),
+        None => error.message().to_owned(),
+    }
+}
+
 impl Given {
     pub(crate) fn vars(&self) -> &Vars {
         match self {
@@ -163,7 +171,7 @@ impl Given {
             Self::Prompt(route, _) => (&route.texts, "argument"),
             Self::Template(route, ..) => (&route.texts, "variable"),
         };
-        let value = self.vars().decode().map_err(|error| self.refuse(error.told_of(what)))?;
+        let value = self.vars().decode().map_err(|error| self.refuse(refusal(what, &error)))?;
         texts.fault(self.vars()).map_or(Ok(value), |said| Err(self.refuse(said)))
     }
 

@@ -25,13 +25,4 @@ proptest! {
     fn a_call_ends_whatever_its_stream_holds(course in prop::collection::vec(any::<u8>(), 0..200)) {
         support::event_stream::play(&course);
     }
-
-    /// Any text is a template that matches or does not, and what it finds leads nowhere else.
-    #[test]
-    fn a_template_matches_or_does_not(
-        template in "[{}a-c+#./;?&:*%0-9]{0,16}",
-        uri in "[a-c+#./;?&:=%0-9]{0,24}",
-    ) {
-        support::uri_template::play(&format!("{template}\n{uri}"));
-    }
 }

@@ -6,7 +6,6 @@ pub(crate) mod event_stream;
 mod exchange;
 pub(crate) mod sealed_state;
 pub(crate) mod session_sequence;
-pub(crate) mod uri_template;
 
 use std::{future::Future, time::Duration};
 

@@ -9,7 +9,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-types", &[]),
     ("pintle-proto", &["pintle-types"]),
     ("pintle-macros", &[]),
-    ("pintle", &["pintle-types", "pintle-proto", "pintle-macros"]),
+    ("pintle-uri", &[]),
+    ("pintle", &["pintle-types", "pintle-proto", "pintle-macros", "pintle-uri"]),
     ("pintle-oauth", &["pintle"]),
     ("pintle-redis", &["pintle"]),
     ("pintle-cli", &["pintle", "pintle-oauth"]),
@@ -20,6 +21,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("pintle-types", &["serde", "serde_json"]),
     ("pintle-proto", &["base64", "http", "memchr", "serde", "serde_json"]),
     ("pintle-macros", &["proc-macro2", "quote", "syn"]),
+    ("pintle-uri", &["serde"]),
 ];
 
 /// Runtimes and sources of randomness: not even below `pintle-proto`.

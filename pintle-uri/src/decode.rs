@@ -39,12 +39,9 @@ impl DecodeError {
         Self::new(format!("`{}` is not {expected}", shown(text)))
     }
 
-    /// What is wrong, where the texts are not those of a template.
-    pub(crate) fn told_of(&self, kind: &str) -> String {
-        match &self.variable {
-            Some(name) => format!("{kind} `{name}`: {}", self.message),
-            None => self.message.clone(),
-        }
+    /// Returns the message without the name of the variable.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 }
 
@@ -58,7 +55,10 @@ fn shown(text: &str) -> String {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told_of("variable"))
+        match &self.variable {
+            Some(name) => write!(f, "variable `{name}`: {}", self.message),
+            None => f.write_str(&self.message),
+        }
     }
 }
 
@@ -390,7 +390,7 @@ mod tests {
     use serde::{Deserialize, de::DeserializeOwned};
 
     use super::*;
-    use crate::uri::Template;
+    use crate::Template;
 
     #[derive(Debug, Deserialize, PartialEq)]
     #[serde(rename_all = "lowercase")]

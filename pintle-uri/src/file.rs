@@ -4,26 +4,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_types::schema::Root;
-
 use super::percent::{Set, decode_bytes, encode_bytes, normalise, triplet};
-
-/// A directory or file as a root that a client offers: its `file:` URI, and its last part as the name.
-///
-/// ```
-/// # if cfg!(unix) {
-/// let root = pintle::uri::root_from_path("/srv/bob/my project")?;
-/// assert_eq!(root.uri, "file:///srv/bob/my%20project");
-/// assert_eq!(root.name.as_deref(), Some("my project"));
-/// # }
-/// # Ok::<(), pintle::uri::FileUriError>(())
-/// ```
-pub fn root_from_path(path: impl AsRef<Path>) -> Result<Root, FileUriError> {
-    let path = absolute(path.as_ref())?;
-    let mut root = Root::new(from_absolute(&path)?);
-    root.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(root)
-}
 
 /// The `file:` URI of a path.
 ///
@@ -37,10 +18,10 @@ pub fn uri_from_path(path: impl AsRef<Path>) -> Result<String, FileUriError> {
 ///
 /// ```
 /// # if cfg!(unix) {
-/// let path = pintle::uri::path_from_uri("file:///srv/bob/my%20project")?;
+/// let path = pintle_uri::path_from_uri("file:///srv/bob/my%20project")?;
 /// assert_eq!(path, std::path::Path::new("/srv/bob/my project"));
 /// # }
-/// # Ok::<(), pintle::uri::FileUriError>(())
+/// # Ok::<(), pintle_uri::FileUriError>(())
 /// ```
 pub fn path_from_uri(uri: &str) -> Result<PathBuf, FileUriError> {
     let parts = split(uri)?;
@@ -337,18 +318,16 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_root_from_any_path() {
+    fn a_relative_path_is_resolved() {
         let here = std::env::current_dir().unwrap();
-        assert_eq!(path_from_uri(&root_from_path(".").unwrap().uri).unwrap(), here);
         assert_eq!(path_from_uri(&uri_from_path("a b").unwrap()).unwrap(), here.join("a b"));
-        let parent = root_from_path("src/..").unwrap();
-        assert_eq!(path_from_uri(&parent.uri).unwrap(), here.canonicalize().unwrap());
+        let parent = uri_from_path("src/..").unwrap();
+        assert_eq!(path_from_uri(&parent).unwrap(), here.canonicalize().unwrap());
         assert_eq!(
-            root_from_path("no/such/..").unwrap_err().to_string(),
+            uri_from_path("no/such/..").unwrap_err().to_string(),
             "path `no/such/..` cannot be made a file uri: No such file or directory (os error 2)"
         );
-        assert_eq!(root_from_path("/").unwrap(), Root::new("file:///"));
-        assert!(root_from_path("").is_err());
+        assert!(uri_from_path("").is_err());
     }
 
     #[cfg(unix)]

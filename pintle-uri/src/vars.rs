@@ -5,7 +5,7 @@ use super::decode::{self, DecodeError};
 /// What the variables of a template stand for in a URI that matched.
 ///
 /// ```
-/// use pintle::uri::Template;
+/// use pintle_uri::Template;
 /// use serde::Deserialize;
 ///
 /// #[derive(Deserialize)]
@@ -62,14 +62,23 @@ impl Vars {
         T::deserialize(decode::All(self))
     }
 
-    /// Texts that are not from a URI, by their names.
-    #[cfg(feature = "server")]
-    pub(crate) fn of_texts(texts: impl IntoIterator<Item = (String, String)>) -> Self {
-        let found = |text: String| Some(Found { text, items: Vec::new(), list: false });
-        Self { all: texts.into_iter().map(|(name, text)| (name, found(text))).collect() }
-    }
-
     fn find(&self, name: &str) -> Option<&Found> {
         self.all.iter().find_map(|(known, found)| found.as_ref().filter(|_| known == name))
+    }
+}
+
+/// Collects variables that do not come from a URI, by name. None of them is a list.
+///
+/// ```
+/// use pintle_uri::Vars;
+///
+/// let vars = Vars::from_iter([("page".to_owned(), "7".to_owned())]);
+/// assert_eq!(vars.decode::<u32>()?, 7);
+/// # Ok::<(), pintle_uri::DecodeError>(())
+/// ```
+impl FromIterator<(String, String)> for Vars {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(texts: T) -> Self {
+        let found = |text: String| Some(Found { text, items: Vec::new(), list: false });
+        Self { all: texts.into_iter().map(|(name, text)| (name, found(text))).collect() }
     }
 }

@@ -19,7 +19,7 @@ const MAX_TEMPLATE: usize = 2 * 1024;
 /// An RFC 6570 template of URIs, with all its operators, that a URI can be matched against.
 ///
 /// ```
-/// use pintle::uri::{Template, Values};
+/// use pintle_uri::{Template, Values};
 ///
 /// let note = Template::parse("note://{title}{?page}")?;
 /// let vars = note.matches("note://to%20do?page=2").unwrap();
@@ -28,7 +28,7 @@ const MAX_TEMPLATE: usize = 2 * 1024;
 ///
 /// // Nothing that a handler could be led astray with.
 /// assert!(note.matches("note://..%2Fsecrets").is_none());
-/// # Ok::<(), pintle::uri::TemplateError>(())
+/// # Ok::<(), pintle_uri::TemplateError>(())
 /// ```
 ///
 /// # What matches
@@ -163,12 +163,12 @@ impl Template {
     /// How specific it is: of several templates that match, the one with the least rank is meant.
     ///
     /// ```
-    /// use pintle::uri::Template;
+    /// use pintle_uri::Template;
     ///
     /// let mut templates = vec![Template::parse("note://{+path}")?, Template::parse("note://inbox/{title}")?];
     /// templates.sort_by_key(Template::rank);
     /// assert_eq!(templates[0].as_str(), "note://inbox/{title}");
-    /// # Ok::<(), pintle::uri::TemplateError>(())
+    /// # Ok::<(), pintle_uri::TemplateError>(())
     /// ```
     ///
     /// More bytes of literals come first, then fewer variables; sorting keeps the order of those that are equal.

@@ -36,7 +36,7 @@ impl Set {
 /// that must be, with capital digits. `None` if a `%` has no two digits after it.
 ///
 /// What comes out is ASCII.
-pub(crate) fn normalise(text: &str) -> Option<String> {
+pub fn normalise(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
     let mut i = 0;
@@ -62,8 +62,7 @@ pub(crate) fn normalise(text: &str) -> Option<String> {
 }
 
 /// Percent-encodes one segment of a path.
-#[cfg(feature = "server")]
-pub(crate) fn encode_segment(bytes: &[u8]) -> String {
+pub fn encode_segment(bytes: &[u8]) -> String {
     encode_bytes(bytes, Set::UNRESERVED)
 }
 
@@ -89,7 +88,7 @@ pub(super) fn encode_into(out: &mut String, text: &str, allowed: Set, keep_encod
 }
 
 /// Undoes percent-encoding, once. A `%` that encodes nothing stays.
-pub(crate) fn decode_bytes(text: &str) -> Cow<'_, [u8]> {
+pub fn decode_bytes(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
     if !bytes.contains(&b'%') {
         return Cow::Borrowed(bytes);

@@ -5,7 +5,7 @@ const LONGEST: usize = 64;
 const MOST: usize = 256;
 
 /// The candidate closest to `word`, if one is close enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(word)?;
     let close = candidates.into_iter().take(MOST).filter_map(|candidate| {
         let plain = plain(candidate)?;

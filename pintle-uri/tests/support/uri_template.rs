@@ -1,6 +1,6 @@
 //! A URI template and a URI, separated by a line break.
 
-use pintle::uri::{Template, Values, expand, path_from_uri};
+use pintle_uri::{Template, Values, expand, path_from_uri};
 
 /// Matches the one against the other.
 pub(crate) fn play(input: &str) {

@@ -7,11 +7,11 @@ use super::{
 /// Expands any RFC 6570 template, whether or not it could be matched.
 ///
 /// ```
-/// use pintle::uri::{Values, expand};
+/// use pintle_uri::{Values, expand};
 ///
 /// let values = Values::new().set("title", "to do").set("tag", ["home", "urgent"]);
 /// assert_eq!(expand("note://{title}{?tag*}", &values)?, "note://to%20do?tag=home&tag=urgent");
-/// # Ok::<(), pintle::uri::TemplateError>(())
+/// # Ok::<(), pintle_uri::TemplateError>(())
 /// ```
 pub fn expand(template: &str, values: &Values) -> Result<String, TemplateError> {
     Ok(expand_parts(&parse(template)?, values))
