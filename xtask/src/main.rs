@@ -31,7 +31,12 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
-    Command { name: "test", usage: "", about: "everything CI runs, in CI's order", run: test::command },
+    Command {
+        name: "test",
+        usage: "[--quick | --all] [--plan]",
+        about: "everything CI runs that can run here; `--quick` is the inner loop, `--all` is what CI asks for",
+        run: test::command,
+    },
     Command {
         name: "tidy",
         usage: "[--list measure [folder]]",

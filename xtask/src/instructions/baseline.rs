@@ -1,4 +1,4 @@
-//! What the hot paths cost when somebody last looked and agreed.
+//! The cost of the hot paths at the last `--bless`.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ const NAMED: usize = 3;
 /// Each case and its profile, in the order in which they are counted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Baseline {
-    /// What it was built with: another compiler inlines otherwise.
-    pub(super) compiler: String,
+    /// The compiler and libc that it was counted with: others inline and copy otherwise.
+    pub(super) machine: String,
     pub(super) cases: Vec<(String, Profile)>,
 }
 
@@ -23,8 +23,8 @@ impl Baseline {
         let mut baseline = Self::default();
         for line in text.lines() {
             let wrong = || format!("`{line}` is neither a case nor a function");
-            if let Some(compiler) = line.strip_prefix("# ") {
-                compiler.clone_into(&mut baseline.compiler);
+            if let Some(machine) = line.strip_prefix("# ") {
+                machine.clone_into(&mut baseline.machine);
             } else if let Some(function) = line.strip_prefix("  ") {
                 let (cost, name) = function.trim_start().split_once(' ').ok_or_else(wrong)?;
                 let (_, profile) = baseline.cases.last_mut().ok_or_else(wrong)?;
@@ -45,18 +45,19 @@ impl Baseline {
         self.of(case).is_some_and(|before| now.total() * 100 > before.total() * (100 + TOLERATED))
     }
 
-    /// What has grown since `before` beyond what is tolerated, with the functions that did it.
+    /// The reason not to compare with counts of this machine, if it is another than the baseline's.
+    pub(super) fn incomparable(&self, machine: &str) -> Option<String> {
+        (self.machine != machine).then(|| {
+            let counted = &self.machine;
+            format!("instructions: the baseline was counted with {counted}, and here is {machine}; `{}` counts anew", super::BLESS)
+        })
+    }
+
+    /// The cases that cost more than is tolerated, with the functions that grew.
     pub(super) fn grown(&self, before: &Self) -> Vec<String> {
         let grown = self.cases.iter().filter_map(|(case, now)| match before.of(case) {
             None => Some(format!("`{case}` has no baseline: say `{}`", super::BLESS)),
-            Some(old) if before.is_passed(case, now) => {
-                let builds = if self.compiler == before.compiler {
-                    String::new()
-                } else {
-                    format!(" (built with {}, and the baseline with {})", self.compiler, before.compiler)
-                };
-                Some(format!("`{case}` {}{builds}", growth(now, old)))
-            }
+            Some(old) if before.is_passed(case, now) => Some(format!("`{case}` {}", growth(now, old))),
             Some(_) => None,
         });
         let gone = before.cases.iter().filter(|(case, _)| self.of(case).is_none());
@@ -68,9 +69,9 @@ impl Baseline {
     pub(super) fn excess(&self, pairs: &[(&str, &str)]) -> Vec<String> {
         let cost = |case: &str| self.of(case).map(Profile::total);
         let judged = pairs.iter().map(|(case, bound)| match (cost(case), cost(bound)) {
-            (Some(cost), Some(most)) if cost <= most + most / 100 => None,
-            (Some(cost), Some(most)) => Some(format!("`{case}` costs {cost}, and `{bound}` only {most}")),
-            _ => Some(format!("`{case}` or `{bound}` is not counted any more: mend the row of `NO_MORE`")),
+            (Some(cost), Some(limit)) if cost <= limit + limit / 100 => None,
+            (Some(cost), Some(limit)) => Some(format!("`{case}` costs {cost}, and `{bound}` only {limit}")),
+            _ => Some(format!("`{case}` or `{bound}` is not counted any more: correct the row of `NO_MORE`")),
         });
         judged.flatten().collect()
     }
@@ -83,7 +84,7 @@ impl Baseline {
 
 impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# {}", self.compiler)?;
+        writeln!(f, "# {}", self.machine)?;
         for (case, profile) in &self.cases {
             writeln!(f, "{case}")?;
             let mut functions: Vec<_> = profile.0.iter().collect();
@@ -124,7 +125,7 @@ mod tests {
             let costs = costs.iter().map(|(function, cost)| ((*function).to_owned(), *cost));
             ((*name).to_owned(), Profile(costs.collect()))
         };
-        Baseline { compiler: "rustc 1.88.0".into(), cases: cases.iter().map(case).collect() }
+        Baseline { machine: "rustc 1.88.0, glibc 2.36".into(), cases: cases.iter().map(case).collect() }
     }
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
         ]);
         assert_eq!(
             written.to_string(),
-            "# rustc 1.88.0\ncall, small\n      1200 core::fmt::write\n        90 malloc\nlist\n         7 memcpy\n"
+            "# rustc 1.88.0, glibc 2.36\ncall, small\n      1200 core::fmt::write\n        90 malloc\nlist\n         7 memcpy\n"
         );
         assert_eq!(Baseline::read(&written.to_string()), Ok(written));
         assert_eq!(Baseline::read("  x").unwrap_err(), "`  x` is neither a case nor a function");
@@ -157,14 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn another_compiler_is_named() {
-        let before = baseline(&[("call", &[("parse", 100)])]);
-        let now = Baseline { compiler: "rustc 1.95.0".into(), ..baseline(&[("call", &[("parse", 104)])]) };
-        let said = now.grown(&before);
-        assert!(
-            said[0].ends_with("(built with rustc 1.95.0, and the baseline with rustc 1.88.0)"),
-            "{said:?}"
-        );
+    fn another_compiler_or_libc_is_a_reason_to_skip() {
+        let before = baseline(&[]);
+        assert_eq!(before.incomparable("rustc 1.88.0, glibc 2.36"), None);
+        for other in ["rustc 1.95.0, glibc 2.36", "rustc 1.88.0, glibc 2.41", "rustc 1.88.0, unknown libc"] {
+            let reason = before.incomparable(other).unwrap();
+            assert!(reason.contains(&format!("rustc 1.88.0, glibc 2.36, and here is {other}")), "{reason}");
+        }
     }
 
     #[test]

@@ -30,25 +30,46 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         [bless] if bless == "--bless" => true,
         _ => return Err(Failure::new(format!("`{}` is not `--bless`", args.join(" ")), BLESS)),
     };
+    if bless {
+        return count_all(None);
+    }
+    if let Some(reason) = check()? {
+        println!("skipped: {reason}");
+    }
+    Ok(())
+}
+
+/// Compares with the baseline. Returns the reason if that means nothing here.
+pub(crate) fn check() -> Result<Option<String>, Failure> {
+    let baseline = read()?;
+    let reason = baseline.incomparable(&machine()?);
+    if reason.is_none() {
+        count_all(Some(&baseline))?;
+    }
+    Ok(reason)
+}
+
+/// Counts every case and compares with `before`, or makes a new baseline.
+fn count_all(before: Option<&Baseline>) -> Result<(), Failure> {
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Err(Failure::new("counting needs valgrind; install Debian's package `valgrind`", REPEAT));
     }
     Cargo::new("build --quiet --release --package bench --bin instructions").run()?;
-    let before = if bless { Baseline::default() } else { read()? };
-    let mut now = Baseline { compiler: compiler()?, ..Baseline::default() };
+    let mut now = Baseline { machine: machine()?, ..Baseline::default() };
+    let none = Baseline::default();
     for case in run(&[])?.lines() {
-        let profile = measured(case, &before)?;
+        let profile = measured(case, before.unwrap_or(&none))?;
         println!("{case:<40}{:>10}", profile.total());
         now.cases.push((case.to_owned(), profile));
     }
     let mut wrong = now.excess(NO_MORE);
-    if !bless {
-        wrong.extend(now.grown(&before));
+    if let Some(before) = before {
+        wrong.extend(now.grown(before));
     }
     if !wrong.is_empty() {
         return Err(Failure::new(wrong.join("\n"), REPEAT));
     }
-    if bless {
+    if before.is_none() {
         page::rewrite("bench/README.md", "instructions", &now.table(), BLESS)?;
         write(&now)?;
     }
@@ -95,16 +116,23 @@ fn count(case: &str, times: u64) -> Result<Profile, Failure> {
         .output()
         .map_err(failure)?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::new(format!("callgrind, for `{case}`: {said}"), REPEAT));
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::new(format!("callgrind, for `{case}`: {message}"), REPEAT));
     }
     Ok(Profile::read(&String::from_utf8_lossy(&fs::read(&file).map_err(failure)?)))
 }
 
-fn compiler() -> Result<String, Failure> {
-    let output = Command::new("rustc").arg("--version").output();
-    let output = output.map_err(|error| Failure::new(format!("`rustc --version`: {error}"), REPEAT))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// The compiler and libc of this machine: `rustc 1.95.0 (…), glibc 2.36`.
+fn machine() -> Result<String, Failure> {
+    let rustc = first_line("rustc", "--version");
+    let rustc = rustc.ok_or_else(|| Failure::new("`rustc --version` cannot be run", REPEAT))?;
+    let libc = first_line("getconf", "GNU_LIBC_VERSION").unwrap_or_else(|| "unknown libc".to_owned());
+    Ok(format!("{rustc}, {libc}"))
+}
+
+fn first_line(program: &str, arg: &str) -> Option<String> {
+    let output = Command::new(program).arg(arg).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned())
 }
 
 fn read() -> Result<Baseline, Failure> {

@@ -1,0 +1,105 @@
+//! Everything that CI runs, step by step.
+
+use super::tally::Tally;
+use super::tools::Tool;
+use crate::cargo::{Cargo, Failure};
+use crate::workspace::root;
+use crate::{budget, conformance, features, instructions, interop, login, tidy};
+
+/// One part of the run.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    /// Whether it is part of the inner loop.
+    pub(super) quick: bool,
+    pub(super) needs: &'static [Tool],
+    pub(super) run: fn(&mut Report) -> Result<(), Failure>,
+}
+
+/// The findings of a run besides failures.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) tally: Tally,
+    /// Lines that say what was not checked and why.
+    pub(super) skipped: Vec<String>,
+}
+
+/// Cheap and often wrong first.
+pub(super) const STEPS: &[Step] = &[
+    Step { name: "format", quick: true, needs: &[], run: |_| Cargo::new("fmt --all --check").run() },
+    Step { name: "tidy", quick: true, needs: &[], run: |_| tidy::command(&[]) },
+    Step {
+        name: "lints",
+        quick: true,
+        needs: &[],
+        // `incompatible_msrv` is among them and stands in for a build with the oldest toolchain.
+        run: |_| Cargo::new("clippy --workspace --all-targets --all-features -- --deny warnings").run(),
+    },
+    Step {
+        name: "examples",
+        quick: true,
+        needs: &[],
+        // The tests start them, as programs.
+        run: |_| Cargo::new("build --workspace --all-features --examples").run(),
+    },
+    Step { name: "unit and integration tests", quick: true, needs: &[], run: tests },
+    Step {
+        name: "doc tests",
+        quick: false,
+        needs: &[],
+        run: |report| count("test --workspace --all-features --doc --no-fail-fast", report),
+    },
+    Step { name: "features", quick: false, needs: &[], run: |_| features::command(&[]) },
+    Step {
+        name: "docs",
+        quick: false,
+        needs: &[],
+        run: |_| {
+            Cargo::new("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
+        },
+    },
+    Step { name: "conformance", quick: false, needs: &[Tool::Node], run: |_| conformance::command(&[]) },
+    Step {
+        name: "other SDKs",
+        quick: false,
+        needs: &[Tool::Node, Tool::Python],
+        run: |_| interop::command(&[]),
+    },
+    Step { name: "authorization server", quick: false, needs: &[Tool::Node], run: |_| login::command(&[]) },
+    Step {
+        name: "instructions",
+        quick: false,
+        needs: &[Tool::Valgrind],
+        run: |report| {
+            report.skipped.extend(instructions::check()?);
+            Ok(())
+        },
+    },
+    Step { name: "crate budget", quick: false, needs: &[], run: |_| budget::command(&[]) },
+    Step { name: "licences and advisories", quick: false, needs: &[Tool::CargoDeny], run: deny },
+];
+
+fn tests(report: &mut Report) -> Result<(), Failure> {
+    let given = std::env::var_os("PINTLE_SPEC_DIR").map(std::path::PathBuf::from);
+    if !given.unwrap_or_else(|| root().join("../shared/spec")).is_dir() {
+        // Those tests pass without it.
+        let what = "tests against the published schemas: no specification folder (set PINTLE_SPEC_DIR)";
+        report.skipped.push(what.to_owned());
+    }
+    count("test --workspace --all-features --tests --no-fail-fast", report)
+}
+
+fn count(line: &str, report: &mut Report) -> Result<(), Failure> {
+    Cargo::new(line).run_watched(|line| report.tally.read(line))
+}
+
+fn deny(report: &mut Report) -> Result<(), Failure> {
+    Cargo::new("deny --log-level error check bans licenses sources").run()?;
+    // The database of advisories is no package of a registry.
+    if let Err(failure) = Cargo::new("deny fetch db").output() {
+        let reason = failure.what.lines().find(|line| line.contains("failed")).unwrap_or("no reason given");
+        report.skipped.push(format!("advisories: the database cannot be fetched: {}", reason.trim()));
+        return Ok(());
+    }
+    Cargo::new("deny check advisories").run()
+}
