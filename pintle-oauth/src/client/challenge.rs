@@ -1,25 +1,25 @@
 //! What a server says when it refuses a request: `WWW-Authenticate`, RFC 9110 §11.6.1.
 
-use super::scope::Scopes;
+use crate::shared::scope::Scopes;
 
 /// One way to be let in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// `bearer` or `dpop`, in lower case.
     scheme: String,
     parameters: Vec<(String, String)>,
 }
 
 impl Wanted {
-    pub(super) fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         self.parameter("error")
     }
 
-    pub(super) fn resource_metadata(&self) -> Option<&str> {
+    pub(crate) fn resource_metadata(&self) -> Option<&str> {
         self.parameter("resource_metadata")
     }
 
-    pub(super) fn scopes(&self) -> Option<Scopes> {
+    pub(crate) fn scopes(&self) -> Option<Scopes> {
         self.parameter("scope").map(Scopes::parse)
     }
 
@@ -29,7 +29,7 @@ impl Wanted {
 }
 
 /// The Bearer and DPoP challenges of these headers, in their order. What cannot be read ends a header, not the reading.
-pub(super) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<Wanted> {
+pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<Wanted> {
     let mut all = Vec::new();
     for header in headers {
         let mut rest = Text(header);

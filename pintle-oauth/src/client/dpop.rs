@@ -6,47 +6,47 @@ use pintle::Result;
 use ring::digest;
 use serde_json::json;
 
-use super::{clock, jwt::SigningKey, noise, places, secret::Secret};
+use crate::shared::{address, clock, jwt::SigningKey, noise, secret::Secret};
 
 /// The header of a proof.
-pub(super) const PROOF: HeaderName = HeaderName::from_static("dpop");
+pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
 /// The header that says what the next proof has to hold.
-pub(super) const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+pub(crate) const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Nonces of this many servers are known at once: that of the tokens, that of the tools, and one to spare.
 const SERVERS: usize = 4;
 
 /// Proves that a token is ours, because it is bound to a key that only we have: RFC 9449.
 #[derive(Debug)]
-pub(super) struct Dpop {
+pub(crate) struct Dpop {
     key: SigningKey,
-    pub(super) kept: Secret,
+    pub(crate) kept: Secret,
     /// What servers want to see in the next proof, by their origin.
     nonces: Mutex<Vec<(String, String)>>,
 }
 
 /// A request that a proof is for.
 #[derive(Debug)]
-pub(super) struct Proven<'a> {
-    pub(super) method: &'a str,
-    pub(super) url: &'a Uri,
+pub(crate) struct Proven<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) url: &'a Uri,
     /// With a token, and what the request says.
-    pub(super) with: Option<(&'a Secret, &'a [u8])>,
+    pub(crate) with: Option<(&'a Secret, &'a [u8])>,
 }
 
 impl Dpop {
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let (key, kept) = SigningKey::generate()?;
         Ok(Self { key, kept, nonces: Mutex::default() })
     }
 
-    pub(super) fn restore(kept: &Secret) -> Option<Self> {
+    pub(crate) fn restore(kept: &Secret) -> Option<Self> {
         Some(Self { key: SigningKey::restore(kept)?, kept: kept.clone(), nonces: Mutex::default() })
     }
 
     /// A proof for this request and no other.
-    pub(super) fn proof(&self, proven: &Proven<'_>) -> Result<HeaderValue> {
-        let origin = places::origin(proven.url);
+    pub(crate) fn proof(&self, proven: &Proven<'_>) -> Result<HeaderValue> {
+        let origin = address::origin(proven.url);
         let mut claims = json!({
             "jti": noise::random()?,
             "htm": proven.method,
@@ -72,9 +72,9 @@ impl Dpop {
     }
 
     /// Notes what a server wants to see in the next proof. Says whether it wants anything new.
-    pub(super) fn note(&self, url: &Uri, headers: &HeaderMap) -> bool {
+    pub(crate) fn note(&self, url: &Uri, headers: &HeaderMap) -> bool {
         let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
-        let origin = places::origin(url);
+        let origin = address::origin(url);
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = (origin, nonce.to_owned());
         if nonces.contains(&pair) {

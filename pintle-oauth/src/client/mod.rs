@@ -5,40 +5,26 @@
 //! replaced, once for all calls that wait for it. The user's part is a [`Consent`], where credentials are kept is a
 //! [`Store`], and what requests go through is a [`Web`].
 
-mod assertion;
-mod callback;
+mod authorization;
 mod challenge;
 mod consent;
-mod credentials;
-mod device;
 mod discovery;
 mod dpop;
-mod file;
-mod flow;
-mod live;
-mod lock;
-mod loopback;
+mod grant;
 mod oauth;
-mod paste;
-mod pkce;
-mod places;
-mod registration;
-mod resource_metadata;
-mod settings;
 mod store;
-mod token;
 
-use crate::shared::{clock, form, identity, jwt, metadata, noise, reach, registered, scope, secret, web};
-
-pub use assertion::{Assertion, IdentityProvider};
-pub use consent::{Consent, Visit};
-pub use credentials::Credentials;
-pub use device::DeviceCode;
-pub use file::File;
-pub use loopback::{Listening, Loopback};
+pub use consent::{
+    Consent, Visit,
+    loopback::{Listening, Loopback},
+    paste::Paste,
+};
+pub use grant::{
+    assertion::{Assertion, IdentityProvider},
+    device::DeviceCode,
+};
 pub use oauth::OAuth;
-pub use paste::Paste;
-pub use store::{Memory, Store, StoreLock};
+pub use store::{Memory, Store, StoreLock, credentials::Credentials, file::File};
 
 pub use crate::shared::{
     reach::Reach,

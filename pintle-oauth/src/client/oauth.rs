@@ -7,17 +7,19 @@ use pintle::{
 };
 
 use super::{
-    assertion::{Assertion, IdentityProvider},
-    clock::now,
+    authorization::{Held, Live},
     consent::Consent,
-    device::DeviceCode,
     dpop::{PROOF, Proven},
-    flow::Grant,
-    live::{Held, Live},
+    grant::assertion::{Assertion, IdentityProvider},
+    grant::device::DeviceCode,
+    grant::flow::Grant,
+    grant::settings::Settings,
+    store::{Memory, Store},
+};
+use crate::shared::{
+    clock::now,
     registered::Registered,
     scope::Scopes,
-    settings::Settings,
-    store::{Memory, Store},
     web::{Network, Web},
 };
 

@@ -8,13 +8,13 @@ use http::Uri;
 use pintle::{Error, Result};
 
 use super::{
+    address,
     algorithm::Algorithm,
     cache::{Cache, digest_of},
     claims::{self, Rules},
     clock,
     jwk::KeySet,
     keys::Keys,
-    places,
     principal::Principal,
     reach::Reach,
     token::{Header, Signed, Token},
@@ -263,7 +263,7 @@ impl Verify for Jwt {
 
 /// What metadata can be asked of.
 pub(super) fn check_issuer(issuer: &str) -> Result<()> {
-    let uri: Option<Uri> = issuer.parse().ok().filter(|_| places::of_issuer(issuer).is_some());
+    let uri: Option<Uri> = issuer.parse().ok().filter(|_| address::metadata_urls(issuer).is_some());
     let checked = uri.map(|uri| Reach::of(&uri, &[]).check(issuer).is_ok());
     if checked != Some(true) {
         return Err(Error::Misuse(format!(

@@ -26,7 +26,7 @@ mod service;
 mod token;
 mod verify;
 
-use crate::shared::{clock, form, identity, metadata, noise, places, reach, registered, scope, secret, web};
+use crate::shared::{address, clock, form, identity, metadata, noise, reach, registered, scope, secret, web};
 
 pub use algorithm::Algorithm;
 pub use checked::Checked;

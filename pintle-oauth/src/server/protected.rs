@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_layer::Layer;
 
 use super::{
+    address,
     algorithm::Algorithm,
     document::Metadata,
-    places,
     reach::Reach,
     replay::Replay,
     scope::Scopes,
@@ -215,7 +215,7 @@ impl Protected {
 
     /// Where clients are told to look.
     pub(super) fn metadata_url(&self) -> String {
-        format!("{}{}", places::origin(&self.uri), self.metadata_path())
+        format!("{}{}", address::origin(&self.uri), self.metadata_path())
     }
 
     /// Whether the server's metadata is asked for: with its path, or at the root, where clients look next.

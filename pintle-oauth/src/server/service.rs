@@ -27,11 +27,12 @@ use pintle::{
 use tower_service::Service;
 
 use super::{
+    address,
     challenge::Challenge,
     clock,
     document::Metadata,
     dpop::{self, Proven, Unproven},
-    form, places,
+    form,
     principal::Principal,
     protected::Protected,
     scope::Scopes,
@@ -248,7 +249,7 @@ impl Door {
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
             return Err(unproven("send one proof in the `DPoP` header"));
         };
-        let seen = format!("{}{}", places::origin(&self.protected.uri), parts.uri.path());
+        let seen = format!("{}{}", address::origin(&self.protected.uri), parts.uri.path());
         let urls = [seen, self.protected.resource.to_string()];
         let holder = (principal.issuer(), principal.subject());
         let proven =

@@ -2,7 +2,7 @@ use pintle::{Error, Result};
 use serde::Deserialize;
 
 use super::{
-    places,
+    address,
     web::{Guarded, Looked},
 };
 
@@ -48,7 +48,7 @@ impl ServerMetadata {
             ))
         };
         let (mut other, mut failed) = (None, None);
-        for place in places::of_issuer(issuer).ok_or_else(unread)? {
+        for place in address::metadata_urls(issuer).ok_or_else(unread)? {
             match web.look::<Self>(&place).await? {
                 Looked::There(metadata) if metadata.issuer == issuer => return Ok(metadata),
                 Looked::There(metadata) => other = Some(metadata.issuer),
@@ -63,7 +63,7 @@ impl ServerMetadata {
         Err(match other {
             Some(other) => Error::Refused(format!(
                 "the metadata of the authorization server `{issuer}` is that of `{}`: nothing in it is used",
-                places::shown(&other)
+                address::printable(&other)
             )),
             None => Error::Decode(format!(
                 "the authorization server `{issuer}` has no metadata at its well-known addresses"

@@ -140,7 +140,7 @@ impl Guarded<'_> {
                 && let Some(to) = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok())
             {
                 url = if to.starts_with('/') && !to.starts_with("//") {
-                    format!("{}{to}", super::places::origin(&uri))
+                    format!("{}{to}", super::address::origin(&uri))
                 } else {
                     to.to_owned()
                 };

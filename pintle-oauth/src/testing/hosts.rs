@@ -18,7 +18,7 @@ use tower_service::Service;
 use super::asked::{Asked, Log};
 use crate::{
     client::{Reach, Web},
-    shared::places::origin,
+    shared::address::origin,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -6,7 +6,7 @@ use pintle::{Error, Result};
 
 use crate::{
     client::{Consent, Reach, Visit, Web},
-    shared::{places::origin, web::AnyWeb},
+    shared::{address::origin, web::AnyWeb},
 };
 
 /// Where users are sent back to. Nothing listens there: the address is all that matters.

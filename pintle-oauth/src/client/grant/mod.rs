@@ -1,0 +1,9 @@
+//! The grants: how tokens are requested from an authorization server, and how a client registers with it.
+
+pub(crate) mod assertion;
+pub(crate) mod device;
+pub(crate) mod flow;
+mod pkce;
+pub(crate) mod registration;
+pub(crate) mod settings;
+pub(crate) mod token;

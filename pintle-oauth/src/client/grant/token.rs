@@ -1,0 +1,161 @@
+//! The token endpoint: a grant in, tokens out.
+
+use http::HeaderMap;
+use pintle::{Error, Result};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{
+    client::{
+        consent::callback::told,
+        dpop::{Dpop, PROOF, Proven},
+    },
+    shared::{form::Form, identity::Identity, secret::Secret, web::Guarded},
+};
+
+/// A request for tokens.
+pub(crate) struct TokenRequest<'a> {
+    pub(crate) web: Guarded<'a>,
+    pub(crate) endpoint: &'a str,
+    /// Whom assertions of the client are for.
+    pub(crate) issuer: &'a str,
+    pub(crate) client: Option<&'a Identity>,
+    pub(crate) dpop: Option<&'a Dpop>,
+    pub(crate) form: Form,
+}
+
+/// What came back.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TokenAnswer {
+    pub(crate) access_token: Secret,
+    #[serde(default)]
+    pub(crate) token_type: String,
+    #[serde(default, deserialize_with = "seconds")]
+    pub(crate) expires_in: Option<u64>,
+    pub(crate) refresh_token: Option<Secret>,
+    pub(crate) issued_token_type: Option<String>,
+}
+
+/// Why nothing did.
+#[derive(Debug)]
+pub(crate) enum Ungranted {
+    /// The authorization server said no, and why.
+    Refused { error: String, description: String },
+    /// It did not get to say anything.
+    Failed(Error),
+}
+
+impl From<Error> for Ungranted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Ungranted {
+    /// That it would say the same again. Besides `invalid_grant` there are words that no standard has.
+    pub(crate) fn is_final(&self) -> bool {
+        const LATER: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
+        matches!(self, Self::Refused { error, .. } if !LATER.contains(&error.as_str()))
+    }
+
+    /// That the client is not known any more, or not in this way: it had better be registered again. Which of the two
+    /// words stands for that differs.
+    pub(crate) fn is_client(&self) -> bool {
+        matches!(self, Self::Refused { error, .. } if error == "invalid_client" || error == "unauthorized_client")
+    }
+
+    pub(crate) fn into_error(self, issuer: &str) -> Error {
+        match self {
+            Self::Refused { error, description } => Error::Refused(format!(
+                "the authorization server `{issuer}` gave no token: {}",
+                told(&error, &description)
+            )),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    error_description: String,
+}
+
+impl TokenRequest<'_> {
+    /// What comes back; `member` is what it has to have.
+    pub(crate) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, Ungranted> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (headers, form) = self.proven()?;
+            let kind = "application/x-www-form-urlencoded";
+            let answer = self.web.post(self.endpoint, kind, headers, form.into_body()).await?;
+            let uri = self.web.reach.check(self.endpoint)?;
+            let wants_more = self.dpop.is_some_and(|dpop| dpop.note(&uri, answer.headers()));
+            if answer.status().is_success() {
+                let unread = || {
+                    Error::Decode(format!(
+                        "what `{}` answered cannot be used: it has no `{member}`",
+                        self.endpoint
+                    ))
+                };
+                return serde_json::from_slice(answer.body()).map_err(|_| unread().into());
+            }
+            let refusal: Refusal = serde_json::from_slice(answer.body()).unwrap_or_default();
+            if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
+                continue;
+            }
+            let is_busy = answer.status().is_server_error() || answer.status() == 429;
+            if is_busy || refusal.error.is_empty() {
+                return Err(Ungranted::Failed(Error::Io(std::io::Error::other(format!(
+                    "`{}` answered with status {}",
+                    self.endpoint,
+                    answer.status().as_u16()
+                )))));
+            }
+            let description = refusal.error_description;
+            return Err(Ungranted::Refused { error: refusal.error, description });
+        }
+    }
+
+    /// With all that proves who is asking.
+    fn proven(&self) -> Result<(HeaderMap, Form)> {
+        let mut headers = HeaderMap::new();
+        let mut form = self.form.clone();
+        if let Some(client) = self.client {
+            client.prove(self.issuer, &mut headers, &mut form)?;
+        }
+        if let Some(dpop) = self.dpop {
+            let uri = self.web.reach.check(self.endpoint)?;
+            headers.insert(PROOF, dpop.proof(&Proven { method: "POST", url: &uri, with: None })?);
+        }
+        Ok((headers, form))
+    }
+}
+
+/// A number, or a text that is one: some servers quote it.
+fn seconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(from)?;
+    Ok(value.as_f64().map(|seconds| seconds as u64).or_else(|| value.as_str()?.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_they_come() {
+        for (text, expires_in) in [
+            (r#"{"access_token":"t","token_type":"Bearer","expires_in":3600}"#, Some(3600)),
+            (r#"{"access_token":"t","expires_in":"60"}"#, Some(60)),
+            (r#"{"access_token":"t","expires_in":1.5}"#, Some(1)),
+            (r#"{"access_token":"t","expires_in":null,"scope":"x"}"#, None),
+            (r#"{"access_token":"t","expires_in":-5}"#, Some(0)),
+        ] {
+            let answer: TokenAnswer = serde_json::from_str(text).unwrap();
+            assert_eq!(answer.expires_in, expires_in, "{text}");
+            assert!(!format!("{answer:?}").contains("\"t\""));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::shared::{scope::Scopes, secret::Secret};
+
+/// What a client has from one authorization server: how it is registered there, and its tokens by what they are for.
+///
+/// To be kept by a [`Store`](super::Store) as it is. It is never shown to another authorization server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Credentials {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) registration: Option<Registration>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) tokens: BTreeMap<String, Tokens>,
+}
+
+/// What dynamic registration gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Registration {
+    pub(crate) client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret: Option<Secret>,
+    /// 0: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret_expires_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token_endpoint_auth_method: Option<String>,
+    /// Where the user is sent back to: it cannot be used with another.
+    #[serde(default)]
+    pub(crate) redirect_uri: String,
+    /// Nobody came back from a login with it. Authorization servers that have forgotten a client tell the user, not us.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) in_doubt: bool,
+}
+
+impl Registration {
+    pub(crate) fn serves(&self, redirect_uri: &str, now: u64) -> bool {
+        let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
+        self.redirect_uri == redirect_uri && !expired && !self.in_doubt
+    }
+}
+
+impl Credentials {
+    /// The authorization server has forgotten the client: the next login registers it anew. With the old one the user
+    /// would be shown an error, and never come back.
+    pub(crate) fn forget(&mut self, client_id: &str) {
+        if self.registration.take_if(|registration| registration.client_id == client_id).is_some() {
+            self.tokens.retain(|_, tokens| tokens.client_id != client_id);
+        }
+    }
+
+    /// Nobody came back from a login of the client. What it was given before may still be good.
+    pub(crate) fn doubt(&mut self, client_id: &str) {
+        if let Some(registration) = &mut self.registration {
+            registration.in_doubt |= registration.client_id == client_id;
+        }
+    }
+}
+
+/// A token and what is to be known about it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tokens {
+    pub(crate) access: Secret,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refresh: Option<Secret>,
+    /// From when on, in seconds since 1970, it is better replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stale_at: Option<u64>,
+    /// All that was ever asked for, granted or not.
+    #[serde(default, skip_serializing_if = "Scopes::is_empty")]
+    pub(crate) requested: Scopes,
+    /// Who they were given to.
+    #[serde(default)]
+    pub(crate) client_id: String,
+    /// The key that they are bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dpop_key: Option<Secret>,
+}
+
+impl Tokens {
+    pub(crate) fn is_stale(&self, now: u64) -> bool {
+        self.stale_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// When a token that lives for so long is better replaced: half a minute early, for clocks that differ and requests that
+/// take their time, but not before it was of any use.
+pub(crate) fn stale_at(now: u64, expires_in: u64) -> u64 {
+    now.saturating_add(expires_in - (expires_in / 4).min(30))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_replaced_before_it_expires() {
+        for (lifetime, stale) in [(3600, 3570), (120, 90), (60, 45), (4, 3), (0, 0), (u64::MAX, u64::MAX)] {
+            assert_eq!(stale_at(1000, lifetime), 1000_u64.saturating_add(stale), "{lifetime}");
+        }
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let text = r#"{"registration":{"client_id":"c","client_secret":"s3cret"},
+            "tokens":{"https://h":{"access":"t0ken","refresh":"refr3sh","dpop_key":"k3y"}}}"#;
+        let credentials: Credentials = serde_json::from_str(text).unwrap();
+        let shown = format!("{credentials:?}");
+        for secret in ["s3cret", "t0ken", "refr3sh", "k3y"] {
+            assert!(!shown.contains(secret), "{shown}");
+            assert!(serde_json::to_string(&credentials).unwrap().contains(secret));
+        }
+    }
+
+    #[test]
+    fn a_client_is_forgotten_with_what_it_was_given() {
+        let text = r#"{"registration":{"client_id":"c"},
+            "tokens":{"https://a":{"access":"1","client_id":"c"},"https://b":{"access":"2","client_id":"bot"}}}"#;
+        let mut credentials: Credentials = serde_json::from_str(text).unwrap();
+        for other in ["bot", "d"] {
+            credentials.doubt(other);
+            credentials.forget(other);
+        }
+        assert!(credentials.registration.as_ref().unwrap().serves("", 10));
+        assert_eq!(credentials.tokens.len(), 2);
+        credentials.doubt("c");
+        assert!(!credentials.registration.as_ref().unwrap().serves("", 10));
+        credentials.forget("c");
+        assert!(credentials.registration.is_none());
+        assert_eq!(credentials.tokens.keys().collect::<Vec<_>>(), ["https://b"]);
+    }
+
+    #[test]
+    fn a_registration_serves_the_address_it_was_made_for() {
+        let mut registration: Registration =
+            serde_json::from_str(r#"{"client_id":"c","redirect_uri":"http://127.0.0.1:1/cb"}"#).unwrap();
+        assert!(registration.serves("http://127.0.0.1:1/cb", 10));
+        assert!(!registration.serves("http://127.0.0.1:2/cb", 10));
+        for (expires_at, serves) in [(0, true), (9, false), (11, true)] {
+            registration.client_secret_expires_at = Some(expires_at);
+            assert_eq!(registration.serves("http://127.0.0.1:1/cb", 10), serves);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use pintle::{Error, Result};
+use tokio::time::{Instant, sleep};
+
+use super::{Store, StoreLock, credentials::Credentials, lock::FileLock};
+use crate::shared::noise;
+
+/// How long is waited for another process that renews tokens: longer than its requests may take.
+const RENEWING: Duration = Duration::from_secs(90);
+/// How long is waited for another process that writes.
+const WRITING: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has done.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Keeps credentials in a file that only its owner can read.
+///
+/// It is replaced as a whole, so that a crash leaves the old one or the new one. Processes may share it: one at a time
+/// renews the tokens of an issuer, and the others use what it got. While one does, there is a file beside it with `.lock` at
+/// its end. That of a process that died keeps nobody waiting on Unix, and two minutes at most elsewhere.
+///
+/// ```no_run
+/// use pintle_oauth::client::{File, Loopback, OAuth};
+///
+/// let oauth = OAuth::login("My app", Loopback::browser()).store(File::at("tokens.json"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct File(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    path: PathBuf,
+    /// One at a time reads, changes and writes.
+    turn: Mutex<()>,
+}
+
+type All = BTreeMap<String, Credentials>;
+
+impl File {
+    /// The file at this path. It is made when there is something to keep; its folder has to be there.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Kept { path: path.into(), turn: Mutex::new(()) }))
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let kept = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = kept.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&kept.path).map_err(|error| {
+                let shown = kept.path.display();
+                Error::Io(io::Error::new(error.kind(), format!("the credentials in `{shown}`: {error}")))
+            })
+        });
+        done.await.unwrap_or_else(|_| Err(Error::Io(io::Error::other("the program is ending"))))
+    }
+}
+
+impl Store for File {
+    async fn load(&self, issuer: &str) -> Result<Option<Credentials>> {
+        let issuer = issuer.to_owned();
+        self.apart(move |path| Ok(read(path)?.remove(&issuer))).await
+    }
+
+    async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
+        let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
+        self.apart(move |path| {
+            // Another process may keep something for another issuer just now.
+            let _lock = locked(&beside(path, ".lock")).unwrap_or_else(|error| {
+                // Some file systems have no locks. What is kept without one is better than nothing.
+                tracing::warn!(%error, "credentials are written without a lock");
+                None
+            });
+            let mut all = read(path)?;
+            all.insert(issuer, credentials);
+            write(path, &serde_json::to_vec_pretty(&all)?)
+        })
+        .await
+    }
+
+    async fn lock(&self, issuer: &str) -> Result<StoreLock> {
+        let name = format!(".{}.lock", &noise::sha256(issuer.as_bytes())[..16]);
+        let end = Instant::now() + RENEWING;
+        loop {
+            let name = name.clone();
+            // Not by turns with what reads and writes: that goes on while the lock is held.
+            let path = beside(&self.0.path, &name);
+            let taken = tokio::task::spawn_blocking(move || FileLock::try_take(&path)).await;
+            let taken = taken.map_err(|_| Error::Io(io::Error::other("the program is ending")))?;
+            if let Some(lock) = taken? {
+                return Ok(StoreLock::new(lock));
+            }
+            if Instant::now() >= end {
+                let said = "another process renews tokens, and does not get to an end";
+                return Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, said)));
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Waits for a lock, in a thread that may wait. `None`: somebody else does not give it back, and what is to be done is done
+/// without.
+fn locked(path: &Path) -> io::Result<Option<FileLock>> {
+    for _ in 0..WRITING.as_millis() / LOOK.as_millis() {
+        if let Some(lock) = FileLock::try_take(path)? {
+            return Ok(Some(lock));
+        }
+        thread::sleep(LOOK);
+    }
+    tracing::warn!(lock = %path.display(), "another process writes credentials, and does not get to an end");
+    Ok(None)
+}
+
+/// A path beside this one, with more at its end.
+fn beside(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(more);
+    path.with_file_name(name)
+}
+
+fn read(path: &Path) -> io::Result<All> {
+    match fs::read(path) {
+        // The error would say what is in it.
+        Ok(text) => serde_json::from_slice(&text).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "it cannot be read: delete it and log in again")
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(All::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let unique = noise::random().map_err(|error| io::Error::other(error.to_string()))?;
+    let beside = beside(path, &format!(".{}", &unique[..12]));
+    let written = write_new(&beside, text).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // It may not even be there.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let folder = std::env::temp_dir().join(format!("pintle-oauth-{}", noise::random().unwrap()));
+            fs::create_dir(&folder).unwrap();
+            Self(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn credentials(token: &str) -> Credentials {
+        serde_json::from_str(&format!(r#"{{"tokens":{{"https://h":{{"access":"{token}"}}}}}}"#)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_is_for_its_owner_and_holds_every_issuer_apart() {
+        let folder = Folder::new();
+        let path = folder.0.join("tokens.json");
+        let file = File::at(&path);
+        assert!(file.load("https://a").await.unwrap().is_none());
+        file.save("https://a", &credentials("one")).await.unwrap();
+        file.save("https://b", &credentials("two")).await.unwrap();
+        file.save("https://a", &credentials("three")).await.unwrap();
+        let again = File::at(&path);
+        assert_eq!(
+            again.load("https://a").await.unwrap().unwrap().tokens["https://h"].access.reveal(),
+            "three"
+        );
+        assert_eq!(
+            again.load("https://b").await.unwrap().unwrap().tokens["https://h"].access.reveal(),
+            "two"
+        );
+        assert!(again.load("https://c").await.unwrap().is_none());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_broken_file_is_not_shown_and_not_overwritten() {
+        let folder = Folder::new();
+        let path = folder.0.join("tokens.json");
+        fs::write(&path, "s3cret").unwrap();
+        let file = File::at(&path);
+        let error = file.load("https://a").await.unwrap_err().to_string();
+        assert!(error.contains("delete it and log in again") && !error.contains("s3cret"), "{error}");
+        assert!(file.save("https://a", &credentials("one")).await.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "s3cret");
+    }
+}

@@ -1,0 +1,35 @@
+use pintle_oauth::testing::{Endpoint, Fault};
+use serde_json::json;
+
+use crate::support::world::World;
+
+#[tokio::test]
+async fn a_token_that_is_not_bound_though_that_was_asked_for_is_used_as_it_is() {
+    let world = World::new();
+    world.login.say("dpop_signing_alg_values_supported", json!(["ES256"]));
+    world.connect(&world.login().dpop()).await.unwrap();
+    assert_eq!(world.log()[6], "server/discover with access-3");
+}
+
+#[tokio::test]
+async fn a_bound_token_goes_with_a_proof_and_the_nonce_that_is_asked_for() {
+    let world = World::new();
+    world.login.bind_tokens("n0nce");
+    world.change(|state| state.nonce = Some("n0nce".into()));
+    let server = world.connect(&world.login().dpop()).await.unwrap();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    // Both servers say once what they want to see.
+    assert_eq!(log.iter().filter(|line| line.contains("without the nonce")).count(), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("token")).count(), 2, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+    assert_eq!(log.last().unwrap(), "tools/call with access-3 and a proof");
+}
+
+#[tokio::test]
+async fn who_did_not_ask_for_it_gets_no_bound_token() {
+    let world = World::new();
+    world.login.fault(Fault::answer(Endpoint::Token, "token_type", "DPoP"));
+    let error = world.connect(&world.login()).await.unwrap_err().to_string();
+    assert!(error.contains("gave a token of a kind that was not asked for"), "{error}");
+}

@@ -1,0 +1,95 @@
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_oauth::{
+    client::{Assertion, IdentityProvider, OAuth, Registered},
+    testing::AuthorizationServer,
+};
+use ring::{rand::SystemRandom, signature::EcdsaKeyPair};
+
+use crate::support::world::World;
+
+/// A new P-256 key.
+fn pem() -> String {
+    let by = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let key = EcdsaKeyPair::generate_pkcs8(by, &SystemRandom::new()).unwrap();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(key))
+}
+
+#[tokio::test]
+async fn a_program_is_let_in_by_its_secret() {
+    let world = World::new();
+    world.login.add_client_with_secret("bot", "s3cret");
+    let oauth =
+        OAuth::machine(Registered::new("https://as.test", "bot").secret("s3cret")).web(world.hosts.clone());
+    let server = world.connect(&oauth).await.unwrap();
+    let asked = "token at as.test by bot: client_credentials";
+    assert_eq!(world.log()[3..], [asked, "server/discover with access-1"]);
+    world.login.revoke_access();
+    server.call_tool("t", ()).await.unwrap();
+    assert!(world.log().iter().any(|line| line == asked));
+}
+
+#[tokio::test]
+async fn a_secret_is_for_the_issuer_that_it_is_of() {
+    let world = World::new();
+    let client = Registered::new("https://good.test", "bot").secret("s3cret");
+    let error =
+        world.connect(&OAuth::machine(client).web(world.hosts.clone())).await.unwrap_err().to_string();
+    assert!(error.contains("registered with `https://good.test`"), "{error}");
+    assert!(!world.log().iter().any(|line| line.starts_with("token")));
+}
+
+#[tokio::test]
+async fn nothing_that_proves_who_is_asking_goes_to_whom_a_server_names() {
+    let pem = pem();
+    let provider = || {
+        let at_idp = Registered::new("https://idp.test", "at-idp");
+        IdentityProvider::new("https://idp.test/token", at_idp, Assertion::fixed("id"))
+    };
+    let good = || Registered::new("https://good.test", "bot");
+    for oauth in [
+        OAuth::workload("https://good.test", Assertion::fixed("platform.jwt")),
+        OAuth::machine(good().secret("s3cret")),
+        OAuth::machine(good().key(&pem).unwrap()),
+        OAuth::enterprise(good(), provider()),
+    ] {
+        let world = World::new();
+        let error = world.connect(&oauth.web(world.hosts.clone())).await.unwrap_err().to_string();
+        assert!(
+            error.contains("`https://good.test`, and the server wants tokens of `https://as.test`"),
+            "{error}"
+        );
+        let asked =
+            ["server/discover with nothing", "GET https://mcp.test/.well-known/oauth-protected-resource/mcp"];
+        assert_eq!(world.log(), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_workload_shows_what_its_platform_says_about_it() {
+    let world = World::new();
+    world.login.trust("platform.jwt");
+    let oauth = OAuth::workload("https://as.test", Assertion::fixed("platform.jwt")).web(world.hosts.clone());
+    world.connect(&oauth).await.unwrap();
+    assert_eq!(world.log()[3], "token at as.test by -: jwt-bearer");
+}
+
+#[tokio::test]
+async fn an_identity_provider_agrees_for_its_users() {
+    let world = World::new();
+    let idp = AuthorizationServer::new("https://idp.test");
+    idp.add_client("at-idp");
+    idp.trust("id");
+    world.also(&idp);
+    world.login.add_client("app");
+    world.login.trust("id-jag-1");
+    let at_idp = Registered::new("https://idp.test", "at-idp");
+    let provider = IdentityProvider::new("https://idp.test/token", at_idp, Assertion::fixed("id"));
+    let oauth =
+        OAuth::enterprise(Registered::new("https://as.test", "app"), provider).web(world.hosts.clone());
+    world.connect(&oauth).await.unwrap();
+    let log = world.log();
+    assert_eq!(
+        log[3..5],
+        ["token at idp.test by at-idp: token-exchange", "token at as.test by app: jwt-bearer"]
+    );
+}

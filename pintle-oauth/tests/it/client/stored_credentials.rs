@@ -1,0 +1,218 @@
+use std::{sync::Arc, time::Duration};
+
+use pintle_oauth::{
+    client::{File, Memory, OAuth, Registered},
+    testing::{Endpoint, Fault},
+};
+
+use crate::support::world::World;
+
+#[tokio::test]
+async fn the_next_run_needs_no_login() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.log();
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    assert_eq!(
+        world.log(),
+        [
+            "server/discover with nothing",
+            "GET https://mcp.test/.well-known/oauth-protected-resource/mcp",
+            "GET https://as.test/.well-known/oauth-authorization-server",
+            "server/discover with access-3",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_next_run_refreshes_what_has_expired_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.mend();
+    world.login.revoke_access();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert_eq!(log[3], "token at as.test by client-1: refresh_token");
+    // The first run has used it once itself, to get past its own first request.
+    assert_eq!(log[4], "server/discover with access-7");
+}
+
+#[tokio::test]
+async fn the_next_run_refreshes_what_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn who_shares_a_store_shares_what_others_renewed() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let one = world.connect(&world.login().store(store.clone())).await.unwrap();
+    let other = world.connect(&world.login().store(store)).await.unwrap();
+    world.login.revoke_access();
+    one.call_tool("t", ()).await.unwrap();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
+}
+
+/// A file for a test, in a folder of its own.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let at = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+        let folder = std::env::temp_dir().join(format!("pintle-kept-{}-{at}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// As another process would open it.
+    fn file(&self) -> File {
+        File::at(self.0.join("tokens.json"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_share_a_file_refresh_once() {
+    let world = World::new();
+    let folder = Folder::new();
+    let one = world.connect(&world.login().store(folder.file())).await.unwrap();
+    let other = world.connect(&world.login().store(folder.file())).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    // Both have been refused before either has new ones.
+    let gate = world.login.hold(Endpoint::Token);
+    let calls =
+        [one, other].map(|server| tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) }));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    gate.open();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "no lock is left behind");
+}
+
+#[tokio::test]
+async fn what_others_renewed_long_ago_is_renewed_with_what_they_got() {
+    let world = World::new();
+    let folder = Folder::new();
+    let one = world.connect(&world.login().store(folder.file())).await.unwrap();
+    let other = world.connect(&world.login().store(folder.file())).await.unwrap();
+    // What this one gets is stale by the time that the other looks at it.
+    world.login.revoke_access();
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
+    one.call_tool("t", ()).await.unwrap();
+    one.close().await;
+    world.login.mend();
+    world.login.revoke_access();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn what_others_renewed_is_refreshed_too_if_it_was_revoked_meanwhile() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let one = world.connect(&world.login().store(store.clone())).await.unwrap();
+    let other = world.connect(&world.login().store(store)).await.unwrap();
+    world.login.revoke_access();
+    one.call_tool("t", ()).await.unwrap();
+    world.login.revoke_access();
+    world.log();
+    other.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_client_is_registered_once() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.login.revoke_refresh();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert!(log.iter().any(|line| line.starts_with("login as.test/authorize client=client-1")), "{log:#?}");
+    assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn another_client_does_not_use_what_this_one_was_given() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.log();
+    world.login.add_client_with_secret("bot", "s3cret");
+    let bot = OAuth::machine(Registered::new("https://as.test", "bot").secret("s3cret"))
+        .web(world.hosts.clone())
+        .store(store.clone());
+    world.connect(&bot).await.unwrap();
+    assert_eq!(world.log()[3], "token at as.test by bot: client_credentials");
+    world.connect(&world.login().store(store)).await.unwrap();
+    assert!(world.log()[3].starts_with("login as.test/authorize client=client-1"));
+}
+
+#[tokio::test]
+async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.login.forget_clients();
+    world.log();
+    // It says so to whoever refreshes.
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    let log = world.log();
+    let at = |start: &str| log.iter().position(|line| line.starts_with(start)).unwrap();
+    assert!(at("token at as.test by client-1: refresh_token") < at("register"), "{log:#?}");
+    assert!(
+        !log.iter().any(|line| line.starts_with("login") && line.contains("client=client-1 ")),
+        "{log:#?}"
+    );
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old_client() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().store(store.clone())).await.unwrap();
+    world.login.revoke_access();
+    world.login.forget_clients();
+    // Nobody can tell by a refresh then.
+    world.login.fault(Fault::refused(Endpoint::Token, "invalid_grant"));
+    let error = world.connect(&world.login().store(store.clone())).await.unwrap_err().to_string();
+    assert!(error.contains("the user was not sent back"), "{error}");
+    world.login.mend();
+    world.log();
+    world.connect(&world.login().store(store)).await.unwrap();
+    let log = world.log();
+    assert!(log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}

@@ -1,0 +1,5 @@
+//! A protected server in memory, with requests written by hand.
+
+mod admission;
+mod principal;
+mod requires;

@@ -1,0 +1,5 @@
+//! Servers and networks that the tests share. None of these files holds a test.
+
+pub(crate) mod notes;
+pub(crate) mod vault;
+pub(crate) mod world;
