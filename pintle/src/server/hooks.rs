@@ -9,8 +9,10 @@ use std::{
 
 use pintle_proto::Peer;
 
-use super::{Caller, Server};
-use crate::Ended;
+use crate::{
+    Ended,
+    server::{Caller, Server},
+};
 
 /// A connection, for those who keep count of them.
 ///

@@ -14,72 +14,20 @@
 //!
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
-mod around;
-mod authenticated;
-mod caller;
-mod calling;
+mod access;
+mod call;
 mod catalogue;
 mod changes;
-mod check;
-mod complete;
-mod completion;
-mod connection;
-#[cfg(feature = "logging")]
-mod current;
-mod custom;
-mod cx;
-mod declared;
-mod directory;
-mod dispatch;
-mod ears;
-mod elicit;
-mod extension;
-mod extract;
-mod fault;
-mod form;
 mod handler;
-mod hearing;
 mod hooks;
 #[cfg(feature = "http-server")]
 pub mod http;
-mod keepalive;
-mod layer;
-mod lint;
-mod lists;
-#[cfg(feature = "logging")]
-pub mod logging;
-#[cfg(feature = "http-server")]
-mod outbox;
-mod own;
-mod place;
-mod port;
-mod principal;
-mod prompt;
-mod questions;
-mod queue;
 mod random;
-mod rate;
 mod reading;
-mod replay;
-mod required;
-mod resource;
-mod route;
-mod run;
-mod schema_part;
-mod scope;
-mod seal;
-mod serve;
 mod serving;
-mod shelf;
-mod size;
-mod source;
+mod settings;
 mod state;
-mod template;
-mod texts;
-mod timing;
-mod tool;
-mod type_schema;
-mod vars;
+mod stream;
 
 use std::{
     collections::HashMap,
@@ -97,45 +45,47 @@ use pintle_types::{
 use serde_json::Value;
 use tower_layer::Layer;
 
-pub use around::HttpHead;
-pub use authenticated::{Authenticated, Lacking};
-pub use caller::Caller;
-pub use completion::{IntoValues, Partial, Values};
-pub use cx::Cx;
-pub use declared::{Declared, TextArgument, ToolArgument};
-pub use elicit::Elicited;
-pub use extension::{Installation, Notice, ProtocolExtension};
-pub use extract::{Args, Description, Extension, State};
-pub use fault::{HandlerError, RequestError, ToolError};
-pub use form::{Field, Form, FormError};
+pub use access::authenticated::{Authenticated, Lacking};
+pub use access::caller::Caller;
+pub use access::principal::Principal;
+pub use access::scope::{Entry, Scope};
+pub use call::around::HttpHead;
+pub use call::cx::Cx;
+pub use call::elicit::Elicited;
+pub use call::layer::{Next, around};
+#[cfg(feature = "logging")]
+pub use call::logging;
+pub use call::replay::kit as replay_kit;
+pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
+pub use call::seal::StateKeys;
+pub use catalogue::completion::{IntoValues, Partial, Values};
+pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
+pub use catalogue::extension::{Installation, Notice, ProtocolExtension};
+pub use catalogue::lists::ListKind;
+pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
+pub use catalogue::resource::{IntoResourceResult, ResourceRoute, resource};
+pub use catalogue::route::Route;
+pub use catalogue::source::ResourceSource;
+pub use catalogue::template::{TemplateRoute, template};
+pub use catalogue::tool::{ToolRoute, tool};
+pub use handler::extract::{Args, Description, Extension, State};
+pub use handler::fault::{HandlerError, RequestError, ToolError};
+pub use handler::form::{Field, Form, FormError};
+pub use handler::schema::part::SchemaPart;
+pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
 pub use hooks::Opened;
-pub use layer::{Next, around};
-pub use lists::ListKind;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};
-pub use principal::Principal;
-pub use prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
-pub use replay::kit as replay_kit;
-pub use replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
-pub use resource::{IntoResourceResult, ResourceRoute, resource};
-pub use route::Route;
-pub use schema_part::SchemaPart;
-pub use scope::{Entry, Scope};
-pub use seal::StateKeys;
 pub use serving::{Serving, ServingHandle};
-pub use source::ResourceSource;
-pub use template::{TemplateRoute, template};
-pub use tool::{ToolRoute, tool};
-pub use vars::Vars;
 
 use self::{
-    catalogue::Catalogue,
-    dispatch::Start,
-    ears::Ears,
-    form::Forms,
-    scope::Filter,
+    access::scope::Filter,
+    call::dispatch::{self, Start},
+    catalogue::{Catalogue, lint},
+    changes::hub::Ears,
+    handler::form::Forms,
     state::{Settings, State as Snapshot},
 };
 use crate::{AboutTools, Error, Result, directory::Directory};

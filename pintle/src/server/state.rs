@@ -13,11 +13,16 @@ use pintle_types::{
     schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
-use super::{
-    ListKind, MemoryReplayGuard, Next, ReplayGuard, catalogue::Catalogue, custom::CustomMethod, hooks::Hooks,
-    own::Own, scope::Filter,
+use crate::{
+    Timeouts,
+    server::{
+        ListKind, MemoryReplayGuard, Next, ReplayGuard,
+        access::scope::Filter,
+        catalogue::{Catalogue, custom::CustomMethod},
+        handler::own::Own,
+        hooks::Hooks,
+    },
 };
-use crate::Timeouts;
 
 /// All that a server is at one moment. A change makes another one; calls keep the one they began with.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{response::shutting_down, service::Shared};
+use super::{edge::response::shutting_down, service::Shared};
 use crate::server::Cx;
 
 /// The registry of the calls that wait for something: what a shutdown waits for, and cuts.

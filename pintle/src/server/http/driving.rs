@@ -14,13 +14,15 @@ use tokio::{runtime::Handle, sync::oneshot};
 use super::{calls::Entered, service::Shared, session::Session};
 use crate::server::{
     Cx, Server,
-    around::Around,
-    connection::sealed_at,
-    dispatch::{self, Start},
-    outbox::{End, Outbox},
-    port::{Port, Said},
-    run::Run,
+    call::{
+        around::Around,
+        dispatch::{self, Start},
+        outbox::{End, Outbox},
+        port::{Port, Said},
+        run::Run,
+    },
     state::State,
+    stream::sealed_at,
 };
 
 /// A call on its way, driven by whoever waits for its answer.

@@ -12,14 +12,13 @@ use pintle_types::{Frame, Malformed, MalformedKind, Message, Request, RequestId}
 
 use super::{
     Body,
-    content::Content,
-    conversation,
-    exchange::Exchange,
-    response::{accepted, closed, refused},
+    edge::{
+        content::Content,
+        response::{accepted, closed, refused},
+    },
     rights,
     service::Asked,
-    session::Session,
-    session_id::SessionId,
+    session::{Session, conversation, exchange::Exchange, id::SessionId},
     stateless,
 };
 

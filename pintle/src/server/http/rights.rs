@@ -18,10 +18,10 @@ use pintle_types::{
     schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
 };
 
-use super::{Body, post::id_of, response::refused, session::Session};
+use super::{Body, edge::response::refused, post::id_of, session::Session};
 use crate::server::{
-    Authenticated, Entry, Lacking, Scope, around::Around, catalogue::Catalogue, required::Required,
-    state::State,
+    Authenticated, Entry, Lacking, Scope, access::required::Required, call::around::Around,
+    catalogue::Catalogue, state::State,
 };
 
 /// Refuses a body that is not the one that its caller has signed.

@@ -20,27 +20,31 @@ use tokio::sync::Semaphore;
 
 use super::{
     Body, Patience, PeerAddress, RequestBody, Unread,
-    body::{Budget, read_content},
     calls::Calls,
     choice::{self, Choice},
-    content::Content,
-    conversation::no_room,
-    detached::Places,
-    listen::Listens,
+    edge::{
+        body::{Budget, read_content},
+        content::Content,
+        response::{bare, closed, overloaded, refused},
+    },
     post,
-    registry::Refused,
-    response::{bare, closed, overloaded, refused},
-    session::{self, Session},
-    session_id::SessionId,
+    session::{
+        self, Session,
+        conversation::no_room,
+        detached::Places,
+        id::SessionId,
+        registry::Refused,
+        standing,
+        store::{Sessions, StoredSession},
+        table::Table,
+        two_endpoints::{self, Entered},
+    },
     settings::Settings,
-    standing,
-    store::{Sessions, StoredSession},
-    table::Table,
-    two_endpoints::{self, Entered},
+    stateless::listen::Listens,
 };
 use crate::{
     Ended, Result,
-    server::{Authenticated, HttpHead, Server, around::Around, ears::Ears, state::State},
+    server::{Authenticated, HttpHead, Server, call::around::Around, changes::hub::Ears, state::State},
 };
 
 /// A server over HTTP: one `tower` service for clients of every revision.

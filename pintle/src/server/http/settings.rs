@@ -5,13 +5,15 @@ use pintle_proto::http::Guard;
 
 use super::{
     Http, Patience,
-    body::Budget,
     choice::Choice,
-    log::{EventLog, MemoryLog},
+    edge::body::Budget,
     origin::TrustedProxies,
-    registry::Quota,
-    store::Sessions,
-    two_endpoints::TwoEndpoints,
+    session::{
+        log::{EventLog, MemoryLog},
+        registry::Quota,
+        store::Sessions,
+        two_endpoints::TwoEndpoints,
+    },
 };
 use crate::{Result, server::Server};
 

@@ -5,7 +5,7 @@ use pintle_proto::{inputs::AskError, server::Call};
 use pintle_types::{Response, schema::InputRequest};
 
 use super::Session;
-use crate::server::port::Reply;
+use crate::server::call::port::Reply;
 
 impl Session {
     /// Words a question of a call; the answer will go to `reply`.

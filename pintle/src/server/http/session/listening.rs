@@ -5,8 +5,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::Extensions;
 
-use super::{STANDING, Session, Stand};
-use crate::server::{hearing, http::channel::Channel};
+use super::{STANDING, Session, Stand, channel::Channel};
+use crate::server::changes::hearing;
 
 /// As many messages may wait for a GET stream.
 const WAITING: usize = 256;

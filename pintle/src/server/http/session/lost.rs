@@ -12,7 +12,7 @@ pub(super) struct LostStreams {
 const APART: usize = 64;
 
 impl LostStreams {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::server::http) fn is_empty(&self) -> bool {
         self.numbers.is_empty() && !self.all
     }
 

@@ -1,0 +1,52 @@
+use std::cell::RefCell;
+
+use super::cx::WeakCx;
+use crate::server::Cx;
+
+thread_local! {
+    /// The calls whose code runs on this thread, the innermost last, with the span that brought each here.
+    static CURRENT: RefCell<Vec<(Option<u64>, WeakCx)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Says, until it is dropped, that the code which runs is this call's.
+pub(crate) struct Here(());
+
+impl Here {
+    /// `None` if nobody would want to know, which costs nothing.
+    pub(crate) fn new(cx: &Cx) -> Option<Self> {
+        cx.wants_log().then(|| {
+            enter(None, cx.downgrade());
+            Self(())
+        })
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        leave(None);
+    }
+}
+
+pub(crate) fn enter(span: Option<u64>, call: WeakCx) {
+    // A thread that ends has no call to tell of.
+    let _ = CURRENT.try_with(|current| {
+        if let Ok(mut current) = current.try_borrow_mut() {
+            current.push((span, call));
+        }
+    });
+}
+
+pub(crate) fn leave(span: Option<u64>) {
+    let _ = CURRENT.try_with(|current| {
+        if let Ok(mut current) = current.try_borrow_mut()
+            && let Some(at) = current.iter().rposition(|(found, _)| *found == span)
+        {
+            current.remove(at);
+        }
+    });
+}
+
+/// The call whose code runs on this thread.
+pub(crate) fn current() -> Option<WeakCx> {
+    CURRENT.try_with(|current| current.try_borrow().ok()?.last().map(|(_, call)| call.clone())).ok().flatten()
+}

@@ -1,0 +1,240 @@
+mod asking;
+mod once;
+mod telling;
+mod web;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    task::Waker,
+};
+
+use http::Extensions;
+#[cfg(feature = "http-server")]
+use pintle_proto::server::Ticket;
+use pintle_proto::{Peer, server::Call};
+use pintle_types::{Meta, RawObject};
+use tokio::sync::Notify;
+
+use self::telling::Telling;
+use super::{around::Around, port::Port, replay::Held};
+use crate::server::{Principal, Scope, Server, ToolRoute, catalogue::texts::Given, state::State};
+
+/// The call being answered: who makes it, and what can be said to them meanwhile.
+///
+/// Cheap to clone. Only handlers of tools, prompts and resources get one, because only they may ask.
+///
+/// ```
+/// use pintle::server::{Cx, tool};
+///
+/// async fn copy(cx: Cx) -> String {
+///     for file in 1..=3 {
+///         cx.progress_with(f64::from(file), 3.0, "copying").await;
+///     }
+///     format!("copied for {}", cx.peer().info.as_ref().map_or("somebody", |info| &info.name))
+/// }
+///
+/// let copy = tool("copy", copy);
+/// ```
+#[derive(Clone)]
+pub struct Cx(Arc<Inner>);
+
+struct Inner {
+    call: Call,
+    server: Server,
+    /// The server as it was when the call came: what changes meanwhile is for later calls.
+    state: Arc<State>,
+    around: Arc<Around>,
+    /// The texts that came with the call, where it found who takes them.
+    given: OnceLock<Box<Given>>,
+    port: Port,
+    /// Whether a question waits for the next round.
+    parked: AtomicBool,
+    /// Who polls the handler, and is to hear of `parked`.
+    waker: Mutex<Option<Waker>>,
+    /// Tells tasks that still wait for an answer that there will be none.
+    over: Notify,
+    is_over: AtomicBool,
+    /// Questions that wait for an answer.
+    asking: AtomicU32,
+    /// How long its questions wait, in milliseconds; 0 if it did not say.
+    patience_ms: AtomicU64,
+    /// Only if it has told something.
+    telling: Mutex<Option<Box<Telling>>>,
+    tool: OnceLock<Called>,
+    /// Only if it came with a state of an earlier round.
+    held: OnceLock<Box<Held>>,
+}
+
+/// The tool that is called.
+pub(crate) struct Called {
+    pub(crate) route: Arc<ToolRoute>,
+    /// The arguments with their defaults, if they came without.
+    pub(crate) filled: Option<String>,
+}
+
+/// A call that may have ended.
+#[cfg(feature = "logging")]
+#[derive(Clone, Debug)]
+pub(crate) struct WeakCx(std::sync::Weak<Inner>);
+
+#[cfg(feature = "logging")]
+impl WeakCx {
+    pub(crate) fn upgrade(&self) -> Option<Cx> {
+        self.0.upgrade().map(Cx)
+    }
+}
+
+impl Cx {
+    pub(crate) fn new(
+        call: Call,
+        server: Server,
+        state: Arc<State>,
+        around: Arc<Around>,
+        port: Port,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            call,
+            server,
+            state,
+            around,
+            given: OnceLock::new(),
+            port,
+            parked: AtomicBool::new(false),
+            waker: Mutex::default(),
+            over: Notify::new(),
+            is_over: AtomicBool::new(false),
+            asking: AtomicU32::new(0),
+            patience_ms: AtomicU64::new(0),
+            telling: Mutex::default(),
+            tool: OnceLock::new(),
+            held: OnceLock::new(),
+        }))
+    }
+
+    /// Notes which tool is called. A layer that tries again leads to the same one.
+    pub(crate) fn call_tool(&self, called: Called) {
+        let _ = self.0.tool.set(called);
+    }
+
+    pub(crate) fn tool(&self) -> Option<&Called> {
+        self.0.tool.get()
+    }
+
+    /// What the call holds of the state that it came with.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.0.held.get().map(|held| &**held)
+    }
+
+    /// The same, from here on.
+    pub(crate) fn hold(&self, held: impl FnOnce() -> Held) -> &Held {
+        self.0.held.get_or_init(|| Box::new(held()))
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.0.call
+    }
+
+    /// Its place among its connection's calls.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.0.call.ticket()
+    }
+
+    /// Who is calling, as far as this request says.
+    pub fn peer(&self) -> &Peer {
+        self.0.call.peer()
+    }
+
+    /// On whose behalf, if somebody has checked that.
+    pub fn principal(&self) -> Option<&str> {
+        self.0.call.principal()
+    }
+
+    /// Whether the caller is local, anonymous or somebody by name.
+    pub fn identity(&self) -> Principal<'_> {
+        Principal::of(self.principal(), self.left())
+    }
+
+    /// What layers below have left for the handler.
+    pub fn extensions(&self) -> &Extensions {
+        self.0.around.extensions()
+    }
+
+    /// The same but for where the call came from, which does not say who made it.
+    pub(crate) fn left(&self) -> &Extensions {
+        self.0.around.left()
+    }
+
+    /// The server, to change its catalogue or tell of changes.
+    pub fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    /// The client's settings of an extension, if it declared it.
+    pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
+        self.peer().capabilities.extensions.as_ref()?.get(name)
+    }
+
+    /// The request's parameters, not decoded.
+    pub fn params(&self) -> &RawObject {
+        self.0.call.params()
+    }
+
+    /// The method that was called.
+    pub fn method(&self) -> &str {
+        self.0.call.method()
+    }
+
+    /// The request's `_meta`: trace context, and whatever else the client put there.
+    pub fn meta(&self) -> Meta {
+        self.params().decode_member("_meta").ok().flatten().unwrap_or_default()
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        Scope { peer: self.peer(), principal: self.principal(), extensions: self.extensions() }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.0.state
+    }
+
+    /// The arguments of a prompt, or the variables of a template.
+    pub(crate) fn given(&self) -> Option<&Given> {
+        self.0.given.get().map(|given| &**given)
+    }
+
+    pub(crate) fn give(&self, given: Given) {
+        // A layer that sends a call through twice finds the same again.
+        let _ = self.0.given.set(Box::new(given));
+    }
+
+    /// Ends what still waits on behalf of this call.
+    pub(crate) fn end(&self) {
+        self.0.call.close();
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
+
+#[cfg(feature = "logging")]
+impl Cx {
+    pub(crate) fn downgrade(&self) -> WeakCx {
+        WeakCx(Arc::downgrade(&self.0))
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cx").field(&self.0.call).finish()
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
+    }
+}

@@ -1,0 +1,156 @@
+//! What a call tells while it runs: progress and log messages.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use pintle_types::schema::LoggingLevel;
+use serde::Serialize;
+
+use super::Cx;
+use crate::server::call::{port::Said, rate::Rate};
+
+/// What was not told yet, because there was no room or too much of it.
+#[derive(Default)]
+pub(super) struct Telling {
+    progress: Rate,
+    /// The newest report that was held back.
+    held: Option<Held>,
+    #[cfg(feature = "logging")]
+    log: Rate,
+    /// Log messages that nobody will read.
+    lost: u64,
+}
+
+struct Held {
+    done: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl Cx {
+    /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.
+    ///
+    /// Report as often as you like: what comes faster than the client reads it is left out, but for the last.
+    pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
+        self.report(done, total.into(), None).await;
+    }
+
+    /// The same, with words.
+    pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
+        self.report(done, total.into(), Some(message)).await;
+    }
+
+    async fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if !self.wants_progress() {
+            return;
+        }
+        {
+            // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
+            let mut telling = self.telling();
+            let telling = telling.get_or_insert_default();
+            let told = telling.progress.take()
+                && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
+            if told {
+                telling.held.take_if(|held| held.done <= done);
+            } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
+                telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
+            }
+        }
+        // A handler that does nothing but report lets others have their turn.
+        tokio::task::coop::consume_budget().await;
+    }
+
+    /// What must be said before the call's end: it was held back so far.
+    pub(crate) fn last_words(&self) -> Vec<Bytes> {
+        let Some(telling) = self.telling().take() else { return Vec::new() };
+        let Telling { held, lost, .. } = *telling;
+        let progress =
+            held.and_then(|held| self.0.call.progress(held.done, held.total, held.message.as_deref()));
+        progress.into_iter().chain(self.lost_line(lost)).map(Bytes::from).collect()
+    }
+
+    fn telling(&self) -> MutexGuard<'_, Option<Box<Telling>>> {
+        self.0.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says how many log messages were left out.
+    fn lost_line(&self, lost: u64) -> Option<Vec<u8>> {
+        if lost == 0 {
+            return None;
+        }
+        let data = serde_json::json!({ "msg": format!("{lost} messages were lost"), "lost": lost });
+        self.log_line(LoggingLevel::Warning, Some("pintle"), &data)
+    }
+
+    /// Whether the client would like to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.0.call.wants_progress()
+    }
+
+    /// Sends a log message, if the client asked for messages as grave as this one, and the server said
+    /// [`logging`](crate::Server::logging).
+    ///
+    /// ```
+    /// use pintle::{server::Cx, types::schema::LoggingLevel};
+    ///
+    /// async fn backup(cx: Cx) -> &'static str {
+    ///     cx.log(LoggingLevel::Info, Some("backup"), &serde_json::json!({"files": 3})).await;
+    ///     "done"
+    /// }
+    /// # let _ = pintle::server::tool("backup", backup);
+    /// ```
+    pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
+        self.say(self.log_line(level, logger, data)).await;
+    }
+
+    /// Whether the client asked for messages as grave as this one.
+    pub fn hears(&self, level: LoggingLevel) -> bool {
+        self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
+    }
+
+    fn logs(&self) -> bool {
+        self.0.state.service.capabilities().logging.is_some()
+    }
+
+    fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
+        self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
+    }
+
+    async fn say(&self, line: Option<Vec<u8>>) {
+        if let Some(line) = line {
+            self.0.port.say(Said::Notice(line.into())).await;
+        }
+    }
+}
+
+/// For the layer that forwards what `tracing` says.
+#[cfg(feature = "logging")]
+impl Cx {
+    /// Whether any log message would be read.
+    pub(crate) fn wants_log(&self) -> bool {
+        self.0.call.peer().log_level.is_some() && self.logs()
+    }
+
+    /// Sends a log message without waiting. One for which there is no room, or which is one too many, is lost; how many
+    /// were is said with the next.
+    pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
+        let mut telling = self.telling();
+        let telling = telling.get_or_insert_default();
+        if !self.0.port.has_room() || !telling.log.take() {
+            telling.lost += 1;
+            return;
+        }
+        let lost = std::mem::take(&mut telling.lost);
+        if let Some(line) = self.lost_line(lost)
+            && !self.0.port.try_say(Said::Notice(line.into()))
+        {
+            telling.lost = lost + 1;
+            return;
+        }
+        if let Some(line) = self.log_line(level, Some(logger), data)
+            && !self.0.port.try_say(Said::Notice(line.into()))
+        {
+            telling.lost += 1;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use super::Cx;
+#[cfg(feature = "http-server")]
+use super::Port;
+use crate::server::HttpHead;
+#[cfg(feature = "http-server")]
+use crate::server::call::{outbox::Outbox, port::Said};
+
+/// For calls that came over HTTP.
+impl Cx {
+    /// The head of the HTTP request that brought the call, if one did.
+    pub fn http(&self) -> Option<&HttpHead> {
+        self.0.around.head.as_ref()
+    }
+
+    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
+    ///
+    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
+    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::server::{Cx, tool};
+    ///
+    /// let render = tool("render", |cx: Cx| async move {
+    ///     cx.hang_up(Duration::from_secs(5)).await;
+    ///     // ... a long computation ...
+    ///     "rendered"
+    /// });
+    /// ```
+    pub async fn hang_up(&self, retry: Duration) {
+        #[cfg(feature = "http-server")]
+        if let Port::Own(outbox) = &self.0.port {
+            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
+        }
+        let _ = retry;
+    }
+
+    /// What the call says, for whoever drives it.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn outbox(&self) -> Option<&Outbox> {
+        match &self.0.port {
+            Port::Own(outbox) => Some(outbox),
+            Port::Line(_) => None,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Log messages to clients, through `tracing`.
+
+use std::{
+    collections::HashMap,
+    error::Error,
+    fmt,
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pintle_types::{JsonObject, schema::LoggingLevel};
+use serde_json::Value;
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+use tracing_subscriber::layer::{Context, Layer};
+
+use super::{
+    current,
+    cx::{Cx, WeakCx},
+};
+
+/// A `tracing_subscriber` layer that sends what happens in the course of a call to the client that made it.
+///
+/// A client hears what it asked for and nothing else; the server says with [`Server::logging`](crate::server::Server::logging)
+/// that it can be asked. Events in tasks and threads that carry the call's span (`in_current_span`) count too. The
+/// target is the `logger`, the message is `msg` in `data`, and fields are its other members. `TRACE` is sent as `debug`;
+/// a field `mcp.level` names a level that `tracing` lacks.
+///
+/// Clients may be anybody's: filter this layer if events of other crates should stay on this side.
+///
+/// ```
+/// use pintle::{Server, server::tool};
+/// use tracing_subscriber::{layer::SubscriberExt, registry};
+///
+/// async fn backup() -> &'static str {
+///     tracing::info!(files = 3, "copied");
+///     tracing::warn!(mcp.level = "alert", "the disk is full");
+///     "done"
+/// }
+///
+/// let server = Server::new("backup", "1.0.0").logging().tool(tool("backup", backup));
+/// let subscriber = registry().with(pintle::logging::layer());
+/// // tracing::subscriber::set_global_default(subscriber)?;
+/// # let _ = (server, subscriber);
+/// ```
+pub fn layer() -> Logging {
+    Logging { spans: RwLock::default(), known: AtomicUsize::new(0) }
+}
+
+/// What [`layer`] makes.
+#[derive(Debug)]
+pub struct Logging {
+    /// The spans that were opened in the course of a call, and of which.
+    spans: RwLock<HashMap<u64, WeakCx>>,
+    /// How many these are: mostly none, and then nobody looks.
+    known: AtomicUsize,
+}
+
+impl Logging {
+    fn of_span(&self, id: &span::Id) -> Option<WeakCx> {
+        if self.known.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.spans.read().unwrap_or_else(PoisonError::into_inner).get(&id.into_u64()).cloned()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Logging {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, _: Context<'_, S>) {
+        let call = match attributes.parent() {
+            Some(parent) => self.of_span(parent),
+            None if attributes.is_root() => None,
+            None => current::current(),
+        };
+        if let Some(call) = call {
+            let mut spans = self.spans.write().unwrap_or_else(PoisonError::into_inner);
+            spans.insert(id.into_u64(), call);
+            self.known.store(spans.len(), Ordering::Release);
+        }
+    }
+
+    fn on_enter(&self, id: &span::Id, _: Context<'_, S>) {
+        if let Some(call) = self.of_span(id) {
+            current::enter(Some(id.into_u64()), call);
+        }
+    }
+
+    fn on_exit(&self, id: &span::Id, _: Context<'_, S>) {
+        if self.known.load(Ordering::Acquire) > 0 {
+            current::leave(Some(id.into_u64()));
+        }
+    }
+
+    fn on_close(&self, id: span::Id, _: Context<'_, S>) {
+        if self.known.load(Ordering::Acquire) > 0 {
+            let mut spans = self.spans.write().unwrap_or_else(PoisonError::into_inner);
+            spans.remove(&id.into_u64());
+            self.known.store(spans.len(), Ordering::Release);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let call = match event.parent() {
+            Some(parent) => self.of_span(parent),
+            None => current::current(),
+        };
+        let Some(cx) = call.and_then(|call| call.upgrade()) else { return };
+        let metadata = event.metadata();
+        if is_ours(metadata) {
+            return;
+        }
+        let level = level(*metadata.level());
+        // Dropped before anything is formatted, unless the event has a level of its own.
+        let own = metadata.fields().field(LEVEL).is_some();
+        if !own && !cx.hears(level) {
+            return;
+        }
+        forward(&cx, event, level);
+    }
+}
+
+fn forward(cx: &Cx, event: &Event<'_>, level: LoggingLevel) {
+    let mut message = Message { level, ..Message::default() };
+    event.record(&mut message);
+    if cx.hears(message.level) {
+        let logger = message.logger.as_deref().unwrap_or_else(|| event.metadata().target());
+        cx.log_if_room(message.level, logger, &message.data);
+    }
+}
+
+/// What this crate has to say is for the log of this side: it names panics and peers.
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    let name = metadata.target().split("::").next().unwrap_or_default();
+    matches!(name, "pintle" | "pintle_proto" | "pintle_types")
+}
+
+fn level(level: Level) -> LoggingLevel {
+    match level {
+        Level::ERROR => LoggingLevel::Error,
+        Level::WARN => LoggingLevel::Warning,
+        Level::INFO => LoggingLevel::Info,
+        _ => LoggingLevel::Debug,
+    }
+}
+
+/// The field that names a level.
+const LEVEL: &str = "mcp.level";
+
+/// An event on its way to be printed.
+struct Message {
+    level: LoggingLevel,
+    logger: Option<String>,
+    data: JsonObject,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self { level: LoggingLevel::Debug, logger: None, data: JsonObject::new() }
+    }
+}
+
+impl Message {
+    fn put(&mut self, field: &Field, value: Value) {
+        match (field.name(), &value) {
+            (LEVEL, Value::String(name)) => self.level = name.parse().unwrap_or(self.level),
+            ("logger", Value::String(name)) => self.logger = Some(name.clone()),
+            ("message", _) => drop(self.data.insert("msg".to_owned(), value)),
+            (name, _) => drop(self.data.insert(name.to_owned(), value)),
+        }
+    }
+}
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put(field, value.to_string().into());
+    }
+}

@@ -1,0 +1,179 @@
+use std::fmt;
+
+use pintle_proto::inputs::{KeyId, Seal};
+use ring::{
+    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey},
+    error::Unspecified,
+    hkdf::{HKDF_SHA256, KeyType, Prk, Salt},
+};
+
+use crate::server::random;
+
+/// The keys that seal what calls remember between their rounds: the first seals, all of them open.
+///
+/// One process makes its own, which is enough until a client's next round may reach another process. A fleet shares
+/// them.
+///
+/// A fleet changes its key in two phases, because while a change is rolled out some processes have it and some do not:
+///
+/// 1. Every process is given the new key as one that opens, behind the old one, which goes on sealing.
+/// 2. When all of them have it, the new key is put first. States that the old one sealed still open.
+///
+/// When the last of those has expired ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms) after the second phase is
+/// through), the old key can go. Were the new key put first at once, a process that does not know it yet would refuse the
+/// states that it sealed.
+///
+/// ```
+/// use pintle::server::StateKeys;
+///
+/// let (old, new) = ([7; 32], [8; 32]);
+/// let first_phase = StateKeys::from(old).and(StateKeys::from(new));
+/// let second_phase = StateKeys::from(new).and(StateKeys::from(old));
+/// ```
+#[derive(Clone)]
+pub struct StateKeys {
+    keys: Vec<Key>,
+    random: bool,
+}
+
+#[derive(Clone)]
+struct Key {
+    id: KeyId,
+    /// What the key of each seal is made from.
+    secret: Prk,
+}
+
+/// So many random bytes make the key of one seal: enough that no two ever have the same.
+const SALT: usize = 24;
+
+impl Key {
+    /// A key that is used once, so that the nonce needs not be random: twelve bytes of it would not be enough for that.
+    fn once(&self, salt: &[u8]) -> Result<(LessSafeKey, Nonce), Unspecified> {
+        let key: UnboundKey = self.secret.expand(&[b"state", salt], &CHACHA20_POLY1305)?.into();
+        Ok((LessSafeKey::new(key), Nonce::assume_unique_for_key([0; 12])))
+    }
+
+    fn seal(&self, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
+        let salt: [u8; SALT] = random::bytes()?;
+        let (key, nonce) = self.once(&salt)?;
+        let mut sealed = [salt.as_slice(), plain].concat();
+        let tag = key.seal_in_place_separate_tag(
+            nonce,
+            Aad::from(bound),
+            sealed.get_mut(SALT..).unwrap_or_default(),
+        )?;
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (salt, sealed) = sealed.split_at_checked(SALT)?;
+        let (key, nonce) = self.once(salt).ok()?;
+        let mut plain = sealed.to_vec();
+        let length = key.open_in_place(nonce, Aad::from(bound), &mut plain).ok()?.len();
+        plain.truncate(length);
+        Some(plain)
+    }
+}
+
+impl StateKeys {
+    /// A key that nobody else has, and that ends with the process.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no randomness to give: there is no safe way to go on.
+    #[expect(clippy::expect_used, reason = "without randomness nothing can be sealed")]
+    pub fn random() -> Self {
+        let secret: [u8; 32] = random::bytes().expect("the system gives random bytes");
+        Self { random: true, ..Self::from(secret) }
+    }
+
+    /// Adds keys that open, but do not seal.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.keys.extend(others.keys);
+        self
+    }
+
+    /// Whether the first key was made for this process alone.
+    pub fn is_random(&self) -> bool {
+        self.random
+    }
+}
+
+/// A key of your own: 32 secret bytes that every process of a fleet is given.
+impl From<[u8; 32]> for StateKeys {
+    fn from(secret: [u8; 32]) -> Self {
+        let secret = Salt::new(HKDF_SHA256, b"pintle").extract(&secret);
+        // The key's name is made from it like the others: it tells keys apart and nothing about them.
+        let mut id = [0; 8];
+        let named = secret.expand(&[b"name"], Name).and_then(|name| name.fill(&mut id));
+        debug_assert!(named.is_ok(), "eight bytes are not too many");
+        Self { keys: vec![Key { id: KeyId(id), secret }], random: false }
+    }
+}
+
+/// As long as the name of a key.
+struct Name;
+
+impl KeyType for Name {
+    fn len(&self) -> usize {
+        8
+    }
+}
+
+impl Seal for StateKeys {
+    fn key(&self) -> KeyId {
+        self.keys.first().map_or(KeyId([0; 8]), |key| key.id)
+    }
+
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+        let key = self.keys.iter().find(|known| known.id == key);
+        key.and_then(|key| key.seal(bound, plain).ok()).unwrap_or_default()
+    }
+
+    fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        self.keys.iter().find(|known| known.id == key)?.open(bound, sealed)
+    }
+}
+
+impl fmt::Debug for StateKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_state_is_refused_while_a_key_is_changed() {
+        let (old, new) = (|| StateKeys::from([1; 32]), || StateKeys::from([2; 32]));
+        let phases = [old(), old().and(new()), new().and(old()), new()];
+        // During a phase, processes of the one before and of this one serve side by side.
+        for pair in phases.windows(2) {
+            for (sealer, opener) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+                let sealed = sealer.seal(sealer.key(), b"bound", b"plain");
+                let opened = opener.open(sealer.key(), b"bound", &sealed);
+                // What the old key sealed has expired before the last phase.
+                if sealer.key() == new().key() || opener.keys.len() == 2 {
+                    assert_eq!(opened.as_deref(), Some(&b"plain"[..]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_key_seals_the_ring_opens() {
+        let old = StateKeys::from([1; 32]);
+        let sealed = old.seal(old.key(), b"bound", b"plain");
+        let ring = StateKeys::from([2; 32]).and(old.clone());
+        assert_eq!(ring.open(old.key(), b"bound", &sealed).unwrap(), b"plain");
+        assert_ne!(ring.key(), old.key());
+        assert_eq!(ring.open(old.key(), b"other", &sealed), None);
+        assert_eq!(StateKeys::from([2; 32]).open(old.key(), b"bound", &sealed), None);
+        assert_eq!(ring.open(old.key(), b"bound", b"short"), None);
+        assert_ne!(old.seal(old.key(), b"bound", b"plain"), sealed, "no nonce twice");
+    }
+}

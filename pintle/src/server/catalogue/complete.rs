@@ -1,0 +1,191 @@
+use std::{any::Any, sync::Arc};
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    JsonObject, RawObject, RpcError,
+    schema::{CompleteParams, CompleteResult, Completion, CompletionReference},
+};
+use serde_json::Value;
+
+use super::{
+    completion::{Completer, caught, fixed},
+    lists,
+};
+use crate::server::{
+    Cx, Entry, Partial, PromptRoute, TemplateRoute, ToolRoute,
+    access::required::Required,
+    call::{dispatch, run::Handling},
+};
+
+/// `completion/complete`: values that complete what is being typed.
+///
+/// Nobody's call fails because a completer did: then there is nothing to choose from, and this side's log says why.
+pub(crate) fn complete(cx: &Cx) -> Result<Handling, Outcome> {
+    let refuse = |said: String| Outcome::Failed(RpcError::invalid_params(said));
+    let params: CompleteParams =
+        cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;
+    let target = Target::find(cx, &params.reference)
+        .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
+    // What completes an argument may tell as much as the thing itself.
+    dispatch::permitted(cx, target.required(), target.name())?;
+    let name = params.argument.name;
+    let completer = target.completer(&name).map_err(refuse)?;
+    let partial = Partial {
+        value: params.argument.value,
+        context: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+        principal: cx.principal().map(str::to_owned),
+    };
+    Ok(Box::pin(async move {
+        let values = match completer {
+            Some(completer) => {
+                caught(move || completer(partial)).await.unwrap_or_else(|panic| Err(said(&*panic)))
+            }
+            None => Ok(Default::default()),
+        };
+        let values = values.unwrap_or_else(|error| {
+            tracing::warn!(argument = name, error, "a completer failed");
+            Default::default()
+        });
+        let found = values.values.len();
+        let total = values.total.unwrap_or(found as u64).max(found as u64);
+        let mut completion = Completion::new(values.values.into_iter().take(MOST).collect());
+        completion.total = i64::try_from(total).ok();
+        completion.has_more = Some(total > found.min(MOST) as u64);
+        match RawObject::from_serialize(&CompleteResult::new(completion)) {
+            Ok(result) => Outcome::Complete(result.into()),
+            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+        }
+    }))
+}
+
+/// As many as the protocol allows.
+const MOST: usize = 100;
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", said.unwrap_or("?"))
+}
+
+/// Whose argument is being typed.
+enum Target {
+    Prompt(Arc<PromptRoute>),
+    Template(Arc<TemplateRoute>),
+    Tool(Arc<ToolRoute>),
+}
+
+impl Target {
+    fn find(cx: &Cx, reference: &CompletionReference) -> Option<Self> {
+        let catalogue = &cx.state().catalogue;
+        match reference {
+            CompletionReference::Prompt(prompt) => {
+                let route = catalogue.prompts.get(&prompt.name)?;
+                lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))
+                    .then(|| Self::Prompt(route.clone()))
+            }
+            CompletionReference::Resource(resource) => {
+                let named = catalogue.templates.get(&resource.uri);
+                let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
+                lists::sees(cx, &route.required, Entry::Template(&route.described))
+                    .then(|| Self::Template(route.clone()))
+            }
+            CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
+                let named = |key: &str| other.get(key).and_then(Value::as_str);
+                let route =
+                    catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;
+                lists::sees(cx, &route.required, Entry::Tool(&route.tool)).then(|| Self::Tool(route.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn required(&self) -> &Required {
+        match self {
+            Self::Prompt(route) => &route.required,
+            Self::Template(route) => &route.required,
+            Self::Tool(route) => &route.required,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Prompt(route) => &route.prompt.name,
+            Self::Template(route) => &route.described.uri_template,
+            Self::Tool(route) => &route.tool.name,
+        }
+    }
+
+    /// Who completes this argument; an error if there is no such argument.
+    fn completer(&self, argument: &str) -> Result<Option<Completer>, String> {
+        let unknown = |kind: &str, name: &str| {
+            let shown: String = argument.chars().take(80).collect();
+            format!("the {kind} `{name}` has no argument `{shown}`")
+        };
+        match self {
+            Self::Prompt(route) => match route.completers.get(argument) {
+                Some(completer) => Ok(Some(completer)),
+                None if route.prompt.arguments.iter().flatten().any(|known| known.name == argument) => {
+                    Ok(None)
+                }
+                None => Err(unknown("prompt", &route.prompt.name)),
+            },
+            Self::Template(route) => match route.completers.get(argument) {
+                Some(completer) => Ok(Some(completer)),
+                None if route
+                    .template
+                    .iter()
+                    .flat_map(|template| template.names())
+                    .any(|name| name == argument) =>
+                {
+                    Ok(None)
+                }
+                None => Err(unknown("resource template", &route.described.uri_template)),
+            },
+            Self::Tool(route) => {
+                let schema = &route.tool.input_schema;
+                let property = schema.get("properties").and_then(|known| known.get(argument));
+                match (route.completers.get(argument), property) {
+                    (Some(completer), _) => Ok(Some(completer)),
+                    (None, Some(property)) => Ok(allowed(schema, property, 8).map(fixed)),
+                    (None, None) => Err(unknown("tool", &route.tool.name)),
+                }
+            }
+        }
+    }
+}
+
+/// The values that a schema allows, if it lists them. `depth` bounds how far it is followed.
+pub(crate) fn allowed(root: &JsonObject, schema: &Value, depth: u8) -> Option<Vec<String>> {
+    let depth = depth.checked_sub(1)?;
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    };
+    if let Some(value) = schema.get("const") {
+        return text(value).map(|value| vec![value]);
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return Some(values.iter().filter_map(text).collect());
+    }
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let name = name.strip_prefix("#/$defs/").or_else(|| name.strip_prefix("#/definitions/"))?;
+        let defined = root.get("$defs").or_else(|| root.get("definitions"))?.get(name)?;
+        return allowed(root, defined, depth);
+    }
+    for keyword in ["oneOf", "anyOf", "allOf"] {
+        if let Some(Value::Array(parts)) = schema.get(keyword) {
+            let values: Vec<_> =
+                parts.iter().filter_map(|part| allowed(root, part, depth)).flatten().collect();
+            return (!values.is_empty()).then_some(values);
+        }
+    }
+    let is = |kind: &str| match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|found| found == kind),
+        Some(found) => found == kind,
+        None => false,
+    };
+    if is("boolean") {
+        return Some(vec!["true".to_owned(), "false".to_owned()]);
+    }
+    schema.get("items").and_then(|items| allowed(root, items, depth))
+}

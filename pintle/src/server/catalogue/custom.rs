@@ -1,0 +1,97 @@
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use pintle_proto::Peer;
+use pintle_types::{Notification, RawObject, RpcError};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::server::{Cx, OnNotification, Server};
+
+impl Server {
+    /// Answers a method of your own. Nothing is required of its callers: decide by [`Cx::identity`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle::{Server, server::Cx};
+    ///
+    /// let server = Server::new("fleet", "1.0.0")
+    ///     .method("fleet/count", |_cx: Cx, kind: serde_json::Value| async move {
+    ///         Ok(serde_json::json!({ "kind": kind["kind"], "count": 12 }))
+    ///     });
+    /// # #[cfg(feature = "client")] {
+    /// let fleet = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+    /// let params = pintle::types::RawObject::from_serialize(&serde_json::json!({"kind": "tug"})).unwrap();
+    /// let counted = fleet.call_raw("fleet/count", params).await?;
+    /// assert!(counted.as_str().contains(r#""count":12"#));
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn method<P, R, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        R: Serialize,
+        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let name = name.into();
+        self.change(|state| {
+            state.service = state.service.clone().methods([name.clone()]);
+            state.custom.insert(name, CustomMethod::new(handler));
+        });
+        self
+    }
+
+    /// Hears notifications of this name: one of your own, or `notifications/roots/list_changed`, which clients with a
+    /// session send.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// let server = Server::new("demo", "1.0.0").on_notification(
+    ///     "notifications/roots/list_changed",
+    ///     |_notification, client| async move {
+    ///         let name = client.and_then(|client| client.info.as_ref().map(|info| info.name.clone()));
+    ///         tracing::info!(?name, "works elsewhere now");
+    ///     },
+    /// );
+    /// ```
+    #[must_use]
+    pub fn on_notification<F, Fut>(self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let handler: Arc<OnNotification> =
+            Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
+        self.hear(name.into(), handler);
+        self
+    }
+}
+
+/// A method of the application's own, or of an extension.
+#[derive(Clone)]
+pub(crate) struct CustomMethod(pub(crate) Arc<dyn Fn(Cx) -> Answering + Send + Sync>);
+
+type Answering = Pin<Box<dyn Future<Output = Result<RawObject, RpcError>> + Send>>;
+
+impl CustomMethod {
+    pub(crate) fn new<P, R, F, Fut>(handler: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        R: Serialize,
+        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        Self(Arc::new(move |cx| {
+            let params = cx.params().without(&["_meta"]).decode::<P>();
+            let running = params.map(|params| handler(cx.clone(), params));
+            Box::pin(async move {
+                let running = running
+                    .map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))?;
+                let result = running.await?;
+                RawObject::from_serialize(&result).map_err(|error| RpcError::internal(error.to_string()))
+            })
+        }))
+    }
+}

@@ -1,0 +1,95 @@
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::server::Route;
+
+/// A function that `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]` made a route of.
+/// [`routes!`](crate::routes) names it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool, a prompt or a resource",
+    note = "put `#[pintle::tool]` on the function `{Self}`, or add it with `pintle::server::tool(\"{Self}\", {Self})`"
+)]
+pub trait Declared {
+    /// What it is: a tool, a prompt, a resource, or a family of resources.
+    type Route: Into<Route>;
+
+    /// That, not yet part of a server.
+    fn route() -> Self::Route;
+}
+
+/// What a parameter of a `#[pintle::tool]` function may be: anything with serde's `Deserialize` and schemars'
+/// `JsonSchema`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of a tool",
+    note = "put `#[derive(serde::Deserialize, schemars::JsonSchema)]` on the type",
+    note = "or take it from the server: `State<S>`, `Extension<T>`, `Cx`, or `#[extract]` for a `FromCall` of your own"
+)]
+pub trait ToolArgument: DeserializeOwned + JsonSchema + Send {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send> ToolArgument for T {}
+
+/// What a parameter of a `#[pintle::prompt]` or `#[pintle::resource]` function may be: what serde reads from a text,
+/// with schemars' `JsonSchema`.
+///
+/// The compiler cannot see whether a type is a text, a number or an enum. One that is a struct is refused when the
+/// server is checked.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a text",
+    note = "take a `String`, a number, a `bool`, an `Option` of one, or an enum with `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
+    note = "or take it from the server: `State<S>`, `Extension<T>`, `Cx`, or `#[extract]` for a `FromCall` of your own"
+)]
+pub trait TextArgument: DeserializeOwned + JsonSchema + Send {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send> TextArgument for T {}
+
+/// The tools of functions that carry `#[pintle::tool]`, for [`Server::tools`](crate::server::Server::tools).
+///
+/// ```
+/// /// Add two integers.
+/// #[pintle::tool]
+/// async fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let server = pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]);
+/// ```
+#[cfg(feature = "macros")]
+#[macro_export]
+macro_rules! tools {
+    ($($tool:path),* $(,)?) => {
+        ::std::vec::Vec::<$crate::server::ToolRoute>::from([
+            $(<$tool as $crate::server::Declared>::route()),*
+        ])
+    };
+}
+
+/// The tools, prompts and resources of functions that carry `#[pintle::tool]`, `#[pintle::prompt]` or
+/// `#[pintle::resource]`, for [`Server::routes`](crate::server::Server::routes).
+///
+/// ```
+/// /// Add two integers.
+/// #[pintle::tool]
+/// async fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// /// Explain a sum.
+/// #[pintle::prompt]
+/// async fn explain(a: i64, b: i64) -> String {
+///     format!("Explain why {a} and {b} are {}.", add(a, b).await)
+/// }
+///
+/// let server = pintle::Server::new("adder", "1.0.0").routes(pintle::routes![add, explain]);
+/// # server.check().unwrap();
+/// ```
+#[cfg(feature = "macros")]
+#[macro_export]
+macro_rules! routes {
+    ($($route:path),* $(,)?) => {
+        ::std::vec::Vec::<$crate::server::Route>::from([
+            $(::std::convert::Into::into(<$route as $crate::server::Declared>::route())),*
+        ])
+    };
+}

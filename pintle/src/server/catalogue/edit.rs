@@ -1,0 +1,256 @@
+//! Adding and taking away while the server runs. Whoever wants to know is told once, however much it was.
+
+use std::{collections::HashSet, slice};
+
+use pintle_proto::server::Change;
+
+use super::{Catalogue, shelf::Shelf};
+use crate::{
+    Error, Result,
+    server::{
+        PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute,
+        access::required::{Required, Requires},
+    },
+};
+
+/// A part of the catalogue, in words that all parts share.
+pub(super) trait Shelved: Sized {
+    /// What it is called in a message.
+    const KIND: &'static str;
+    /// What its clients are told.
+    const CHANGE: Change;
+
+    /// Makes ready what is made once, when it is added. What is wrong with it becomes a fault.
+    fn prepare(&mut self);
+    fn key(&self) -> &str;
+    fn faults(&self) -> &[String];
+    fn required(&self) -> &Required;
+    fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
+}
+
+macro_rules! impl_shelved {
+    ($route:ident, $kind:literal, $change:ident, $shelf:ident, $prepare:expr, $($key:ident).+) => {
+        impl Shelved for $route {
+            const KIND: &'static str = $kind;
+            const CHANGE: Change = Change::$change;
+
+            fn prepare(&mut self) {
+                let prepare: fn(&mut Self) = $prepare;
+                prepare(self);
+            }
+
+            fn key(&self) -> &str {
+                &self.$($key).+
+            }
+
+            fn faults(&self) -> &[String] {
+                &self.faults
+            }
+
+            fn required(&self) -> &Required {
+                &self.required
+            }
+
+            fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self> {
+                &mut catalogue.$shelf
+            }
+        }
+    };
+}
+
+impl_shelved!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare, tool.name);
+impl_shelved!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
+impl_shelved!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
+impl_shelved!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
+
+/// A server that runs may be changed by anybody who has a clone of it.
+impl Server {
+    /// Adds a tool while the server runs; clients that want to know are told.
+    ///
+    /// ```
+    /// use pintle::server::{Server, tool};
+    ///
+    /// let server = Server::new("growing", "1.0.0").grows();
+    /// server.add_tool(tool("one", || async { 1 }))?;
+    /// let error = server.add_tool(tool("one", || async { 1 })).unwrap_err();
+    /// assert_eq!(error.to_string(), "there is a tool `one` already: choose another name");
+    /// assert!(server.remove_tool("one"));
+    /// # Ok::<(), pintle::Error>(())
+    /// ```
+    pub fn add_tool(&self, route: ToolRoute) -> Result<()> {
+        self.put(route)
+    }
+
+    /// Adds several tools: all of them, or none if one cannot be.
+    pub fn extend_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these tools instead of all others; no client ever sees half of the change.
+    pub fn replace_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a tool away. `false` if there is none of that name. Calls that run already come to their end.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove::<ToolRoute>(name)
+    }
+
+    /// Adds a prompt while the server runs.
+    pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
+        self.put(route)
+    }
+
+    /// Adds several prompts: all of them, or none if one cannot be.
+    pub fn extend_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these prompts instead of all others.
+    pub fn replace_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a prompt away. `false` if there is none of that name.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.remove::<PromptRoute>(name)
+    }
+
+    /// Adds a resource while the server runs.
+    pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
+        self.put(route)
+    }
+
+    /// Adds several resources: all of them, or none if one cannot be.
+    pub fn extend_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these resources instead of all others.
+    pub fn replace_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a resource away. `false` if there is none of that URI.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.remove::<ResourceRoute>(uri)
+    }
+
+    /// Adds a family of resources while the server runs.
+    pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
+        self.put(route)
+    }
+
+    /// Adds several families of resources: all of them, or none if one cannot be.
+    pub fn extend_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
+        self.extend(routes)
+    }
+
+    /// Offers these families of resources instead of all others.
+    pub fn replace_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
+        self.replace(routes)
+    }
+
+    /// Takes a family of resources away. `false` if there is none of that template.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.remove::<TemplateRoute>(uri_template)
+    }
+
+    /// Tells whoever watches it that a resource holds something else now.
+    pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
+        self.ears().tell(&Change::Resource(uri.into()));
+    }
+
+    /// Tells whoever wants to know that the list of resources is another: for sources whose resources come and go.
+    pub fn resources_changed(&self) {
+        self.ears().tell(&Change::Resources);
+    }
+
+    /// One, as most are added. (Measured: 700 instructions less for each tool of a
+    /// server that starts.)
+    fn put<R: Shelved>(&self, mut route: R) -> Result<()> {
+        route.prepare();
+        without_fault(&route)?;
+        self.rearrange(Self::required(slice::from_ref(&route)), |shelf| {
+            let key = route.key().to_owned();
+            shelf.add(key, route).map_err(|route| taken(&route))
+        })
+    }
+
+    fn extend<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = sound(routes)?;
+        self.rearrange(Self::required(&routes), |shelf| {
+            let there = routes.iter().find(|route: &&R| shelf.get(route.key()).is_some());
+            there.map_or(Ok(()), |route| Err(taken(route)))?;
+            fill(shelf, routes);
+            Ok(())
+        })
+    }
+
+    fn replace<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = sound(routes)?;
+        self.rearrange(Self::required(&routes), |shelf| {
+            shelf.clear();
+            fill(shelf, routes);
+            Ok(())
+        })
+    }
+
+    fn remove<R: Shelved>(&self, key: &str) -> bool {
+        self.rearrange(Requires::default(), |shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(()))
+            .is_ok()
+    }
+
+    fn required<R: Shelved>(routes: &[R]) -> Requires {
+        let mut requires = Requires::default();
+        routes.iter().for_each(|route| requires.note(route.required()));
+        requires
+    }
+
+    /// Changes one shelf. What fails must leave it as it was.
+    fn rearrange<R: Shelved, E>(
+        &self,
+        requires: Requires,
+        change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.change_catalogue(|catalogue| {
+            change(R::shelf(catalogue))?;
+            catalogue.requires.join(requires);
+            catalogue.printed = Default::default();
+            Ok(())
+        })?;
+        self.ears().tell(&R::CHANGE);
+        Ok(())
+    }
+}
+
+/// All of them, if nothing is wrong with any and no two are named alike.
+fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
+    let mut routes: Vec<R> = routes.into_iter().collect();
+    routes.iter_mut().for_each(R::prepare);
+    let mut seen = HashSet::new();
+    for route in &routes {
+        without_fault(route)?;
+        if !seen.insert(route.key()) {
+            return Err(taken(route));
+        }
+    }
+    Ok(routes)
+}
+
+fn without_fault<R: Shelved>(route: &R) -> Result<()> {
+    route.faults().first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
+}
+
+fn fill<R: Shelved>(shelf: &mut Shelf<R>, routes: Vec<R>) {
+    for route in routes {
+        let key = route.key().to_owned();
+        // None is there: that was looked at before.
+        let _ = shelf.add(key, route);
+    }
+}
+
+fn taken<R: Shelved>(route: &R) -> Error {
+    let (kind, key) = (R::KIND, route.key());
+    Error::misuse(format!("there is a {kind} `{key}` already: choose another name"))
+}

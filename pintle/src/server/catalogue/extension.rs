@@ -1,0 +1,267 @@
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
+
+use pintle_proto::{
+    Peer,
+    server::{Extension as Wire, Grant},
+};
+use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::custom::CustomMethod;
+use crate::{
+    Error, Result,
+    server::{Cx, Server},
+};
+
+/// Something that the protocol does not have and some clients know: methods, notifications, kinds of results.
+///
+/// A server has no extension until it is [given one](Server::with), and of a client that did not declare it in its own
+/// capabilities nothing of it can be seen.
+///
+/// ```
+/// use pintle::server::{Cx, ProtocolExtension, Installation, Notice, Server};
+/// use pintle::types::RpcError;
+///
+/// struct Clock;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Wind {
+///     turns: u32,
+/// }
+///
+/// impl ProtocolExtension for Clock {
+///     fn name(&self) -> &str {
+///         "com.example/clock"
+///     }
+///
+///     fn install(self, clock: Installation) -> Installation {
+///         clock.listens("clockTicks").method("clock/wind", |cx: Cx, Wind { turns }| async move {
+///             cx.server().tell(Notice::new("clockTicks", "notifications/clock/tick", turns));
+///             Ok::<_, RpcError>(serde_json::json!({ "wound": turns }))
+///         })
+///     }
+/// }
+///
+/// let server = Server::new("clock", "1.0.0").with(Clock);
+/// # server.check().unwrap();
+/// ```
+pub trait ProtocolExtension: Send + Sync + 'static {
+    /// Its identifier: a prefix that is a domain of yours turned round, a slash and a name.
+    fn name(&self) -> &str;
+
+    /// What clients are told of it besides its name.
+    fn settings(&self) -> JsonObject {
+        JsonObject::new()
+    }
+
+    /// Adds what it brings.
+    fn install(self, installation: Installation) -> Installation;
+}
+
+/// What an extension brings to a server.
+pub struct Installation {
+    wire: Wire,
+    settings: JsonObject,
+    methods: HashMap<String, CustomMethod>,
+    notified: Vec<(String, Arc<crate::server::OnNotification>)>,
+}
+
+impl Installation {
+    pub(crate) fn of(extension: impl ProtocolExtension) -> Self {
+        let empty = Self {
+            wire: Wire::new(extension.name()),
+            settings: extension.settings(),
+            methods: HashMap::new(),
+            notified: Vec::new(),
+        };
+        extension.install(empty)
+    }
+
+    /// Answers a method. Nothing is required of its callers: decide by [`Cx::identity`].
+    #[must_use]
+    pub fn method<P, R, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        R: Serialize,
+        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let name = name.into();
+        self.wire.methods.push(name.clone());
+        self.methods.insert(name, CustomMethod::new(handler));
+        self
+    }
+
+    /// Hears a notification of clients.
+    #[must_use]
+    pub fn on_notification<F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let handler: Arc<crate::server::OnNotification> = Arc::new(move |notification, peer| {
+            let handling: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(handler(notification, peer));
+            handling
+        });
+        self.notified.push((name.into(), handler));
+        self
+    }
+
+    /// Owns a value of `resultType`. A result that has it fails for clients that did not declare the extension.
+    #[must_use]
+    pub fn result_type(mut self, name: impl Into<String>) -> Self {
+        self.wire.result_types.push(name.into());
+        self
+    }
+
+    /// Owns a member of the filter of subscriptions, for its [notices](Notice).
+    #[must_use]
+    pub fn listens(mut self, member: impl Into<String>) -> Self {
+        self.wire.listens.push(member.into());
+        self
+    }
+
+    /// Decides how much of what a subscription wants it gets: from the member of the filter, what it says, and on whose
+    /// behalf, to what is granted.
+    ///
+    /// A session has no filter: it wants `true`, and hears nothing of the member if that is granted nothing.
+    #[must_use]
+    pub fn grants<F>(mut self, grant: F) -> Self
+    where
+        F: Fn(&str, &Value, Option<&str>) -> Option<Value> + Send + Sync + 'static,
+    {
+        struct Granting<F>(F);
+        impl<F: Fn(&str, &Value, Option<&str>) -> Option<Value> + Send + Sync> Grant for Granting<F> {
+            fn grant(&self, member: &str, wanted: &Value, principal: Option<&str>) -> Option<Value> {
+                (self.0)(member, wanted, principal)
+            }
+        }
+        self.wire.grant = Some(Arc::new(Granting(grant)));
+        self
+    }
+
+    /// Requests of `method` repeat this member of their params in the `Mcp-Name` header.
+    #[must_use]
+    pub fn named_by(mut self, method: impl Into<String>, member: impl Into<String>) -> Self {
+        self.wire.names.push((method.into(), member.into()));
+        self
+    }
+
+    /// Clients in sessions have no part in it.
+    #[must_use]
+    pub fn stateless_only(mut self) -> Self {
+        self.wire.stateless_only = true;
+        self
+    }
+}
+
+impl Server {
+    /// Gives the server an extension.
+    #[must_use]
+    pub fn with(self, extension: impl ProtocolExtension) -> Self {
+        self.noting(|server| server.install(Installation::of(extension)))
+    }
+
+    fn install(&self, Installation { wire, settings, methods, notified }: Installation) -> Result<()> {
+        let name = wire.name.clone();
+        // A prefix that the protocol keeps for itself is right here: its own extensions have one.
+        let shaped = matches!(Meta::check_key(&name), Ok(()) | Err(MetaKeyError::Reserved { .. }));
+        if !shaped || !name.contains('/') {
+            return Err(Error::misuse(format!(
+                "`{name}` is not an extension's name: use a domain of yours turned round, as in `com.example/name`"
+            )));
+        }
+        self.change(|state| {
+            if state.service.extensions().iter().any(|known| known.name == name) {
+                return Err(Error::misuse(format!("there is an extension `{name}` already: add it once")));
+            }
+            if let Some(method) = methods.keys().find(|method| state.custom.contains_key(*method)) {
+                return Err(Error::misuse(format!(
+                    "the method `{method}` of `{name}` has a handler already"
+                )));
+            }
+            state.settings.extensions.insert(name, Value::Object(settings));
+            state.service = state.service.clone().extend(wire);
+            state.custom.extend(methods);
+            Ok(())
+        })?;
+        for (name, handler) in notified {
+            self.hear(name, handler);
+        }
+        Ok(())
+    }
+
+    /// Tells whoever wants to know what an extension has to say.
+    pub fn tell(&self, notice: Notice) {
+        self.ears().tell_notice(&Arc::new(notice));
+    }
+}
+
+/// Something that an extension has to say to those who listen.
+///
+/// Subscriptions hear it whose filter has `member`; sessions hear it that declared the extension and are
+/// [granted](Installation::grants) something of it. A slow listener never
+/// holds up others: it may miss notices, but never the latest of a [`key`](Self::key) before the one it missed.
+pub struct Notice {
+    pub(crate) member: String,
+    pub(crate) method: String,
+    pub(crate) params: Value,
+    pub(crate) key: Option<String>,
+    fits: Option<Arc<Fits>>,
+}
+
+type Fits = dyn Fn(&Value) -> bool + Send + Sync;
+
+impl Notice {
+    /// A notification for those whose filter has `member`. Params that are no object are sent as `{"value": …}`.
+    pub fn new(member: impl Into<String>, method: impl Into<String>, params: impl Into<Value>) -> Self {
+        let params = match params.into() {
+            Value::Object(params) => Value::Object(params),
+            other => serde_json::json!({ "value": other }),
+        };
+        Self { member: member.into(), method: method.into(), params, key: None, fits: None }
+    }
+
+    /// Only for those who are granted something like this: what a subscription's filter has as `member`, or what the
+    /// extension [grants](Installation::grants) of it. A session wants `true`, and is granted that if nobody decides.
+    ///
+    /// ```
+    /// use pintle::server::Notice;
+    ///
+    /// // The extension grants each listener its own name: `.grants(|_, _, principal| principal.map(Into::into))`.
+    /// let notice = Notice::new("mail", "notifications/mail/new", 3).to(|granted| granted == "ann");
+    /// ```
+    #[must_use]
+    pub fn to(mut self, fits: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.fits = Some(Arc::new(fits));
+        self
+    }
+
+    /// What it is about: of notices with the same key only the latest matters.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Whether a subscription that was granted this hears it.
+    pub(crate) fn is_for(&self, granted: Option<&Value>) -> bool {
+        granted.is_some_and(|granted| self.fits.as_ref().is_none_or(|fits| fits(granted)))
+    }
+}
+
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notice")
+            .field("method", &self.method)
+            .field("member", &self.member)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Installation").field(&self.wire).finish()
+    }
+}

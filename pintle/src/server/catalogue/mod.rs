@@ -1,0 +1,147 @@
+pub(crate) mod complete;
+pub(crate) mod completion;
+pub(crate) mod custom;
+pub(crate) mod declared;
+pub(crate) mod directory;
+pub(crate) mod edit;
+pub(crate) mod extension;
+pub(crate) mod lint;
+pub(crate) mod lists;
+pub(crate) mod prompt;
+pub(crate) mod resource;
+pub(crate) mod route;
+pub(crate) mod shelf;
+pub(crate) mod source;
+pub(crate) mod template;
+pub(crate) mod texts;
+pub(crate) mod tool;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use pintle_types::{RawObject, schema::Resource};
+
+use self::{
+    prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource, template::TemplateRoute,
+    tool::ToolRoute,
+};
+use crate::{
+    server::{
+        Entry,
+        access::required::{Required, Requires},
+        handler::{extract::Kind, own::Own},
+    },
+    uri::Vars,
+};
+
+/// All that a server has to offer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Catalogue {
+    pub(crate) tools: Shelf<ToolRoute>,
+    pub(crate) prompts: Shelf<PromptRoute>,
+    pub(crate) resources: Shelf<ResourceRoute>,
+    pub(crate) templates: Shelf<TemplateRoute>,
+    pub(crate) sources: Sources,
+    pub(crate) requires: Requires,
+    /// The lists as they are printed for those who see everything, on one page.
+    pub(crate) printed: Printed,
+}
+
+/// Where more resources come from.
+#[derive(Clone, Default)]
+pub(crate) struct Sources(Vec<Arc<dyn AnySource>>);
+
+impl Sources {
+    pub(crate) fn push(&mut self, source: Arc<dyn AnySource>) {
+        self.0.push(source);
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<dyn AnySource>> {
+        self.0.iter()
+    }
+
+    /// The first source that has this URI, and what it says of it.
+    pub(crate) fn find(&self, uri: &str) -> Option<(Arc<dyn AnySource>, Resource)> {
+        self.0.iter().find_map(|source| Some((source.clone(), source.find(uri)?)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sources", self.0.len())
+    }
+}
+
+/// Lists that were printed once. A changed catalogue has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Printed {
+    pub(crate) tools: OnceLock<Arc<RawObject>>,
+    pub(crate) prompts: OnceLock<Arc<RawObject>>,
+    pub(crate) resources: OnceLock<Arc<RawObject>>,
+    pub(crate) templates: OnceLock<Arc<RawObject>>,
+}
+
+impl Catalogue {
+    /// Whether anything can be completed.
+    pub(crate) fn completes(&self) -> bool {
+        self.prompts.iter().any(|route| !route.completers.is_empty())
+            || self.templates.iter().any(|route| !route.completers.is_empty())
+    }
+
+    /// Whether a change of this URI may be told, by what `sees` says of the entry that it leads to. What has no entry of
+    /// its own is a part of the nearest thing around it that has one; `true` if there is none either.
+    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(&Required, Entry<'_>) -> bool) -> bool {
+        let around = || uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
+        let judged = self.judged(uri, &sees);
+        judged.or_else(|| around().find_map(|uri| self.judged(uri, &sees))).unwrap_or(true)
+    }
+
+    fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
+        Some(if let Some(route) = self.resources.get(uri) {
+            sees(&route.required, Entry::Resource(&route.resource))
+        } else if let Some((_, resource)) = self.sources.find(uri) {
+            sees(&Required::NOTHING, Entry::Resource(&resource))
+        } else if let Some((route, _)) = self.template(uri) {
+            sees(&route.required, Entry::Template(&route.described))
+        } else {
+            return None;
+        })
+    }
+
+    /// The template that fits this URI best, and what its variables stand for.
+    pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateRoute>, Vars)> {
+        let fitting = self.templates.iter().filter_map(|route| {
+            let template = route.template.as_ref()?;
+            template.matches(uri).map(|vars| (template.rank(), route, vars))
+        });
+        fitting.min_by_key(|(rank, ..)| *rank).map(|(_, route, vars)| (route, vars))
+    }
+
+    /// What handlers take from the server that it does not have.
+    pub(crate) fn missing(&self, own: &Own) -> Vec<String> {
+        let tools = self.tools.iter().map(|route| (Kind::Tool, &route.tool.name, &route.needs));
+        let prompts = self.prompts.iter().map(|route| (Kind::Prompt, &route.prompt.name, &route.needs));
+        let resources =
+            self.resources.iter().map(|route| (Kind::Resource, &route.resource.uri, &route.needs));
+        let templates =
+            self.templates.iter().map(|route| (Kind::Template, &route.described.uri_template, &route.needs));
+        let all = tools.chain(prompts).chain(resources).chain(templates);
+        let wanted = all.flat_map(|(kind, name, needs)| needs.iter().map(move |need| (kind, name, need)));
+        let missing = wanted.filter(|(_, _, need)| !own.has(need.id));
+        missing
+            .map(|(kind, name, need)| {
+                format!(
+                    "the {} `{name}` wants `State<{}>`: give the server one with `with_state`",
+                    kind.word(),
+                    need.name
+                )
+            })
+            .collect()
+    }
+}

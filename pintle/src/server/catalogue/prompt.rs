@@ -1,0 +1,326 @@
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    JsonObject, Meta, RawObject, RpcError,
+    schema::{ContentBlock, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role},
+};
+
+use pintle_uri::nearest;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    completion::{Completers, IntoValues},
+    texts::Texts,
+};
+use crate::{
+    server::{
+        Cx, Description, Form, Handler, HandlerError, Next, RequestError,
+        access::required::Required,
+        handler::{
+            extract::{Kind, Need},
+            size,
+        },
+    },
+    uri::Vars,
+};
+
+/// A prompt and the function behind it, not yet part of a server.
+///
+/// ```
+/// use pintle::server::{Args, prompt};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Summary {
+///     /// What to summarize.
+///     text: String,
+///     /// How many lines it may have.
+///     lines: Option<u8>,
+/// }
+///
+/// let summary = prompt("summarize", |Args(Summary { text, lines })| async move {
+///     format!("Summarize this in at most {} lines:\n\n{text}", lines.unwrap_or(1))
+/// })
+/// .description("Summarize a text.");
+/// ```
+#[derive(Clone)]
+pub struct PromptRoute {
+    pub(crate) prompt: Prompt,
+    pub(crate) next: Next,
+    pub(crate) completers: Completers,
+    /// The values that some arguments may have.
+    pub(crate) allowed: BTreeMap<String, Vec<String>>,
+    /// What the handler takes the arguments for.
+    pub(crate) texts: Texts,
+    pub(crate) faults: Vec<String>,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
+}
+
+/// What was filled in: argument names and their texts. Handlers can take it, where [`Args`](crate::server::Args) does not do.
+pub type PromptArguments = BTreeMap<String, String>;
+
+/// Makes a prompt of an async function. Its arguments are the fields of the function's [`Args`](crate::server::Args); those that
+/// are required are checked before it runs.
+pub fn prompt<M: 'static, H>(name: impl Into<String>, handler: H) -> PromptRoute
+where
+    H: Handler<M, Output: IntoPromptResult>,
+{
+    let handler = Arc::new(handler);
+    let next = Next::new(move |cx: Cx| {
+        let running = handler.call(cx.clone());
+        Box::pin(async move {
+            match running.await {
+                Ok(result) => finish(&cx, result.into_prompt_result()),
+                Err(outcome) => outcome,
+            }
+        })
+    });
+    let name = name.into();
+    let mut description = Description::new(Kind::Prompt, &name);
+    H::describe(&mut description);
+    let Description { input, mut faults, needs, .. } = description;
+    let texts = Texts::of(Kind::Prompt, &name, input, &mut faults);
+    let mut completers = Completers::default();
+    texts.complete(&mut completers);
+    let mut prompt = Prompt::new(name);
+    prompt.arguments = texts.arguments();
+    PromptRoute {
+        prompt,
+        next,
+        completers,
+        allowed: BTreeMap::new(),
+        texts,
+        faults,
+        needs,
+        required: Required::default(),
+    }
+}
+
+fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
+    match result.map(|result| size::checked(cx, RawObject::from_serialize(&result))) {
+        Ok(Ok(result)) => Outcome::Complete(result.into()),
+        Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
+        Err(error) => error.outcome(None),
+    }
+}
+
+impl PromptRoute {
+    /// What a person sees instead of the name.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.prompt.title = Some(text.into());
+        self
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.prompt.description = Some(text.into());
+        self
+    }
+
+    /// Something that must be filled in.
+    #[must_use]
+    pub fn argument(self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.add_argument(name.into(), description.into(), true)
+    }
+
+    /// Something that may be filled in.
+    #[must_use]
+    pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.add_argument(name.into(), description.into(), false)
+    }
+
+    /// What is said of an argument that the handler's type has already goes before what the type says.
+    fn add_argument(mut self, name: String, description: String, required: bool) -> Self {
+        let arguments = self.prompt.arguments.get_or_insert_default();
+        let place = arguments.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            arguments.push(PromptArgument::new(name));
+            arguments.len() - 1
+        });
+        arguments[place].description = Some(description);
+        arguments[place].required = Some(required);
+        self
+    }
+
+    /// The arguments of a call, if they are those that the prompt has.
+    pub(crate) fn admit(&self, cx: &Cx) -> Result<Vars, RpcError> {
+        let mut given = given(cx)?;
+        given.retain(|name, text| !self.texts.is_blank(name, text));
+        let other = self.allowed.iter().find_map(|(name, allowed)| {
+            given.get(name).filter(|value| !allowed.contains(value)).map(|value| (name, value, allowed))
+        });
+        if let Some((name, value, allowed)) = other {
+            let shown: String = value.chars().take(80).collect();
+            let near = nearest(value, allowed.iter().map(String::as_str));
+            let near = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+            let allowed = allowed.join("`, `");
+            return Err(RpcError::invalid_params(format!(
+                "`{name}` is `{shown}` and should be one of `{allowed}`{near}"
+            )));
+        }
+        let declared = || self.prompt.arguments.iter().flatten();
+        let missing: Vec<_> = declared()
+            .filter(|argument| argument.required == Some(true) && !given.contains_key(&argument.name))
+            .map(|argument| &*argument.name)
+            .collect();
+        if missing.is_empty() {
+            return Ok(given.into_iter().collect());
+        }
+        let unknown = given.keys().filter(|name| declared().all(|argument| argument.name != **name));
+        let near = unknown.filter_map(|name| Some((name, nearest(name, missing.iter().copied())?))).next();
+        let near = near.map(|(name, near)| format!("; `{name}` is not known: did you mean `{near}`?"));
+        Err(RpcError::invalid_params(format!(
+            "the prompt `{}` needs `{}`{}",
+            self.prompt.name,
+            missing.join("` and `"),
+            near.unwrap_or_default()
+        )))
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the prompt `{}` asks for what it cannot: {error}", self.prompt.name));
+        }
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
+    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.prompt.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Anything else that clients may want to know.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.prompt.meta = Some(meta);
+        self
+    }
+
+    /// The only values that an argument may have. They complete it too.
+    #[must_use]
+    pub fn argument_values<T: Into<String>>(
+        mut self,
+        argument: impl Into<String>,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let (argument, values) = (argument.into(), values.into_iter().map(Into::into).collect::<Vec<_>>());
+        self.completers.add_values(argument.clone(), values.clone());
+        self.allowed.insert(argument, values);
+        self
+    }
+
+    /// Completes the values of one argument.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
+    {
+        self.completers.add(argument.into(), completer);
+        self
+    }
+}
+
+/// The texts that a call brings.
+fn given(cx: &Cx) -> Result<PromptArguments, RpcError> {
+    let arguments = cx.params().decode_member::<Option<PromptArguments>>("arguments");
+    arguments.map(|arguments| arguments.flatten().unwrap_or_default()).map_err(|error| {
+        let members = cx.params().decode_member::<JsonObject>("arguments").ok().flatten();
+        let other = members.into_iter().flatten().find(|(_, value)| !value.is_string());
+        RpcError::invalid_params(match other {
+            Some((name, value @ (Value::Number(_) | Value::Bool(_)))) => {
+                format!("argument `{name}` should be a string, but is `{value}`: did you mean `\"{value}\"`?")
+            }
+            Some((name, _)) => format!("argument `{name}` should be a string: prompts take texts only"),
+            None => format!("`arguments` of `prompts/get` should be an object of strings: {error}"),
+        })
+    })
+}
+
+/// What a prompt handler may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a prompt",
+    note = "return a `String` or `&str` (one user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`, or a `Result` of one of them"
+)]
+pub trait IntoPromptResult {
+    /// Makes the result, or says why there is none.
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError>;
+}
+
+impl IntoPromptResult for GetPromptResult {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        Ok(self)
+    }
+}
+
+impl IntoPromptResult for Vec<PromptMessage> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPromptResult for PromptMessage {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        vec![self].into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for String {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for &str {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        self.to_owned().into_prompt_result()
+    }
+}
+
+/// What the user shows: an image, a resource.
+impl IntoPromptResult for ContentBlock {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        PromptMessage::new(Role::User, self).into_prompt_result()
+    }
+}
+
+impl<T: IntoPromptResult, E: HandlerError<RequestError>> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        self.map_err(Into::into)?.into_prompt_result()
+    }
+}
+
+impl fmt::Debug for PromptRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptRoute").field("prompt", &self.prompt).finish_non_exhaustive()
+    }
+}

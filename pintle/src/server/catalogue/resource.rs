@@ -1,0 +1,265 @@
+use std::{fmt, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use pintle_proto::server::{CacheHint, Outcome};
+use pintle_types::{
+    Meta, RpcError,
+    schema::{Annotations, Icon, ReadResourceResult, Resource, ResourceContents},
+};
+
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::texts::Given;
+use crate::server::{
+    Cx, Description, Form, Handler, HandlerError, Json, Next, RequestError,
+    access::required::Required,
+    handler::{
+        extract::{Kind, Need},
+        size,
+    },
+};
+
+/// A resource and the function that reads it, not yet part of a server.
+///
+/// ```
+/// use pintle::server::resource;
+///
+/// let motd = resource("note://motd", "motd", || async { "Be kind." })
+///     .mime_type("text/plain")
+///     .description("The message of the day.");
+/// ```
+#[derive(Clone)]
+pub struct ResourceRoute {
+    pub(crate) resource: Resource,
+    pub(crate) next: Next,
+    pub(crate) faults: Vec<String>,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
+}
+
+/// Makes a resource of an async function, at a fixed URI. [`template`](super::template) takes one with variables.
+pub fn resource<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceRoute
+where
+    H: Handler<M, Output: IntoResourceResult>,
+{
+    let uri = uri.into();
+    let mut description = Description::new(Kind::Resource, &uri);
+    H::describe(&mut description);
+    let Description { faults, needs, .. } = description;
+    let (resource, next) = (Resource::new(uri, name), reader(handler));
+    ResourceRoute { resource, next, faults, needs, required: Required::default() }
+}
+
+/// The way from a call to what is read.
+pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(handler: H) -> Next {
+    let handler = Arc::new(handler);
+    Next::new(move |cx: Cx| {
+        let running = handler.call(cx.clone());
+        Box::pin(async move {
+            match running.await {
+                Ok(result) => {
+                    let uri = uri(&cx);
+                    let read = result.into_resource_result(&uri, declared(&cx, &uri));
+                    finish(&cx, &uri, read)
+                }
+                Err(outcome) => outcome,
+            }
+        })
+    })
+}
+
+/// What is asked for.
+pub(crate) fn uri(cx: &Cx) -> String {
+    cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default()
+}
+
+/// The type that the resource declares. What a template declares holds for all of its family.
+fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
+    match cx.given() {
+        Some(Given::Template(route, ..)) => route.described.mime_type.as_deref(),
+        _ => cx.state().catalogue.resources.get(uri)?.resource.mime_type.as_deref(),
+    }
+}
+
+/// Prints what was read.
+pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, RequestError>) -> Outcome {
+    match read.map(|result| size::checked(cx, result.to_raw())) {
+        Ok(Ok(result)) => Outcome::Complete(result.into()),
+        Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
+        Err(error) => error.outcome(Some(uri)),
+    }
+}
+
+impl ResourceRoute {
+    /// What a person sees instead of the name.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.resource.title = Some(text.into());
+        self
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.resource.description = Some(text.into());
+        self
+    }
+
+    /// Of what type its contents are.
+    #[must_use]
+    pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
+        self.resource.mime_type = Some(mime.into());
+        self
+    }
+
+    /// For whom it is, and how much it matters.
+    #[must_use]
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.resource.annotations = Some(annotations);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults
+                .push(format!("the resource `{}` asks for what it cannot: {error}", self.resource.uri));
+        }
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
+    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.resource.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Anything else that clients may want to know.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.resource.meta = Some(meta);
+        self
+    }
+
+    /// How long what was read may be kept, and by whom.
+    #[must_use]
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.next = self.next.kept(hint);
+        self
+    }
+}
+
+/// What a resource handler may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a resource holds",
+    note = "return a `String` or `&str` (text), a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of them, a `ReadResourceResult`, or an `Option` or `Result` of one of them"
+)]
+pub trait IntoResourceResult {
+    /// Makes the result, or says why there is none. `uri` is what was asked for; `mime` what the resource declared.
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError>;
+}
+
+impl IntoResourceResult for ReadResourceResult {
+    fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(self)
+    }
+}
+
+impl IntoResourceResult for Vec<ResourceContents> {
+    fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(self))
+    }
+}
+
+impl IntoResourceResult for ResourceContents {
+    fn into_resource_result(
+        mut self,
+        _: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, RequestError> {
+        self.mime_type = self.mime_type.or_else(|| mime.map(str::to_owned));
+        Ok(ReadResourceResult::new(vec![self]))
+    }
+}
+
+impl IntoResourceResult for String {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        ResourceContents::text(uri, self).into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for &str {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.to_owned().into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for &[u8] {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        ResourceContents::blob(uri, STANDARD.encode(self)).into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for Vec<u8> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.as_slice().into_resource_result(uri, mime)
+    }
+}
+
+impl IntoResourceResult for Bytes {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.as_ref().into_resource_result(uri, mime)
+    }
+}
+
+/// The value as JSON, of the type `application/json` if the resource declares no other.
+impl<T: Serialize> IntoResourceResult for Json<T> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        let text = serde_json::to_string(&self.0)?;
+        text.into_resource_result(uri, mime.or(Some("application/json")))
+    }
+}
+
+/// `None`: there is no such resource.
+impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.ok_or_else(RequestError::not_found)?.into_resource_result(uri, mime)
+    }
+}
+
+impl<T: IntoResourceResult, E: HandlerError<RequestError>> IntoResourceResult for Result<T, E> {
+    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        self.map_err(Into::into)?.into_resource_result(uri, mime)
+    }
+}
+
+impl fmt::Debug for ResourceRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceRoute").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,72 @@
+use crate::server::{PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute};
+
+/// Anything that a server offers: a tool, a prompt, a resource or a family of resources.
+///
+/// [`routes!`](crate::routes) makes them of functions, `into_routes` of the methods of a type.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// A tool.
+    Tool(ToolRoute),
+    /// A prompt.
+    Prompt(PromptRoute),
+    /// A resource.
+    Resource(ResourceRoute),
+    /// A family of resources.
+    Template(TemplateRoute),
+}
+
+impl From<ToolRoute> for Route {
+    fn from(route: ToolRoute) -> Self {
+        Self::Tool(route)
+    }
+}
+
+impl From<PromptRoute> for Route {
+    fn from(route: PromptRoute) -> Self {
+        Self::Prompt(route)
+    }
+}
+
+impl From<ResourceRoute> for Route {
+    fn from(route: ResourceRoute) -> Self {
+        Self::Resource(route)
+    }
+}
+
+impl From<TemplateRoute> for Route {
+    fn from(route: TemplateRoute) -> Self {
+        Self::Template(route)
+    }
+}
+
+impl Server {
+    /// Adds tools, prompts and resources, in any mixture.
+    ///
+    /// ```
+    /// use pintle::server::{Route, prompt, resource, tool};
+    ///
+    /// fn greetings() -> Vec<Route> {
+    ///     vec![
+    ///         tool("wave", || async { "o/" }).into(),
+    ///         prompt("greet", || async { "Greet me." }).into(),
+    ///         resource("greeting://today", "today", || async { "Good day." }).into(),
+    ///     ]
+    /// }
+    ///
+    /// let server = pintle::Server::new("greeter", "1.0.0").routes(greetings());
+    /// ```
+    #[must_use]
+    pub fn routes<R: Into<Route>>(self, routes: impl IntoIterator<Item = R>) -> Self {
+        let (mut tools, mut prompts, mut resources, mut templates) = (vec![], vec![], vec![], vec![]);
+        for route in routes {
+            match route.into() {
+                Route::Tool(route) => tools.push(route),
+                Route::Prompt(route) => prompts.push(route),
+                Route::Resource(route) => resources.push(route),
+                Route::Template(route) => templates.push(route),
+            }
+        }
+        self.tools(tools).prompts(prompts).resources(resources).templates(templates)
+    }
+}

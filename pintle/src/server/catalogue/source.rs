@@ -1,0 +1,203 @@
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    RawObject, RpcError,
+    schema::{ListResourcesResult, ReadResourceResult, Resource},
+};
+
+use super::{lists, resource};
+use crate::server::{Cx, Entry, ListKind, RequestError, access::required::Required, call::run::Handling};
+
+/// Resources that come and go by themselves: the files of a directory, the rows of a table.
+///
+/// [`Directory`](crate::directory::Directory) is one.
+///
+/// ```
+/// use pintle::server::{Cx, RequestError, ResourceSource};
+/// use pintle::types::schema::{ReadResourceResult, Resource, ResourceContents};
+///
+/// struct Squares;
+///
+/// impl ResourceSource for Squares {
+///     async fn list(&self, _cx: Cx) -> Result<Vec<Resource>, RequestError> {
+///         Ok((0..10).map(|n| Resource::new(format!("square://{n}"), n.to_string())).collect())
+///     }
+///
+///     fn find(&self, uri: &str) -> Option<Resource> {
+///         let number: u8 = uri.strip_prefix("square://")?.parse().ok()?;
+///         Some(Resource::new(format!("square://{number}"), number.to_string()))
+///     }
+///
+///     async fn read(&self, _cx: Cx, uri: String) -> Result<ReadResourceResult, RequestError> {
+///         let number: u32 = uri.trim_start_matches("square://").parse()?;
+///         Ok(ReadResourceResult::new(vec![ResourceContents::text(uri, (number * number).to_string())]))
+///     }
+/// }
+/// # let _ = pintle::Server::new("s", "0").source(Squares);
+/// ```
+pub trait ResourceSource: Send + Sync + 'static {
+    /// All resources there are now, always in the same order.
+    fn list(&self, cx: Cx) -> impl Future<Output = Result<Vec<Resource>, RequestError>> + Send;
+
+    /// What there is to say of a URI without looking, in the words of [`list`](Self::list); `None` if it is not one of
+    /// this source. Filters judge by it, so one resource must have one `uri` however the client spelled it.
+    fn find(&self, uri: &str) -> Option<Resource>;
+
+    /// Reads a resource that [`find`](Self::find) knew.
+    fn read(
+        &self,
+        cx: Cx,
+        uri: String,
+    ) -> impl Future<Output = Result<ReadResourceResult, RequestError>> + Send;
+}
+
+/// A source of whatever type.
+pub(crate) trait AnySource: Send + Sync {
+    fn list(&self, cx: Cx) -> Boxed<'_, Vec<Resource>>;
+    fn find(&self, uri: &str) -> Option<Resource>;
+    fn read(self: Arc<Self>, cx: Cx) -> Handling;
+}
+
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
+
+impl<S: ResourceSource> AnySource for S {
+    fn list(&self, cx: Cx) -> Boxed<'_, Vec<Resource>> {
+        Box::pin(ResourceSource::list(self, cx))
+    }
+
+    fn find(&self, uri: &str) -> Option<Resource> {
+        ResourceSource::find(self, uri)
+    }
+
+    fn read(self: Arc<Self>, cx: Cx) -> Handling {
+        Box::pin(async move {
+            let uri = resource::uri(&cx);
+            let read = ResourceSource::read(&*self, cx.clone(), uri.clone()).await;
+            resource::finish(&cx, &uri, read)
+        })
+    }
+}
+
+/// `resources/list` where there are sources: first what is registered, then each source in turn.
+pub(crate) async fn list(cx: Cx) -> Outcome {
+    match page(&cx).await {
+        Ok(result) => match RawObject::from_serialize(&result) {
+            Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, ListKind::Resources)),
+            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+        },
+        Err(error) => error.outcome(None),
+    }
+}
+
+async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
+    let state = cx.state();
+    let size = state.settings.page.unwrap_or(usize::MAX).max(1);
+    let from = Place::read(cx).map_err(RequestError::protocol)?;
+    let mut page = Page { size, entries: Vec::new(), last: from.clone(), more: false };
+    let mut first = 0;
+    match &from {
+        Place::Shelf(place) => {
+            for (place, route) in state.catalogue.resources.after(*place) {
+                if lists::sees(cx, &route.required, Entry::Resource(&route.resource)) {
+                    page.push(Place::Shelf(place), || route.resource.clone());
+                }
+                if page.more {
+                    return Ok(page.finish());
+                }
+            }
+        }
+        Place::Source { source, .. } => first = *source,
+    }
+    for (at, source) in state.catalogue.sources.iter().enumerate().skip(first) {
+        let resources = source.list(cx.clone()).await?;
+        let begin = if at == first { from.behind(&resources) } else { 0 };
+        for (behind, resource) in (begin + 1..).zip(resources.into_iter().skip(begin)) {
+            if lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)) {
+                let place = Place::Source { source: at, behind, uri: resource.uri.clone() };
+                page.push(place, || resource);
+            }
+            if page.more {
+                return Ok(page.finish());
+            }
+        }
+    }
+    Ok(page.finish())
+}
+
+struct Page {
+    size: usize,
+    entries: Vec<Resource>,
+    last: Place,
+    more: bool,
+}
+
+impl Page {
+    fn push(&mut self, place: Place, resource: impl FnOnce() -> Resource) {
+        if self.entries.len() == self.size {
+            self.more = true;
+        } else {
+            self.entries.push(resource());
+            self.last = place;
+        }
+    }
+
+    fn finish(self) -> ListResourcesResult {
+        let mut result = ListResourcesResult::new(self.entries);
+        result.next_cursor = self.more.then(|| self.last.print());
+        result
+    }
+}
+
+/// Where a page stopped.
+#[derive(Clone)]
+enum Place {
+    /// Behind this place of the shelf.
+    Shelf(u64),
+    /// Behind this resource of a source, which was so far down its list.
+    Source { source: usize, behind: usize, uri: String },
+}
+
+impl Place {
+    fn read(cx: &Cx) -> Result<Self, RpcError> {
+        let text = lists::cursor_text(cx)?;
+        let sourced = text.as_ref().and_then(|text| {
+            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+            let (source, rest) = bytes.strip_prefix(b"s")?.split_first_chunk::<4>()?;
+            let (behind, uri) = rest.split_first_chunk::<4>()?;
+            let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
+            Some(Self::Source {
+                source: number(source)?,
+                behind: number(behind)?,
+                uri: String::from_utf8(uri.to_vec()).ok()?,
+            })
+        });
+        sourced.map_or_else(|| lists::cursor(cx, b'r').map(Self::Shelf), Ok)
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Self::Shelf(place) => lists::printed_cursor(b'r', *place),
+            Self::Source { source, behind, uri } => {
+                let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
+                URL_SAFE_NO_PAD
+                    .encode([b"s", &number(*source)[..], &number(*behind), uri.as_bytes()].concat())
+            }
+        }
+    }
+
+    /// Where to go on in a list that may be another by now: behind the resource that was the last, or where it stood.
+    fn behind(&self, resources: &[Resource]) -> usize {
+        let Self::Source { behind, uri, .. } = self else { return 0 };
+        let is_there =
+            behind.checked_sub(1).and_then(|at| resources.get(at)).is_some_and(|it| it.uri == *uri);
+        if is_there {
+            return *behind;
+        }
+        match resources.iter().position(|resource| resource.uri == *uri) {
+            Some(at) => at + 1,
+            None => behind.saturating_sub(1),
+        }
+    }
+}

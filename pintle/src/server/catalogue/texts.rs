@@ -1,0 +1,252 @@
+use std::sync::Arc;
+
+use pintle_proto::server::Outcome;
+use pintle_types::{JsonObject, RpcError, schema::PromptArgument};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{complete::allowed, completion::Completers};
+use crate::{
+    server::{
+        PromptRoute, TemplateRoute,
+        handler::{
+            check::{Check, Subject},
+            extract::Kind,
+            schema::type_schema::TypeSchema,
+        },
+    },
+    uri::{DecodeError, Vars},
+};
+
+/// How deep a schema is followed: to the property itself, through references and alternatives.
+const DEPTH: u8 = 8;
+
+/// What texts should be: the arguments of a prompt or the variables of a template, as the handler's type says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    schema: Arc<JsonObject>,
+    /// For what the type does not say itself: lengths, ranges, patterns.
+    check: Check,
+}
+
+impl Texts {
+    /// Those of a type with this schema. What is wrong with it goes to the faults.
+    pub(crate) fn of(
+        kind: Kind,
+        name: &str,
+        input: Option<Arc<TypeSchema>>,
+        faults: &mut Vec<String>,
+    ) -> Self {
+        // One variable, or several by their order, have no names to look at.
+        let Some(input) = input.filter(|input| input.schema.contains_key("properties")) else {
+            return Self::default();
+        };
+        let mut texts = Self { schema: input.schema.clone(), check: Check::default() };
+        let word = kind.word();
+        for (property, schema) in texts.properties() {
+            let shape = shape(&texts.schema, schema, DEPTH);
+            if shape == Shape::Object || (kind == Kind::Prompt && shape == Shape::List) {
+                faults.push(format!(
+                    "the {word} `{name}` takes `{property}`, which cannot be read from a text: make it a `String`, a \
+                     number, a `bool`, an enum, or an `Option` of one"
+                ));
+            }
+        }
+        let subject = Subject {
+            name,
+            input: &texts.schema,
+            typed: true,
+            asks_more: false,
+            defaults: false,
+            output: None,
+            gives_typed: false,
+        };
+        match Check::of(&subject) {
+            Ok(check) => texts.check = check,
+            Err(fault) => faults.push(fault),
+        }
+        texts
+    }
+
+    /// The names that texts may have, and the schemas of what they stand for.
+    pub(crate) fn properties(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    }
+
+    pub(crate) fn requires(&self, name: &str) -> bool {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|known| known == name))
+    }
+
+    /// The arguments of a prompt, in the order in which its type has them.
+    pub(crate) fn arguments(&self) -> Option<Vec<PromptArgument>> {
+        let arguments: Vec<_> = self.properties().map(|(name, schema)| self.argument(name, schema)).collect();
+        (!arguments.is_empty()).then_some(arguments)
+    }
+
+    fn argument(&self, name: &str, schema: &Value) -> PromptArgument {
+        let mut argument = PromptArgument::new(name);
+        let said = |word: &str| schema.get(word).and_then(Value::as_str).map(str::to_owned);
+        argument.title = said("title");
+        argument.description = said("description");
+        argument.required = Some(self.requires(name));
+        argument
+    }
+
+    /// Completes what has a fixed list of values.
+    pub(crate) fn complete(&self, completers: &mut Completers) {
+        for (name, schema) in self.properties() {
+            if let Some(values) = allowed(&self.schema, schema, DEPTH) {
+                completers.add_values(name.clone(), values);
+            }
+        }
+    }
+
+    /// Whether an empty text means that nothing was filled in, as forms send it.
+    pub(crate) fn is_blank(&self, name: &str, text: &str) -> bool {
+        let property = || self.properties().find(|(known, _)| *known == name).map(|(_, schema)| schema);
+        text.is_empty()
+            && !self.requires(name)
+            && property().is_some_and(|schema| {
+                shape(&self.schema, schema, DEPTH) != Shape::Text
+                    || allowed(&self.schema, schema, DEPTH).is_some()
+            })
+    }
+
+    /// What is wrong with texts that could be read.
+    fn fault(&self, vars: &Vars) -> Option<String> {
+        if !self.check.asks_more() {
+            return None;
+        }
+        let mut object = JsonObject::new();
+        for (name, schema) in self.properties() {
+            if let Some(text) = vars.get(name) {
+                let items = vars.list(name).unwrap_or_default();
+                object.insert(name.clone(), self.value(schema, text, items)?);
+            }
+        }
+        self.check.before(&Value::Object(object).to_string()).err()
+    }
+
+    /// The JSON that a text stands for; `None` if the schema does not tell.
+    fn value(&self, schema: &Value, text: &str, items: &[String]) -> Option<Value> {
+        match shape(&self.schema, schema, DEPTH) {
+            Shape::Text => Some(text.into()),
+            Shape::Integer => {
+                text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()
+            }
+            Shape::Number => text.parse::<f64>().map(Value::from).ok(),
+            Shape::Boolean => text.parse::<bool>().map(Value::from).ok(),
+            Shape::List => {
+                let schema = resolved(&self.schema, schema)?.get("items")?;
+                items.iter().map(|item| self.value(schema, item, &[])).collect()
+            }
+            Shape::Object | Shape::Unknown => None,
+        }
+    }
+}
+
+/// The texts that came with a call, and who takes them.
+#[derive(Debug)]
+pub(crate) enum Given {
+    Prompt(Arc<PromptRoute>, Vars),
+    Template(Arc<TemplateRoute>, Vars, String),
+}
+
+/// Names the variable at fault by what it is here: an `argument` of a prompt or a `variable` of a template.
+fn refusal(what: &str, error: &DecodeError) -> String {
+    match error.variable() {
+        Some(name) => format!("{what} `{name}`: {}", error.message()),
+        None => error.message().to_owned(),
+    }
+}
+
+impl Given {
+    pub(crate) fn vars(&self) -> &Vars {
+        match self {
+            Self::Prompt(_, vars) | Self::Template(_, vars, _) => vars,
+        }
+    }
+
+    /// The texts as a type, which fit its schema too.
+    pub(crate) fn decode<T: DeserializeOwned>(&self) -> Result<T, Outcome> {
+        let (texts, what) = match self {
+            Self::Prompt(route, _) => (&route.texts, "argument"),
+            Self::Template(route, ..) => (&route.texts, "variable"),
+        };
+        let value = self.vars().decode().map_err(|error| self.refuse(refusal(what, &error)))?;
+        texts.fault(self.vars()).map_or(Ok(value), |said| Err(self.refuse(said)))
+    }
+
+    /// A URI that does not fit leads to no resource: with `uri` in it the error gets the code that its revision has for
+    /// that, and unlike `Outcome::NotFound` it says why.
+    fn refuse(&self, said: String) -> Outcome {
+        Outcome::Failed(match self {
+            Self::Prompt(..) => RpcError::invalid_params(said),
+            Self::Template(_, _, uri) => RpcError::invalid_params(said).with_data(&json!({ "uri": uri })),
+        })
+    }
+}
+
+/// What a text would have to be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Shape {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    List,
+    Object,
+    Unknown,
+}
+
+fn shape(root: &JsonObject, schema: &Value, depth: u8) -> Shape {
+    let (Some(depth), Some(schema)) = (depth.checked_sub(1), resolved(root, schema)) else {
+        return Shape::Unknown;
+    };
+    let of = |value: &Value| match value {
+        Value::String(_) => Shape::Text,
+        _ => Shape::Unknown,
+    };
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return agreed(values.iter().filter(|value| !value.is_null()).map(of));
+    }
+    if let Some(value) = schema.get("const") {
+        return of(value);
+    }
+    for keyword in ["oneOf", "anyOf", "allOf"] {
+        if let Some(Value::Array(parts)) = schema.get(keyword) {
+            let real = parts.iter().filter(|part| part.get("type").is_none_or(|kind| kind != "null"));
+            return agreed(real.map(|part| shape(root, part, depth)));
+        }
+    }
+    let named = |kind: &Value| match kind.as_str() {
+        Some("string") => Shape::Text,
+        Some("integer") => Shape::Integer,
+        Some("number") => Shape::Number,
+        Some("boolean") => Shape::Boolean,
+        Some("array") => Shape::List,
+        Some("object") => Shape::Object,
+        _ => Shape::Unknown,
+    };
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => agreed(kinds.iter().filter(|kind| *kind != "null").map(named)),
+        Some(kind) => named(kind),
+        None => Shape::Unknown,
+    }
+}
+
+/// The shape that all of them have.
+fn agreed(mut shapes: impl Iterator<Item = Shape>) -> Shape {
+    let first = shapes.next().unwrap_or(Shape::Unknown);
+    if shapes.all(|shape| shape == first) { first } else { Shape::Unknown }
+}
+
+/// What a reference within the schema leads to.
+fn resolved<'a>(root: &'a JsonObject, mut schema: &'a Value) -> Option<&'a Value> {
+    for _ in 0..DEPTH {
+        let Some(place) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
+        schema = root.get("$defs")?.get(place.strip_prefix("#/$defs/")?)?;
+    }
+    None
+}

@@ -1,0 +1,427 @@
+use std::{
+    fmt, mem,
+    sync::{Arc, LazyLock},
+};
+
+use pintle_proto::{http::HeaderParams, server::Outcome};
+use pintle_types::{
+    JsonObject, Meta,
+    schema::{Icon, Tool, ToolAnnotations},
+};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::completion::{Completers, IntoValues};
+use crate::{
+    ToolTraits,
+    server::{
+        Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart,
+        access::required::Required,
+        handler::{
+            calling::Calling,
+            check::{Check, Subject},
+            extract::{Kind, Need},
+            schema::type_schema::{Ready, TypeSchema},
+        },
+    },
+    tool_traits,
+};
+
+/// A tool and the function behind it, not yet part of a server.
+///
+/// ```
+/// use pintle::server::{Arguments, tool};
+///
+/// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() })
+///     .description("Says what it was told.")
+///     .read_only();
+/// ```
+#[derive(Clone)]
+pub struct ToolRoute {
+    pub(crate) tool: Tool,
+    pub(crate) next: Next,
+    pub(crate) completers: Completers,
+    /// What a caller needs to get to it.
+    pub(crate) required: Required,
+    pub(crate) faults: Vec<String>,
+    /// What the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
+    /// What the input schema began with, if it is still that of the type that the handler takes.
+    typed: Option<Arc<TypeSchema>>,
+    /// Whether the author asked for more than the type does.
+    pub(crate) asks_more: bool,
+    /// Whether the output schema is that of the type that the handler gives, and asks for no more.
+    pub(crate) gives_typed: bool,
+    /// Whether a property has a default that the type does not know.
+    pub(crate) defaults: bool,
+    /// Made when the tool is added.
+    pub(crate) ready: Ready,
+}
+
+/// Makes a tool of an async function. Its schemas are those of the function's [`Args`](crate::server::Args) and result.
+///
+/// ```
+/// use pintle::server::{Args, Server, State, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// async fn greet(State(hello): State<&'static str>, Args(Greet { name }): Args<Greet>) -> String {
+///     format!("{hello}, {name}!")
+/// }
+///
+/// let server = Server::new("greeter", "1.0.0")
+///     .with_state("Hello")
+///     .tool(tool("greet", greet).title("Greet").description("Greet somebody.").read_only());
+/// # server.check().unwrap();
+/// ```
+pub fn tool<M: 'static, H>(name: impl Into<String>, handler: H) -> ToolRoute
+where
+    H: Handler<M, Output: IntoToolResult>,
+{
+    let handler = Arc::new(handler);
+    let next = Next::new(move |cx: Cx| {
+        let running = handler.call(cx.clone());
+        Box::pin(Calling::new(running, cx))
+    });
+    let name = name.into();
+    let mut description = Description::new(Kind::Tool, &name);
+    H::describe(&mut description);
+    H::Output::describe(&mut description);
+    let Description { input, output, faults, needs, .. } = description;
+    let schema = input.as_ref().map_or(&*NOTHING, |typed| &typed.schema);
+    let mut route = ToolRoute::new(name, schema.clone(), next);
+    route.typed = input;
+    route.gives_typed = output.is_some();
+    route.tool.output_schema = output;
+    route.faults.extend(faults);
+    route.needs = needs;
+    route
+}
+
+/// The schema of a tool that takes no arguments.
+static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
+    // Always both: some hosts refuse a schema without `properties`.
+    let properties = ("properties".to_owned(), Value::Object(JsonObject::new()));
+    Arc::new([("type".to_owned(), "object".into()), properties].into_iter().collect())
+});
+
+impl ToolRoute {
+    fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {
+        let mut faults = Vec::new();
+        if !legal(&name) {
+            faults.push(format!(
+                "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
+            ));
+        }
+        Self {
+            tool: Tool::new(name, schema),
+            next,
+            completers: Completers::default(),
+            required: Required::default(),
+            faults,
+            needs: Vec::new(),
+            typed: None,
+            asks_more: false,
+            gives_typed: false,
+            defaults: false,
+            ready: Ready::default(),
+        }
+    }
+
+    /// What a person sees instead of the name.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.tool.title = Some(text.into());
+        self
+    }
+
+    /// What it does, for the model.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.tool.description = Some(text.into());
+        self
+    }
+
+    /// Says more of the arguments than their type does.
+    ///
+    /// ```
+    /// use pintle::server::{Args, tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Roll {
+    ///     sides: u32,
+    /// }
+    ///
+    /// let roll = tool("roll", |Args(Roll { sides })| async move { sides / 2 })
+    ///     .input(|s| s.property("sides", |p| p.description("How many sides the die has.").minimum(2).default(6)));
+    /// ```
+    #[must_use]
+    pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
+        let schema = Arc::unwrap_or_clone(mem::take(&mut self.tool.input_schema));
+        let (schema, said) = edit(SchemaPart::whole(schema)).finish();
+        self.tool.input_schema = schema.into();
+        self.asks_more |= said.asks_more;
+        self.defaults |= said.defaults;
+        self.note("input", said.faults);
+        self
+    }
+
+    /// Says more of the structured result than its type does.
+    #[must_use]
+    pub fn output(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
+        let Some(schema) = self.tool.output_schema.take() else {
+            let name = &self.tool.name;
+            self.faults.push(format!(
+                "`{name}` has no output schema: return a `Json<T>`, or give a schema with `output_schema`"
+            ));
+            return self;
+        };
+        let (schema, said) = edit(SchemaPart::whole(Arc::unwrap_or_clone(schema))).finish();
+        self.tool.output_schema = Some(schema.into());
+        self.gives_typed &= !said.asks_more;
+        self.note("output", said.faults);
+        self
+    }
+
+    fn note(&mut self, which: &str, faults: Vec<String>) {
+        let name = &self.tool.name;
+        self.faults.extend(faults.into_iter().map(|fault| format!("the {which} schema of `{name}` {fault}")));
+    }
+
+    /// The JSON Schema of the arguments, whole: a JSON value, or its text. It must be an object schema.
+    ///
+    /// ```
+    /// use pintle::server::{Arguments, tool};
+    ///
+    /// let say = tool("say", |Arguments(arguments)| async move { arguments.as_str().to_owned() })
+    ///     .input_schema(r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#);
+    /// ```
+    #[must_use]
+    pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
+        match self.read_schema("input", schema.into()) {
+            Some(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+                self.tool.input_schema = schema.into();
+                self.typed = None;
+            }
+            Some(_) => self.faults.push(format!(
+                "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
+                self.tool.name
+            )),
+            None => {}
+        }
+        self
+    }
+
+    /// The JSON Schema of `structuredContent`, whole: a JSON value, or its text.
+    #[must_use]
+    pub fn output_schema(mut self, schema: impl Into<Value>) -> Self {
+        if let Some(schema) = self.read_schema("output", schema.into()) {
+            self.tool.output_schema = Some(schema.into());
+            self.gives_typed = false;
+        }
+        self
+    }
+
+    /// A schema is never a string, so a string is the text of one.
+    fn read_schema(&mut self, which: &str, schema: Value) -> Option<JsonObject> {
+        let schema = match &schema {
+            Value::String(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+            _ => Ok(schema),
+        };
+        let fault = match schema {
+            Ok(Value::Object(schema)) => return Some(schema),
+            Ok(_) => "is not a JSON object".to_owned(),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        self.note(which, vec![fault]);
+        None
+    }
+
+    /// It changes nothing.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.annotations().read_only_hint = Some(true);
+        self.agreeing()
+    }
+
+    /// It may destroy something; `false` says that it only adds.
+    #[must_use]
+    pub fn destructive(mut self, destructive: bool) -> Self {
+        self.annotations().destructive_hint = Some(destructive);
+        self.agreeing()
+    }
+
+    /// Calling it twice with the same arguments is as good as once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.annotations().idempotent_hint = Some(true);
+        self
+    }
+
+    /// It reaches out to a world that nobody controls; `false` says that it stays within its own.
+    #[must_use]
+    pub fn open_world(mut self, open: bool) -> Self {
+        self.annotations().open_world_hint = Some(open);
+        self
+    }
+
+    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
+    #[must_use]
+    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the tool `{}` asks for what it cannot: {error}", self.tool.name));
+        }
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.tool.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Anything else that clients may want to know.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.tool.meta.get_or_insert_default().as_object_mut().extend(meta.into_object());
+        self
+    }
+
+    /// What else is worth knowing of it.
+    #[must_use]
+    pub fn traits(mut self, traits: ToolTraits) -> Self {
+        match serde_json::to_value(traits) {
+            Ok(traits) => drop(self.tool.meta.get_or_insert_default().insert(tool_traits::KEY, traits)),
+            Err(error) => {
+                self.faults.push(format!("the traits of `{}` cannot be printed: {error}", self.tool.name))
+            }
+        }
+        self
+    }
+
+    /// A word to find it by.
+    #[must_use]
+    pub fn tag(self, tag: impl Into<String>) -> Self {
+        let traits = ToolTraits::of(&self.tool).tag(tag);
+        self.traits(traits)
+    }
+
+    /// Completes the values of one argument. Clients see it if the server turned tool completion on.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
+    {
+        self.completers.add(argument.into(), completer);
+        self
+    }
+
+    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
+    ///
+    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
+    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
+    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
+    ///
+    /// ```
+    /// use pintle::server::tool;
+    ///
+    /// let clear = tool("clear", || async { "Cleared." }).requires(["notes:write"]);
+    /// ```
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
+    /// cannot ask for more either.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
+        self
+    }
+
+    /// Puts a `tower` layer around this tool alone; [`around`](crate::server::call::around) makes one of a function.
+    #[must_use]
+    pub fn layer<L>(mut self, layer: &L) -> Self
+    where
+        L: Layer<Next>,
+        L::Service: Service<Cx, Response = Outcome> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Cx>>::Error: fmt::Display + Send,
+        <L::Service as Service<Cx>>::Future: Send + 'static,
+    {
+        self.next = self.next.wrapped(layer);
+        self
+    }
+
+    /// Finds hints that contradict each other.
+    fn agreeing(mut self) -> Self {
+        let hints = self.annotations();
+        if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
+            let name = &self.tool.name;
+            self.faults.push(format!(
+                "the tool `{name}` is said to be read-only and destructive: it cannot be both"
+            ));
+        }
+        self
+    }
+
+    /// Compiles the schemas, once.
+    pub(super) fn prepare(&mut self) {
+        let made = match &self.typed {
+            // As the type has them: then so is what is made of them.
+            Some(typed)
+                if Arc::ptr_eq(&typed.schema, &self.tool.input_schema)
+                    && self.tool.output_schema.is_none() =>
+            {
+                typed.ready(|| self.made())
+            }
+            _ => self.made(),
+        };
+        match made {
+            Ok(ready) => self.ready = ready,
+            Err(fault) => self.faults.push(fault),
+        }
+    }
+
+    fn made(&self) -> Result<Ready, String> {
+        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = self;
+        let subject = Subject {
+            name: &tool.name,
+            input: &tool.input_schema,
+            typed: typed.is_some(),
+            asks_more: *asks_more,
+            defaults: *defaults,
+            output: tool.output_schema.as_ref(),
+            gives_typed: *gives_typed,
+        };
+        let check = Check::of(&subject)?;
+        let mirrored = HeaderParams::from_object_schema(&tool.input_schema)
+            .map_err(|bad| format!("the input schema of `{}`: {bad}", tool.name))?;
+        Ok(Ready { check, mirrored })
+    }
+
+    fn annotations(&mut self) -> &mut ToolAnnotations {
+        self.tool.annotations.get_or_insert_default()
+    }
+}
+
+fn legal(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=128).contains(&name.len()) && name.bytes().all(fits)
+}
+
+impl fmt::Debug for ToolRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRoute").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,310 @@
+pub(crate) mod calling;
+pub(crate) mod check;
+pub(crate) mod extract;
+pub(crate) mod fault;
+pub(crate) mod form;
+pub(crate) mod own;
+pub(crate) mod place;
+pub(crate) mod schema;
+pub(crate) mod size;
+pub(crate) mod vars;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    RawObject, RpcError,
+    schema::{CallToolResult, ContentBlock, TextContent},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::server::{Cx, Description, HandlerError, ToolError, call::dispatch};
+
+/// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
+///
+/// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
+    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
+)]
+pub trait Handler<M>: Send + Sync + 'static {
+    /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](crate::server::IntoPromptResult), for a
+    /// resource [`IntoResourceResult`](crate::server::IntoResourceResult).
+    type Output;
+
+    /// Says what the handler's arguments mean for what it is the handler of.
+    fn describe(description: &mut Description<'_>);
+
+    /// Runs the handler.
+    fn call(&self, cx: Cx) -> impl Future<Output = Result<Self::Output, Outcome>> + Send + 'static;
+}
+
+/// Something that a handler can ask for in its argument list.
+///
+/// Implement it for what many handlers take apart in the same way:
+///
+/// ```
+/// use pintle::server::{Cx, FromCall, Outcome, tool};
+///
+/// /// What the caller calls itself.
+/// struct Name(String);
+///
+/// impl FromCall for Name {
+///     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+///         let info = cx.peer().info.as_ref();
+///         Ok(Self(info.map_or("somebody".to_owned(), |info| info.name.clone())))
+///     }
+/// }
+///
+/// let hello = tool("hello", |Name(name): Name| async move { format!("Hello, {name}.") });
+/// ```
+///
+/// With `#[pintle::tool]` such a parameter carries `#[extract]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
+)]
+pub trait FromCall: Sized + Send {
+    /// Says what it means that a handler takes one.
+    fn describe(_: &mut Description<'_>) {}
+
+    /// Takes it from the call.
+    fn from_call(cx: &Cx) -> Result<Self, Outcome>;
+}
+
+impl FromCall for Cx {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        Ok(cx.clone())
+    }
+}
+
+/// The arguments of a tool or a prompt: an object, not decoded, as it came.
+///
+/// If something was left out that has a `default` in a tool's input schema, it is there (feature `validation`).
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+pub struct Arguments(pub RawObject);
+
+impl FromCall for Arguments {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        dispatch::arguments(cx)
+            .parse()
+            .map(Self)
+            .map_err(|error| Outcome::BadArguments(format!("`arguments` is not an object: {error}")))
+    }
+}
+
+/// What a tool handler may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+)]
+pub trait IntoToolResult {
+    /// Says what it means for the tool that its handler gives one.
+    fn describe(_: &mut Description<'_>) {}
+
+    /// Makes the result, or another end of the call.
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
+
+    /// The text that is all of the result, if that is so: then it is printed without making one first.
+    #[doc(hidden)]
+    fn into_text(self) -> Result<String, Self>
+    where
+        Self: Sized,
+    {
+        Err(self)
+    }
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        ContentBlock::Text(TextContent::new(self)).into_tool_result()
+    }
+
+    fn into_text(self) -> Result<String, Self> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for &str {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        self.to_owned().into_tool_result()
+    }
+
+    fn into_text(self) -> Result<String, Self> {
+        Ok(self.to_owned())
+    }
+}
+
+/// Structured output: the tool's output schema is that of `T`, and the text says the same for clients that read no
+/// structure.
+///
+/// ```
+/// use pintle::server::{Json, tool};
+/// use schemars::JsonSchema;
+/// use serde::Serialize;
+///
+/// #[derive(JsonSchema, Serialize)]
+/// struct Weather {
+///     celsius: f64,
+/// }
+///
+/// let weather = tool("weather", || async { Json(Weather { celsius: 21.5 }) });
+/// ```
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by handlers")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn describe(description: &mut Description<'_>) {
+        description.gives::<T>();
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        let value = serde_json::to_value(&self.0).map_err(|error| {
+            Outcome::Failed(RpcError::internal(format!("the result cannot be printed: {error}")))
+        })?;
+        let text = ContentBlock::Text(TextContent::new(value.to_string()));
+        let mut result = CallToolResult::new(vec![text]);
+        result.structured_content = Some(value);
+        Ok(result)
+    }
+}
+
+macro_rules! impl_text {
+    ($($number:ty)*) => {$(
+        impl IntoToolResult for $number {
+            fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+                self.to_string().into_tool_result()
+            }
+
+            fn into_text(self) -> Result<String, Self> {
+                Ok(self.to_string())
+            }
+        }
+    )*};
+}
+
+impl_text!(bool char f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(Vec::new()))
+    }
+}
+
+impl IntoToolResult for ContentBlock {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(vec![self]))
+    }
+}
+
+impl IntoToolResult for Vec<ContentBlock> {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Ok(CallToolResult::new(self))
+    }
+}
+
+impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T, E> {
+    fn describe(description: &mut Description<'_>) {
+        T::describe(description);
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => error.into().outcome(),
+        }
+    }
+
+    fn into_text(self) -> Result<String, Self> {
+        match self {
+            Ok(value) => value.into_text().map_err(Ok),
+            Err(error) => Err(Err(error)),
+        }
+    }
+}
+
+pin_project! {
+    /// A handler's future, or why there is none.
+    ///
+    /// As `async move { Ok(running?.await) }` it would hold the handler's future twice, and be moved with both. (Measured:
+    /// 250 of 40,000 instructions of a small call over HTTP, with what a tool does around it.)
+    #[project = Ran]
+    enum Running<F> {
+        Going { #[pin] future: F },
+        Refused { outcome: Option<Box<Outcome>> },
+    }
+}
+
+impl<F> From<Result<F, Outcome>> for Running<F> {
+    fn from(future: Result<F, Outcome>) -> Self {
+        match future {
+            Ok(future) => Self::Going { future },
+            Err(outcome) => Self::Refused { outcome: Some(Box::new(outcome)) },
+        }
+    }
+}
+
+impl<F: Future> Future for Running<F> {
+    type Output = Result<F::Output, Outcome>;
+
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            Ran::Going { future } => future.poll(task).map(Ok),
+            Ran::Refused { outcome } => {
+                outcome.take().map_or(Poll::Pending, |outcome| Poll::Ready(Err(*outcome)))
+            }
+        }
+    }
+}
+
+macro_rules! impl_handler {
+    ($($arg:ident)*) => {
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, R, $($arg),*> Handler<fn($($arg),*) -> R> for F
+        where
+            F: Fn($($arg),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            $($arg: FromCall,)*
+        {
+            type Output = R;
+
+            #[allow(unused_variables, reason = "one shape for any number of arguments")]
+            fn describe(description: &mut Description<'_>) {
+                $($arg::describe(description);)*
+            }
+
+            #[allow(
+                non_snake_case,
+                unused_variables,
+                clippy::redundant_closure_call,
+                reason = "one shape for any number of arguments"
+            )]
+            fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
+                Running::from((|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })())
+            }
+        }
+    };
+}
+
+impl_handler!();
+impl_handler!(A);
+impl_handler!(A B);
+impl_handler!(A B C);
+impl_handler!(A B C D);
+impl_handler!(A B C D E);
+impl_handler!(A B C D E G);

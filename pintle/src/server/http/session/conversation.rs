@@ -1,0 +1,235 @@
+//! The session era: the handshake, and what comes in a session.
+
+use std::{collections::HashSet, sync::Arc};
+
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use pintle_proto::{
+    Peer,
+    http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
+    server::{Engine, Inbound, Ticket},
+};
+use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
+
+use tokio::time::timeout;
+
+use super::{Session, exchange::Exchange, id::SessionId, registry::Refused, store::Sessions};
+use crate::server::{
+    call::around::Around,
+    http::{
+        Body,
+        edge::response::{accepted, json, overloaded, refused},
+        origin::AddressKey,
+        post::Begun,
+        rights,
+        service::{Asked, store_failed},
+        shutdown::CENTURY,
+    },
+    state::State,
+};
+
+/// Answers `initialize`, with a session if it was welcome and sessions are kept.
+pub(in crate::server::http) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
+    let opened = match asked.open(Engine::new_session()) {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, None),
+    };
+    let Inbound::Reply(answer) = opened.receive(&asked.state.service, frame) else { return accepted() };
+    if opened.peer().is_none() || !asked.endpoint().sessions {
+        return reply(answer);
+    }
+    let session = match asked.keep(opened).await {
+        Ok(session) => session,
+        Err(refusal) => return refused(&refusal, answer.id.as_ref()),
+    };
+    session.opened(asked.around.extensions());
+    let mut response = reply(answer);
+    if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
+        response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
+    }
+    response
+}
+
+impl Asked {
+    /// A session that nobody knows yet.
+    pub(in crate::server::http) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
+        let id = SessionId::random().map_err(|_| {
+            let error = RpcError::internal("no session can be opened: the system has no random numbers");
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+        })?;
+        let session = Session::new(id, self.principal.clone(), self.server.clone(), engine);
+        Ok(session.at(self.address()))
+    }
+
+    /// The address of the client, as far as it can be known.
+    pub(in crate::server::http) fn address(&self) -> Option<AddressKey> {
+        let peer = self.around.address()?.0.ip();
+        let head = self.around.head.as_ref()?;
+        Some(AddressKey::of(self.http.settings().proxies.client(peer, &head.headers)))
+    }
+
+    /// Puts it where it is found again.
+    pub(in crate::server::http) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let session = Arc::new(session);
+        if let Some((store, stored)) = shared.settings.store.as_ref().zip(session.stored()) {
+            // Whoever asks for it next has it live longer.
+            let life = shared.settings.uninitialized_session.min(shared.settings.idle_session);
+            let put = store.put(&session.id.to_string(), stored, life).await;
+            put.map_err(|error| store_failed(&error))?;
+            session.set_written();
+        }
+        shared.listening.add(&session.ear);
+        let refused = match shared.admit(session.clone()).await {
+            Ok(session) => return Ok(session),
+            Err(refused) => refused,
+        };
+        if let Some(store) = &shared.settings.store {
+            // Nobody knows its id; if this fails too, it is forgotten in time.
+            let _ = store.remove(&session.id.to_string()).await;
+        }
+        Err(no_room(refused))
+    }
+}
+
+/// Why no session is opened.
+pub(in crate::server::http) fn no_room(refused: Refused) -> Refusal {
+    let (status, said) = match refused {
+        Refused::Full => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there are as many sessions as there may be: try again later, or end one with DELETE",
+        ),
+        Refused::TooMany => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "you use as many sessions as you may have: end one with DELETE, or try again later",
+        ),
+    };
+    overloaded(status, said)
+}
+
+/// Begins what came in a session.
+pub(in crate::server::http) fn begin(
+    asked: &Asked,
+    session: &Arc<Session>,
+    frame: Frame,
+    accepts: Accepts,
+) -> Begun {
+    let state = session.server.state();
+    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
+        return Begun::Answered(*response);
+    }
+    let inbound = session.receive(&state.service, frame);
+    go_on(asked, session, &state, inbound, accepts)
+}
+
+/// The same where sessions are written down: before anything is done, so is what the message made of its session.
+pub(in crate::server::http) async fn begin_written(
+    asked: &Asked,
+    session: &Arc<Session>,
+    store: &dyn Sessions,
+    frame: Frame,
+    accepts: Accepts,
+) -> Begun {
+    let state = session.server.state();
+    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
+        return Begun::Answered(*response);
+    }
+    let before = session.stored();
+    let inbound = session.receive(&state.service, frame);
+    if let Some(now) = session.stored()
+        && before.as_ref() != Some(&now)
+        && let Err(error) = store.put(&session.id.to_string(), now, asked.http.settings().idle_session).await
+    {
+        return Begun::Answered(refused(&store_failed(&error), None));
+    }
+    go_on(asked, session, &state, inbound, accepts)
+}
+
+fn go_on(
+    asked: &Asked,
+    session: &Arc<Session>,
+    state: &Arc<State>,
+    inbound: Inbound,
+    accepts: Accepts,
+) -> Begun {
+    if let Inbound::Reply(answer) = inbound {
+        return Begun::Answered(reply(answer));
+    }
+    let streams = accepts.events && !asked.http.settings().json_only;
+    let mut exchange = Exchange::new(&asked.http.0, session, state, streams);
+    decide(&mut exchange, session, &asked.around, inbound);
+    Begun::InSession(exchange)
+}
+
+/// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could
+/// be dropped, and calls with it that a closed connection must not cancel.
+pub(in crate::server::http) fn decide(
+    exchange: &mut Exchange,
+    session: &Session,
+    around: &Arc<Around>,
+    inbound: Inbound,
+) {
+    let several = match inbound {
+        Inbound::Many(several) => several,
+        one => return decide_one(exchange, session, around, one),
+    };
+    let cancelled = |inbound: &Inbound| match inbound {
+        Inbound::Cancel(ticket) => Some(*ticket),
+        _ => None,
+    };
+    let cancelled: HashSet<Ticket> = several.iter().filter_map(cancelled).collect();
+    for inbound in several {
+        match inbound {
+            // A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
+            Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
+                exchange.skip(&call);
+            }
+            inbound => decide_one(exchange, session, around, inbound),
+        }
+    }
+}
+
+fn decide_one(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, inbound: Inbound) {
+    match inbound {
+        Inbound::Call(call) => exchange.add(around, call),
+        Inbound::Reply(answer) => exchange.reply(Message::Response(answer).to_vec()),
+        Inbound::BatchReply(bytes) => exchange.reply(bytes),
+        Inbound::Answer(answer) => session.answer(answer),
+        Inbound::Cancel(ticket) => session.cancel(ticket),
+        Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
+        Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
+        Inbound::Listen(listen) => {
+            let said = "subscriptions are not served here: open them where requests stand alone";
+            let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
+            session.forget(&listen.call);
+            exchange.reply(Message::Response(answer).to_vec());
+        }
+        // Batches do not nest.
+        Inbound::Many(_) => {}
+    }
+}
+
+/// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
+/// two if it waits for the answer to the first.
+fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
+    let Some(handler) = session.server.hears(&notification.method) else { return };
+    let Ok(place) = exchange.shared.notices.clone().try_acquire_owned() else {
+        tracing::warn!(
+            method = &*notification.method,
+            "a notification was dropped: too many are being handled"
+        );
+        return;
+    };
+    // Whoever sent it may be gone, so it has as long as a call whose client is.
+    let limit = exchange.shared.settings.detached_call.min(CENTURY);
+    exchange.hear(tokio::spawn(async move {
+        let _place = place;
+        if timeout(limit, handler(notification, peer)).await.is_err() {
+            tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
+        }
+    }));
+}
+
+fn reply(answer: Answer) -> Response<Body> {
+    let status = answer.result.as_ref().err().map_or(StatusCode::OK, |error| session_status(error.code));
+    json(status, Message::Response(answer).to_vec())
+}

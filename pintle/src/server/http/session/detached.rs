@@ -1,0 +1,150 @@
+//! Calls that go on although their client has left: a closed connection cancels nothing in a session.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_proto::RETRY_AFTER_MS;
+use pintle_types::RpcError;
+use tokio::{runtime::Handle, time::timeout};
+
+use super::{Session, id::SessionId};
+use crate::server::{
+    Cx,
+    http::{service::Shared, shutdown::CENTURY},
+};
+
+/// So many calls of one session go on without their client.
+const SESSION_CALLS: usize = 128;
+
+/// So many calls of all sessions do, and so many bytes of requests are kept for them.
+const TOTAL_CALLS: usize = 8192;
+const TOTAL_BYTES: usize = 256 << 20;
+
+/// The calls of one POST, for whoever ends them from outside.
+#[derive(Clone, Default)]
+pub(in crate::server::http) struct CallGroup(Vec<Cx>);
+
+impl CallGroup {
+    pub(in crate::server::http) fn new<'a>(calls: impl Iterator<Item = &'a Cx>) -> Self {
+        Self(calls.cloned().collect())
+    }
+
+    /// Ends those that run with this answer.
+    fn fail(&self, error: &RpcError) {
+        for outbox in self.0.iter().filter_map(Cx::outbox) {
+            outbox.fail(error.clone());
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|cx| cx.call().params().as_str().len()).sum()
+    }
+}
+
+/// Runs what is left of calls, in a task. `away` says for how long nobody has been there to read of them, and `None` while
+/// somebody is.
+///
+/// They are ended if nobody comes for too long, and at once if there are too many of their kind.
+pub(in crate::server::http) fn spawn(
+    shared: &Arc<Shared>,
+    session: &Session,
+    group: CallGroup,
+    work: impl Future<Output = ()> + Send + 'static,
+    away: impl Fn() -> Option<Duration> + Send + 'static,
+) {
+    // Without a runtime nothing runs any more.
+    let Ok(runtime) = Handle::try_current() else { return };
+    let place = Place::take(shared, session, &group);
+    if place.is_none() {
+        group.fail(&RpcError::overloaded(
+            "too many calls run whose clients have left, so this one was ended: wait for answers before you hang up",
+            RETRY_AFTER_MS,
+        ));
+    }
+    let limit = shared.settings.detached_call.min(CENTURY);
+    drop(runtime.spawn(async move {
+        let _place = place;
+        let mut work = pin!(work);
+        let mut wait = limit;
+        while timeout(wait, work.as_mut()).await.is_err() {
+            wait = match away() {
+                None => limit,
+                Some(away) if away < limit => limit - away,
+                Some(_) => {
+                    let said =
+                        format!("the call still ran {limit:?} after its client had left, and was ended");
+                    group.fail(&RpcError::internal(said));
+                    return work.await;
+                }
+            };
+        }
+    }));
+}
+
+/// The places that are taken.
+#[derive(Default)]
+pub(in crate::server::http) struct Places(Mutex<Taken>);
+
+#[derive(Default)]
+struct Taken {
+    calls: usize,
+    bytes: usize,
+    sessions: HashMap<SessionId, usize>,
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Places for the calls of one POST, until this is dropped.
+struct Place {
+    shared: Arc<Shared>,
+    session: Option<SessionId>,
+    calls: usize,
+    bytes: usize,
+}
+
+impl Place {
+    fn take(shared: &Arc<Shared>, session: &Session, group: &CallGroup) -> Option<Self> {
+        let (calls, bytes) = (group.0.len(), group.bytes());
+        let session = Some(session.id).filter(|_| !session.alone);
+        let mut taken = shared.detached.lock();
+        let of_session = session.map_or(0, |id| taken.sessions.get(&id).copied().unwrap_or_default());
+        if of_session + calls > SESSION_CALLS
+            || taken.calls + calls > TOTAL_CALLS
+            || taken.bytes.saturating_add(bytes) > TOTAL_BYTES
+        {
+            return None;
+        }
+        taken.calls += calls;
+        taken.bytes += bytes;
+        if let Some(id) = session {
+            taken.sessions.insert(id, of_session + calls);
+        }
+        drop(taken);
+        Some(Self { shared: shared.clone(), session, calls, bytes })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.shared.detached.lock();
+        taken.calls -= self.calls;
+        taken.bytes -= self.bytes;
+        if let Some(id) = self.session
+            && let Some(of_session) = taken.sessions.get_mut(&id)
+        {
+            *of_session -= self.calls;
+            if *of_session == 0 {
+                taken.sessions.remove(&id);
+            }
+        }
+    }
+}

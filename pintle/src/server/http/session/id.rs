@@ -1,0 +1,94 @@
+use std::{fmt, hash::Hasher};
+
+use ring::error::Unspecified;
+
+use crate::server::random;
+
+/// What a session is called: 128 random bits.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub(in crate::server::http) struct SessionId(u128);
+
+impl SessionId {
+    /// Of a session that nobody can name.
+    pub(super) const NOBODYS: Self = Self(0);
+
+    /// One that nobody can guess.
+    pub(in crate::server::http) fn random() -> Result<Self, Unspecified> {
+        random::bytes().map(|bytes| Self(u128::from_ne_bytes(bytes)))
+    }
+
+    /// Reads what was given out; anything else is nobody's.
+    pub(in crate::server::http) fn parse(text: &str) -> Option<Self> {
+        if text.len() != 32 {
+            return None;
+        }
+        // One pass, where checking and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long.
+        // (Measured: 100 instructions for each request in a session.)
+        let half = |text: &[u8]| {
+            text.iter().fold((0_u64, 0), |(number, seen), byte| {
+                let digit = DIGITS[usize::from(*byte)];
+                (number << 4 | u64::from(digit & 15), seen | digit)
+            })
+        };
+        let (high, low) = text.as_bytes().split_at(16);
+        let ((high, seen), (low, also)) = (half(high), half(low));
+        ((seen | also) < NO_DIGIT).then(|| Self(u128::from(high) << 64 | u128::from(low)))
+    }
+}
+
+/// What each byte is as a digit of an id.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        digits[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+const NO_DIGIT: u8 = 16;
+
+/// Takes the id itself for its hash: it is random already, and only ids that were given out are in the table. (Measured:
+/// 150 instructions for each request in a session.)
+#[derive(Default)]
+pub(super) struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Nothing but ids is hashed with this.
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, id: u128) {
+        self.0 = id as u64;
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_was_written_and_in_no_other_way() {
+        let id = SessionId::random().unwrap();
+        let text = id.to_string();
+        assert!(SessionId::parse(&text) == Some(id));
+        assert!(
+            SessionId::parse(&text.to_uppercase()) != Some(id)
+                || !text.bytes().any(|byte| byte.is_ascii_alphabetic())
+        );
+        for other in ["", "0", "+0000000000000000000000000000000", &text[1..], &format!("{text}0")] {
+            assert!(SessionId::parse(other).is_none(), "{other}");
+        }
+    }
+}

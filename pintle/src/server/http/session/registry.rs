@@ -1,0 +1,366 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::BuildHasherDefault,
+    sync::{Arc, atomic::Ordering},
+};
+
+use super::{
+    Session,
+    id::{AsItIs, SessionId},
+};
+use crate::server::http::origin::AddressKey;
+
+/// Sessions by id, and who has how many of them.
+///
+/// Room for one more is made first among sessions whose client never came back after the handshake, then among those of
+/// whoever wants one more. Nobody else's are touched: who floods a server cannot throw others out.
+#[derive(Default)]
+pub(in crate::server::http) struct Registry {
+    sessions: HashMap<SessionId, Arc<Session>, BuildHasherDefault<AsItIs>>,
+    /// Those that were not initialized when they were last looked at, and when that was; the oldest first.
+    uninitialized: VecDeque<(u64, SessionId)>,
+    principals: HashMap<Box<str>, Owned>,
+    addresses: HashMap<AddressKey, Owned>,
+}
+
+/// The sessions of one principal, or of one address.
+#[derive(Default)]
+struct Owned {
+    live: usize,
+    /// Roughly the least recently used first. Some may be gone.
+    order: VecDeque<SessionId>,
+}
+
+/// How many sessions there may be.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server::http) struct Quota {
+    pub(in crate::server::http) total: usize,
+    pub(in crate::server::http) principal: usize,
+    pub(in crate::server::http) address: usize,
+}
+
+/// A session that found a place.
+pub(in crate::server::http) struct Admitted {
+    pub(in crate::server::http) session: Arc<Session>,
+    /// The one that had to go for it.
+    pub(super) evicted: Option<Arc<Session>>,
+}
+
+/// Why a session found no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::server::http) enum Refused {
+    /// There are as many as there may be.
+    Full,
+    /// Whoever wants it uses as many as one may have.
+    TooMany,
+}
+
+/// Sessions of one owner that are looked at to find one that can go.
+const CANDIDATES: usize = 16;
+
+/// How many entries of a queue may be out of date, besides as many as are not.
+const STALE: usize = 64;
+
+impl Registry {
+    pub(in crate::server::http) fn add(
+        &mut self,
+        session: Arc<Session>,
+        quota: &Quota,
+        now: u64,
+    ) -> Result<Admitted, Refused> {
+        if let Some(there) = self.sessions.get(&session.id) {
+            return Ok(Admitted { session: there.clone(), evicted: None });
+        }
+        let most = match (&session.principal, session.address) {
+            (Some(_), _) => quota.principal,
+            (None, Some(_)) => quota.address,
+            // It cannot be told who that is.
+            (None, None) => usize::MAX,
+        };
+        let mut evicted = None;
+        if self.owned(&session).is_some_and(|owned| owned.live >= most) {
+            evicted = Some(self.evict_owned(&session).ok_or(Refused::TooMany)?);
+        } else if self.sessions.len() >= quota.total {
+            let gone = self.evict_uninitialized().or_else(|| self.evict_owned(&session));
+            evicted = Some(gone.ok_or(Refused::Full)?);
+        }
+        self.note(&session, now);
+        self.sessions.insert(session.id, session.clone());
+        Ok(Admitted { session, evicted })
+    }
+
+    pub(in crate::server::http) fn find(&self, id: SessionId) -> Option<&Arc<Session>> {
+        self.sessions.get(&id)
+    }
+
+    pub(in crate::server::http) fn remove(&mut self, id: SessionId) -> Option<Arc<Session>> {
+        let session = self.sessions.remove(&id)?;
+        self.disown(&session);
+        Some(session)
+    }
+
+    pub(in crate::server::http) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(in crate::server::http) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.values()
+    }
+
+    /// Takes out all of which this is so.
+    pub(in crate::server::http) fn extract(
+        &mut self,
+        so: impl Fn(&Arc<Session>) -> bool,
+    ) -> Vec<Arc<Session>> {
+        let gone: Vec<_> = self.sessions.extract_if(|_, session| so(session)).map(|(_, gone)| gone).collect();
+        gone.iter().for_each(|session| self.disown(session));
+        gone
+    }
+
+    /// Takes out those whose client did not come back, if nobody has used them for so long.
+    pub(super) fn uninitialized(&mut self, after: u64, now: u64) -> Vec<Arc<Session>> {
+        let mut gone = Vec::new();
+        // Each one once: those that are in use are queued anew.
+        for _ in 0..self.uninitialized.len() {
+            let Some(&(queued, id)) = self.uninitialized.front() else { break };
+            if now.saturating_sub(queued) < after {
+                break;
+            }
+            self.uninitialized.pop_front();
+            let Some(session) = self.sessions.get(&id).filter(|session| !session.is_initialized()) else {
+                continue;
+            };
+            let used = now.saturating_sub(session.seen.load(Ordering::Relaxed)) < after;
+            if used || Arc::strong_count(session) > 1 {
+                self.uninitialized.push_back((now, id));
+            } else {
+                gone.extend(self.remove(id));
+            }
+        }
+        gone
+    }
+
+    /// Takes out the oldest one whose client did not come back.
+    fn evict_uninitialized(&mut self) -> Option<Arc<Session>> {
+        while let Some((_, id)) = self.uninitialized.pop_front() {
+            if self.sessions.get(&id).is_some_and(|session| !session.is_initialized()) {
+                return self.remove(id);
+            }
+        }
+        None
+    }
+
+    /// Takes out one that belongs to the owner of this one: one that was never initialized, or else one that nobody has used
+    /// for long and nobody is using.
+    fn evict_owned(&mut self, newcomer: &Session) -> Option<Arc<Session>> {
+        let mut order = std::mem::take(&mut self.owned(newcomer)?.order);
+        let mut chosen: Option<(bool, u64, SessionId)> = None;
+        let mut looked_at = 0;
+        for _ in 0..order.len() {
+            let Some(id) = order.pop_front() else { break };
+            let Some(session) = self.sessions.get(&id) else { continue };
+            // Whoever is looked at and stays is looked at again only when all others were.
+            order.push_back(id);
+            let rank = (session.is_initialized(), session.seen.load(Ordering::Relaxed), id);
+            let in_use = Arc::strong_count(session) > 1;
+            if !in_use && chosen.is_none_or(|(initialized, seen, _)| (rank.0, rank.1) < (initialized, seen)) {
+                chosen = Some(rank);
+            }
+            looked_at += 1;
+            if looked_at >= CANDIDATES {
+                break;
+            }
+        }
+        if let Some(owned) = self.owned(newcomer) {
+            owned.order = order;
+        }
+        self.remove(chosen?.2)
+    }
+
+    fn note(&mut self, session: &Session, now: u64) {
+        let sessions = &self.sessions;
+        if !session.is_initialized() {
+            compact(&mut self.uninitialized, sessions.len(), |(_, id)| sessions.contains_key(id));
+            self.uninitialized.push_back((now, session.id));
+        }
+        let owned = match (&session.principal, session.address) {
+            (Some(principal), _) => match self.principals.get_mut(principal) {
+                Some(owned) => owned,
+                None => self.principals.entry(principal.clone()).or_default(),
+            },
+            (None, Some(address)) => self.addresses.entry(address).or_default(),
+            (None, None) => return,
+        };
+        compact(&mut owned.order, owned.live, |id| sessions.contains_key(id));
+        owned.live += 1;
+        owned.order.push_back(session.id);
+    }
+
+    fn owned(&mut self, session: &Session) -> Option<&mut Owned> {
+        match (&session.principal, session.address) {
+            (Some(principal), _) => self.principals.get_mut(principal),
+            (None, Some(address)) => self.addresses.get_mut(&address),
+            (None, None) => None,
+        }
+    }
+
+    fn disown(&mut self, session: &Session) {
+        let Some(owned) = self.owned(session) else { return };
+        owned.live -= 1;
+        if owned.live > 0 {
+            return;
+        }
+        match (&session.principal, session.address) {
+            (Some(principal), _) => drop(self.principals.remove(principal)),
+            (None, Some(address)) => drop(self.addresses.remove(&address)),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Drops what is out of date if that is most of a queue, so that it costs little for each entry.
+fn compact<T>(queue: &mut VecDeque<T>, live: usize, is_live: impl Fn(&T) -> bool) {
+    if queue.len() > 2 * live + STALE {
+        queue.retain(is_live);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_proto::server::Engine;
+
+    use super::*;
+    use crate::Server;
+
+    const QUOTA: Quota = Quota { total: 8, principal: 4, address: 4 };
+
+    fn session(principal: Option<&str>, address: Option<[u8; 4]>) -> Arc<Session> {
+        let id = SessionId::random().unwrap();
+        let session = Session::new(id, principal.map(Into::into), Server::new("s", "0"), Engine::new());
+        Arc::new(session.at(address.map(|address| AddressKey::of(address.into()))))
+    }
+
+    fn initialized(principal: Option<&str>, address: Option<[u8; 4]>) -> Arc<Session> {
+        let session = session(principal, address);
+        session.set_initialized();
+        session
+    }
+
+    /// The ids that are there, of those that were added.
+    fn add(registry: &mut Registry, session: Arc<Session>, now: u64) -> Result<Option<SessionId>, Refused> {
+        session.touch(now);
+        registry.add(session, &QUOTA, now).map(|admitted| admitted.evicted.map(|gone| gone.id))
+    }
+
+    #[test]
+    fn room_is_made_among_those_that_were_never_initialized_the_oldest_first() {
+        let mut registry = Registry::default();
+        let mut ids = Vec::new();
+        for n in 0..8 {
+            let session = session(None, Some([192, 0, 2, n]));
+            ids.push(session.id);
+            if n == 0 {
+                session.set_initialized();
+            }
+            assert!(add(&mut registry, session, n.into()).unwrap().is_none());
+        }
+        for expected in &ids[1..4] {
+            let other = initialized(None, Some([198, 51, 100, 1]));
+            assert!(add(&mut registry, other, 10).unwrap() == Some(*expected));
+        }
+        assert_eq!(registry.len(), 8);
+        assert!(registry.find(ids[0]).is_some());
+    }
+
+    #[test]
+    fn nobody_makes_room_among_what_others_have_initialized() {
+        let mut registry = Registry::default();
+        for n in 0..8 {
+            add(&mut registry, initialized(Some(if n < 4 { "ann" } else { "bob" }), None), n).unwrap();
+        }
+        for stranger in
+            [initialized(Some("eve"), None), initialized(None, Some([6, 6, 6, 6])), initialized(None, None)]
+        {
+            assert!(add(&mut registry, stranger, 10) == Err(Refused::Full));
+        }
+        assert_eq!(registry.len(), 8);
+    }
+
+    #[test]
+    fn who_has_as_many_as_one_may_have_loses_the_one_that_was_used_least_recently() {
+        for (principal, address) in [(Some("ann"), Some([192, 0, 2, 1])), (None, Some([192, 0, 2, 1]))] {
+            let mut registry = Registry::default();
+            let mine: Vec<_> = (0..4)
+                .map(|n| {
+                    let session = initialized(principal, address);
+                    let id = session.id;
+                    add(&mut registry, session, n).unwrap();
+                    id
+                })
+                .collect();
+            registry.find(mine[0]).unwrap().touch(9);
+            let busy = registry.find(mine[1]).unwrap().clone();
+            assert!(add(&mut registry, initialized(principal, address), 10).unwrap() == Some(mine[2]));
+            assert!(add(&mut registry, initialized(principal, address), 11).unwrap() == Some(mine[3]));
+            assert!(add(&mut registry, initialized(principal, address), 12).unwrap() == Some(mine[0]));
+            assert!(registry.find(busy.id).is_some(), "it is in use");
+            // If all are, there is nothing to take.
+            let held: Vec<_> = registry.all().cloned().collect();
+            assert!(add(&mut registry, initialized(principal, address), 13) == Err(Refused::TooMany));
+            drop(held);
+        }
+    }
+
+    #[test]
+    fn whose_client_never_came_back_goes_soon_unless_it_is_in_use() {
+        let mut registry = Registry::default();
+        let [idle, used, held, open] = [0; 4].map(|_| session(None, None));
+        let ids = [&idle, &used, &held, &open].map(|session| session.id);
+        open.set_initialized();
+        let holds = held.clone();
+        for session in [idle, used, held, open] {
+            add(&mut registry, session, 0).unwrap();
+        }
+        registry.find(ids[1]).unwrap().touch(50);
+        let gone: Vec<_> = registry.uninitialized(60, 59).iter().map(|session| session.id).collect();
+        assert!(gone.is_empty());
+        let gone: Vec<_> = registry.uninitialized(60, 60).iter().map(|session| session.id).collect();
+        assert!(gone == [ids[0]]);
+        drop(holds);
+        assert_eq!(registry.uninitialized(60, 120).len(), 2);
+        assert_eq!(registry.len(), 1);
+    }
+
+    #[test]
+    fn a_session_in_use_is_looked_at_once_however_short_its_life() {
+        let mut registry = Registry::default();
+        let held = session(None, None);
+        let holds = held.clone();
+        add(&mut registry, held, 0).unwrap();
+        assert!(registry.uninitialized(0, 0).is_empty());
+        drop(holds);
+        assert_eq!(registry.uninitialized(0, 0).len(), 1);
+    }
+
+    #[test]
+    fn sessions_that_come_and_go_leave_nothing() {
+        let mut registry = Registry::default();
+        let stays = session(Some("ann"), None);
+        add(&mut registry, stays, 0).unwrap();
+        for n in 0..10_000 {
+            let session = session(Some("ann"), None);
+            let id = session.id;
+            add(&mut registry, session, n).unwrap();
+            registry.remove(id);
+        }
+        assert!(registry.uninitialized.len() <= 2 * STALE, "{}", registry.uninitialized.len());
+        assert!(registry.principals["ann"].order.len() <= 2 * STALE);
+        for n in 0..1000_u64 {
+            let session = session(Some(&n.to_string()), None);
+            let id = session.id;
+            add(&mut registry, session, n).unwrap();
+            registry.remove(id);
+        }
+        assert_eq!(registry.principals.len(), 1);
+    }
+}

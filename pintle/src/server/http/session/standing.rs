@@ -1,0 +1,136 @@
+//! The GET stream of a session: what the server says on its own.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Extensions, Response, StatusCode};
+use pintle_proto::http::Refusal;
+use pintle_types::RpcError;
+use tokio::time::Sleep;
+
+use super::{
+    Session,
+    channel::{Channel, Unresumed},
+    log::EventId,
+};
+use crate::server::{
+    Authenticated,
+    http::{
+        Body,
+        edge::response::{closed, events_until, overloaded},
+        service::Shared,
+    },
+};
+
+/// Opens one.
+pub(in crate::server::http) async fn open(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    extensions: Extensions,
+) -> Response<Body> {
+    let (number, outdated) = session.standing_number();
+    let channel = Channel::new(shared, session, number, false);
+    let reader = channel.begin().await;
+    let end = Authenticated::end(&extensions);
+    stand(&channel, extensions, ());
+    if session.is_over() {
+        // It was ended while the stream was opened, and what the log knew of it was forgotten before.
+        let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+    }
+    if let Some(outdated) = outdated {
+        let _ = shared.settings.log.forget_stream(&session.id.to_string(), outdated).await;
+    }
+    events_until(reader, shared.settings.keep_alive, end)
+}
+
+/// Goes on with a stream that was cut: one like these, or that of a POST.
+pub(in crate::server::http) async fn resume(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    last: &str,
+    extensions: Extensions,
+) -> Result<Response<Body>, Refusal> {
+    let gone = || {
+        Refusal::bad_request(RpcError::invalid_request(
+            "what followed this `Last-Event-ID` is not kept any more; open a stream without it, and ask again for what you miss",
+        ))
+    };
+    let last = EventId::parse(last).ok_or_else(gone)?;
+    let standing = last.stream % 2 == 0;
+    if standing && shared.calls.is_closed() {
+        return Err(closed());
+    }
+    let channel = session.channel(last.stream);
+    let runs = channel.is_some();
+    let end = Authenticated::end(&extensions);
+    let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
+    // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
+    // what there is: or it would go on taking messages in between.
+    let stands = || {
+        if standing {
+            stand(&channel, extensions, ());
+        }
+    };
+    let reader = channel.resume(last, stands).await.map_err(|unresumed| match unresumed {
+        Unresumed::Gone => gone(),
+        Unresumed::Failed => {
+            let said = "the events that followed cannot be looked up at the moment: try again later";
+            overloaded(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+    })?;
+    if !standing && !runs {
+        // All has been said; the log has it.
+        channel.over();
+    }
+    Ok(events_until(reader, shared.settings.keep_alive, end))
+}
+
+/// Lets a stream be the one that is told. `held` goes when it does.
+pub(in crate::server::http) fn stand(
+    channel: &Arc<Channel>,
+    extensions: Extensions,
+    held: impl Send + 'static,
+) {
+    stand_until(channel, extensions, None, held);
+}
+
+/// The same, until then. Calls that are answered on it come to their end, and no others begin.
+pub(super) fn stand_until(
+    channel: &Arc<Channel>,
+    extensions: Extensions,
+    mut end: Option<Pin<Box<Sleep>>>,
+    held: impl Send + 'static,
+) {
+    let standing = Standing(channel.clone());
+    channel.session.stand(channel);
+    channel.set_work(Box::pin(async move {
+        let _held = held;
+        let channel = &standing.0;
+        let mut next = |task: &mut Context<'_>| {
+            if end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready()) {
+                channel.close();
+                return Poll::Ready(None);
+            }
+            channel.session.poll_standing(channel, &extensions, task)
+        };
+        while let Some(line) = poll_fn(&mut next).await {
+            channel.say(line).await;
+        }
+        // Where calls are answered here too, these come to their end.
+        channel.alone().await;
+        channel.over();
+    }));
+}
+
+/// One of the GET streams of a session, as long as it is open.
+struct Standing(Arc<Channel>);
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.0.session.unstand(&self.0);
+    }
+}

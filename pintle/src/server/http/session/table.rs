@@ -1,0 +1,213 @@
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Session,
+    id::SessionId,
+    registry::{Admitted, Quota, Refused, Registry},
+    store::Sessions,
+};
+use crate::{Ended, server::http::service::Shared};
+
+/// The sessions of this process. One task looks for idle ones, as long as there are any.
+pub(in crate::server::http) struct Table {
+    sessions: RwLock<Registry>,
+    swept: AtomicBool,
+    epoch: Instant,
+}
+
+/// Two looks for idle sessions are this far apart.
+const SWEEP: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// What is in use is written down anew after so long at the latest.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// Clocks and stores may be late by so much.
+const MARGIN: Duration = Duration::from_secs(5);
+
+impl Table {
+    pub(in crate::server::http) fn new() -> Self {
+        Self { sessions: RwLock::default(), swept: AtomicBool::new(false), epoch: Instant::now() }
+    }
+
+    /// Adds a session, if there is room or room can be made. The one that is there, if two were about to add it.
+    pub(in crate::server::http) fn add(
+        &self,
+        session: Arc<Session>,
+        quota: &Quota,
+    ) -> Result<Admitted, Refused> {
+        let now = self.now();
+        session.touch(now);
+        self.write().add(session, quota, now)
+    }
+
+    pub(in crate::server::http) fn find(&self, id: SessionId) -> Option<Arc<Session>> {
+        let session = self.read().find(id).cloned()?;
+        session.touch(self.now());
+        Some(session)
+    }
+
+    pub(in crate::server::http) fn remove(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.write().remove(id)
+    }
+
+    /// Takes out all of them.
+    pub(in crate::server::http) fn take_all(&self) -> Vec<Arc<Session>> {
+        self.write().extract(|_| true)
+    }
+
+    pub(in crate::server::http) fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Takes out those that nobody has used for so long.
+    fn idle(&self, after: Duration) -> Vec<Arc<Session>> {
+        let now = self.now();
+        let after = milliseconds(after);
+        let is_old = |session: &Session| now.saturating_sub(session.seen.load(Ordering::Relaxed)) >= after;
+        let (mut idle, held) = {
+            let mut sessions = self.write();
+            // Somebody who holds one is using it: a request in flight, an open stream, a call that runs.
+            let idle = sessions.extract(|session| Arc::strong_count(session) == 1 && is_old(session));
+            let held: Vec<_> = sessions.all().filter(|session| is_old(session)).cloned().collect();
+            (idle, held)
+        };
+        // Unless that call waits for a client that does not come back: then nobody would ever let go.
+        let deserted = held.into_iter().filter(|session| session.is_deserted() && is_old(session));
+        idle.extend(deserted.filter_map(|session| self.remove(session.id)));
+        idle
+    }
+
+    /// Those that somebody uses, and that other processes can find.
+    fn in_use(&self) -> Vec<Arc<Session>> {
+        let sessions = self.read();
+        let used = sessions.all().filter(|session| Arc::strong_count(session) > 1 && session.is_written());
+        used.cloned().collect()
+    }
+
+    /// Takes out those whose client has not come back since the handshake, and that nobody has used for so long.
+    fn uninitialized(&self, after: Duration) -> Vec<Arc<Session>> {
+        let now = self.now();
+        self.write().uninitialized(milliseconds(after), now)
+    }
+
+    pub(in crate::server::http) fn now(&self) -> u64 {
+        milliseconds(self.epoch.elapsed())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Registry> {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Registry> {
+        self.sessions.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Shared {
+    /// Adds a session, and ends the one that had to make room for it.
+    pub(in crate::server::http) async fn admit(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+    ) -> Result<Arc<Session>, Refused> {
+        let Admitted { session, evicted } = self.sessions.add(session, &self.settings.quota)?;
+        self.keep_tidy();
+        if let Some(evicted) = evicted {
+            tracing::debug!("a session had to make room for another one");
+            self.expire(&evicted).await;
+        }
+        Ok(session)
+    }
+
+    /// Sees to it that idle sessions are looked for.
+    pub(super) fn keep_tidy(self: &Arc<Self>) {
+        if !self.sessions.swept.swap(true, Ordering::AcqRel) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Ends a session that was taken out of the table.
+    async fn expire(&self, session: &Session) {
+        session.end(Ended::Dead);
+        let id = session.id.to_string();
+        // One that is written down may be in use elsewhere, and its events too: then they are forgotten there.
+        let used = match &self.settings.store {
+            Some(store) if session.is_written() => store.contains(&id).await.unwrap_or(true),
+            _ => false,
+        };
+        if !used {
+            let _ = self.settings.log.forget_session(&id).await;
+        }
+    }
+
+    /// Has sessions that are used here live on where they are written down, and ends those that were ended elsewhere.
+    async fn keep_written(&self, store: &dyn Sessions) {
+        for session in self.sessions.in_use() {
+            let id = session.id.to_string();
+            match store.get(&id, self.settings.idle_session).await {
+                Ok(Some(stored)) => session.adopt(&stored.record),
+                Ok(None) => {
+                    self.sessions.remove(session.id);
+                    session.end(Ended::Stopped);
+                    let _ = self.settings.log.forget_session(&id).await;
+                }
+                // It is asked again before the session is over.
+                Err(error) => return tracing::error!(%error, "the session store failed"),
+            }
+        }
+    }
+}
+
+async fn sweep(shared: Weak<Shared>) {
+    let Some((idle, opening)) =
+        shared.upgrade().map(|shared| (shared.settings.idle_session, shared.settings.uninitialized_session))
+    else {
+        return;
+    };
+    let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
+    // What is written down has to be over there before it is looked for here.
+    let later = |life: Duration, shared: &Shared| {
+        let margin = if shared.settings.store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
+        life.saturating_add(margin)
+    };
+    let mut written = Instant::now() + pause(idle);
+    // All sessions are looked at only as often as has to be.
+    let mut next = Instant::now() + pause(idle);
+    loop {
+        sleep(pause(idle).min(pause(opening))).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let mut over = shared.sessions.uninitialized(later(opening, &shared));
+        if let Some(store) = &shared.settings.store
+            && Instant::now() >= written
+        {
+            shared.keep_written(&**store).await;
+            written = Instant::now() + (idle / 4).clamp(SWEEP.0, KEPT);
+        }
+        if Instant::now() >= next {
+            next = Instant::now() + pause(idle);
+            over.extend(shared.sessions.idle(later(idle, &shared)));
+        }
+        for session in over {
+            shared.expire(&session).await;
+        }
+        if shared.sessions.len() == 0 {
+            shared.sessions.swept.store(false, Ordering::Release);
+            // One may have come just now, and have seen that somebody looks.
+            if shared.sessions.len() > 0 {
+                shared.keep_tidy();
+            }
+            return;
+        }
+    }
+}

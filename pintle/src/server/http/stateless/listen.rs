@@ -1,0 +1,200 @@
+//! A subscription of the stateless era: a stream that a client holds open to hear of changes.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use http::{Response, StatusCode};
+use pintle_proto::{
+    http::Refusal,
+    server::{Call, Listen, Listener},
+};
+use tokio::time::Sleep;
+
+use super::event;
+use crate::server::{
+    Authenticated, Server,
+    call::around::Around,
+    changes::{hearing, hub::Ear},
+    http::{
+        Body, Http,
+        edge::response::{PIECE, Source, events, overloaded},
+        service::Asked,
+    },
+    stream::now,
+};
+
+/// How many subscriptions are open, by who holds them.
+#[derive(Debug, Default)]
+pub(in crate::server::http) struct Listens(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    held: HashMap<Holder, usize>,
+    /// Of all that nobody's name is known of.
+    anonymous: usize,
+}
+
+/// Whose subscriptions are counted together.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Holder {
+    Named(Box<str>),
+    /// Those of one connection. Behind a server that does not tell the address all are one.
+    Connection(Option<SocketAddr>),
+}
+
+/// Opens the stream of a subscription.
+pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Refusal> {
+    let Listen { call, listener, acknowledgement, .. } = listen;
+    let Asked { http, server, state, around, .. } = asked;
+    let place = Place::take(http, Holder::of(asked), state.service.bounds().subscriptions)?;
+    let ear = server.ears().join();
+    ear.follow(listener.watched());
+    http.0.listening.add(&ear);
+    let mut said = Vec::new();
+    event(&mut said, &acknowledgement);
+    let keep_alive = http.settings().keep_alive;
+    let (server, around) = (server.clone(), around.clone());
+    let end = Authenticated::end(around.left());
+    let stream = Stream {
+        call,
+        listener,
+        ear,
+        server,
+        around,
+        _place: place,
+        said,
+        untold: false,
+        noticed: false,
+        end,
+    };
+    Ok(events(stream, keep_alive))
+}
+
+struct Stream {
+    call: Call,
+    listener: Listener,
+    ear: Arc<Ear>,
+    server: Server,
+    around: Arc<Around>,
+    /// Given back when it ends.
+    _place: Place,
+    said: Vec<u8>,
+    /// Whether the listener may have something to tell.
+    untold: bool,
+    /// Whether extensions may have something to say.
+    noticed: bool,
+    /// When nobody may listen on.
+    end: Option<Pin<Box<Sleep>>>,
+}
+
+impl Source for Stream {
+    fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        out.append(&mut self.said);
+        let news = self.ear.take(task);
+        let state = self.server.state();
+        if !news.is_empty() {
+            hearing::note(&mut self.listener, &news);
+            self.untold = true;
+            self.noticed = true;
+        }
+        while self.noticed && out.len() < PIECE {
+            match self.ear.take_notice() {
+                Some(notice) => {
+                    let line = {
+                        let principal = self.call.principal();
+                        hearing::worded(&state, &notice, &self.listener, self.call.peer(), principal)
+                    };
+                    line.into_iter().for_each(|line| event(out, &line));
+                }
+                None => self.noticed = false,
+            }
+        }
+        if self.untold {
+            let principal = self.call.principal();
+            hearing::withhold(
+                &state,
+                &mut self.listener,
+                self.call.peer(),
+                principal,
+                self.around.extensions(),
+            );
+            // A slow reader is told when it has read; until then what it has missed is merged.
+            while self.untold && out.len() < PIECE {
+                match self.listener.next_notice() {
+                    Some(line) => event(out, &line),
+                    None => self.untold = false,
+                }
+            }
+        }
+        let ended = self.end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready());
+        if ended || self.ear.is_closed() {
+            event(out, &state.service.unlisten(&self.call, now()));
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+impl Holder {
+    fn of(asked: &Asked) -> Self {
+        match &asked.principal {
+            Some(name) => Self::Named(name.clone()),
+            None => Self::Connection(asked.around.address().map(|address| address.0)),
+        }
+    }
+}
+
+/// One of the subscriptions that somebody may hold open.
+struct Place {
+    http: Http,
+    holder: Holder,
+}
+
+impl Place {
+    fn take(http: &Http, holder: Holder, most: usize) -> Result<Self, Refusal> {
+        let mut open = http.0.listens.lock();
+        // Whoever has a name is not locked out by those who have none.
+        let anonymous = matches!(holder, Holder::Connection(_));
+        let all = http.settings().anonymous_subscriptions;
+        if anonymous && open.anonymous >= all {
+            let said =
+                "there are as many anonymous subscriptions as there may be: try again later, or log in";
+            return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, said));
+        }
+        let count = open.held.get(&holder).copied().unwrap_or_default();
+        // Connections that cannot be told apart have only the bound of all.
+        if count >= most && holder != Holder::Connection(None) {
+            let said = format!("{most} subscriptions are open: end one first");
+            return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, said));
+        }
+        open.held.insert(holder.clone(), count + 1);
+        open.anonymous += usize::from(anonymous);
+        drop(open);
+        Ok(Self { http: http.clone(), holder })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.http.0.listens.lock();
+        open.anonymous -= usize::from(matches!(self.holder, Holder::Connection(_)));
+        if let Some(count) = open.held.get_mut(&self.holder) {
+            *count -= 1;
+            if *count == 0 {
+                open.held.remove(&self.holder);
+            }
+        }
+    }
+}
+
+impl Listens {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

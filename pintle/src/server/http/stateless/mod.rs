@@ -1,0 +1,176 @@
+//! The stateless era: a call runs inside the future of its request, and ends with it.
+
+pub(super) mod listen;
+
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use pintle_proto::{
+    Peer,
+    http::{Accepts, Refusal, stateless_status},
+    server::{Arrival, Call, Inbound, Outcome},
+    sse::Frame,
+};
+use pintle_types::{ErrorCode, Message, Request};
+
+use super::{
+    Body,
+    driving::{Driving, Step},
+    edge::{
+        pulse::Pulse,
+        response::{PIECE, Source, events, json, refused},
+    },
+    post::Begun,
+    rights,
+    service::{Asked, Shared},
+};
+use crate::server::{call::port::Said, state::State, stream::now};
+
+/// Admits a call; anything else is answered at once. `known` sent it, if somebody who says the same was met lately.
+pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, accepts: Accepts) -> Begun {
+    let mut arrival = Arrival::by_clock(now).met(known);
+    if let Some(principal) = &asked.principal {
+        arrival = arrival.by(principal);
+    }
+    Begun::Answered(match asked.state.service.admit(request, &arrival) {
+        Err((id, error)) => {
+            // From a handler this code says that there is no such tool; here the request itself was bad.
+            let status = match error.code {
+                ErrorCode::INVALID_PARAMS => StatusCode::BAD_REQUEST,
+                code => stateless_status(code),
+            };
+            refused(&Refusal::new(status, error), Some(&id))
+        }
+        Ok(Inbound::Call(call)) => match rights::check_call(&asked.state, &asked.around, &call) {
+            Ok(()) => return Begun::Alone(call),
+            Err(response) => *response,
+        },
+        Ok(Inbound::Reply(response)) => {
+            let bytes = Message::Response(response).to_vec();
+            finished(StatusCode::OK, bytes, accepts, asked)
+        }
+        Ok(Inbound::Listen(listen)) => {
+            if let Err(response) = rights::check_call(&asked.state, &asked.around, &listen.call) {
+                return Begun::Answered(*response);
+            }
+            let id = listen.call.id().clone();
+            match streams(asked, accepts) {
+                false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),
+                true => listen::answer(asked, listen).unwrap_or_else(|refusal| refused(&refusal, Some(&id))),
+            }
+        }
+        Ok(_) => super::edge::response::accepted(),
+    })
+}
+
+/// Whether the answer may be a stream of events.
+fn streams(asked: &Asked, accepts: Accepts) -> bool {
+    accepts.events && !asked.http.settings().json_only
+}
+
+const EVENTS: &str = "text/event-stream";
+
+/// Runs a call as far as it comes without a word. What it then says, or a long silence, makes a stream of the answer.
+pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response<Body> {
+    let settings = asked.http.settings();
+    let streams = streams(asked, accepts);
+    let mut driving = Driving::begin(&asked.server, &asked.state, &asked.around, call);
+    let mut pulse = Pulse::new(settings.keep_alive);
+    let first = poll_fn(|task| {
+        loop {
+            match driving.poll(&asked.http.0, task) {
+                Poll::Ready(Step::Said(Said::Notice(line))) if streams => {
+                    return Poll::Ready(First::Word(Some(line)));
+                }
+                Poll::Ready(Step::Said(_)) => {}
+                Poll::Ready(Step::Done(outcome)) => return Poll::Ready(First::End(Some(outcome))),
+                Poll::Ready(Step::Cancelled) => return Poll::Ready(First::End(None)),
+                Poll::Pending if streams => return pulse.poll(task).map(|()| First::Word(None)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    });
+    match first.await {
+        First::Word(line) => {
+            let mut said = Vec::new();
+            line.iter().for_each(|line| event(&mut said, line));
+            driving.enter(&asked.http.0);
+            driving.send_away(None);
+            events(
+                Stream { driving, shared: asked.http.0.clone(), state: asked.state.clone(), said },
+                settings.keep_alive,
+            )
+        }
+        First::End(Some(outcome)) => {
+            let end = driving.finish(&asked.state, outcome);
+            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, asked)
+        }
+        First::End(None) => super::edge::response::accepted(),
+    }
+}
+
+enum First {
+    Word(Option<Bytes>),
+    End(Option<Outcome>),
+}
+
+/// An answer that is there at once: JSON, unless the client takes nothing but events.
+fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, asked: &Asked) -> Response<Body> {
+    let settings = asked.http.settings();
+    if accepts.json || settings.json_only || status != StatusCode::OK {
+        return json(status, bytes);
+    }
+    let mut said = Vec::new();
+    event(&mut said, &bytes);
+    events(Once(said), settings.keep_alive)
+}
+
+/// The rest of a call that has something to say.
+struct Stream {
+    driving: Driving,
+    shared: Arc<Shared>,
+    state: Arc<State>,
+    said: Vec<u8>,
+}
+
+impl Source for Stream {
+    fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        out.append(&mut self.said);
+        while out.len() < PIECE {
+            match std::task::ready!(self.driving.poll(&self.shared, task)) {
+                Step::Said(Said::Notice(line)) => event(out, &line),
+                Step::Said(_) => {}
+                Step::Done(outcome) => {
+                    let end = self.driving.finish(&self.state, outcome);
+                    event(out, &end.bytes);
+                    return Poll::Ready(());
+                }
+                Step::Cancelled => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// One event, and the end.
+struct Once(Vec<u8>);
+
+impl Source for Once {
+    fn poll(&mut self, _: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        out.append(&mut self.0);
+        Poll::Ready(())
+    }
+}
+
+/// A message as an event without an id: there is no coming back in this era.
+pub(super) fn event(out: &mut Vec<u8>, message: &[u8]) {
+    // What we print is UTF-8.
+    if let Ok(text) = std::str::from_utf8(message) {
+        let _ = Frame::data(text).write(out);
+    }
+}
