@@ -1,0 +1,310 @@
+//! Changes on the server's side: events, subscriptions, and what must not be served from the cache any more.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pintle::{
+    Error,
+    client::{Change, Event, Redial},
+    testing::Peer,
+};
+use serde_json::{Value, json};
+
+use crate::support::scripted_server::{BOTH, SESSION, STATELESS, accept, client, open, settle, text};
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn everything() -> Value {
+    json!({
+        "tools": {"listChanged": true}, "prompts": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true}
+    })
+}
+
+/// The server's side of a listen request: acknowledges all that is wished for.
+async fn acknowledge(peer: &mut Peer) -> Value {
+    let listen = peer.hears("subscriptions/listen").await;
+    let granted = &listen["params"]["notifications"];
+    let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": granted});
+    peer.tells("notifications/subscriptions/acknowledged", params).await;
+    listen
+}
+
+/// Tells of a change, in the era's words.
+async fn tell(peer: &mut Peer, method: &str, listen: Option<&Value>, mut params: Value) {
+    if let Some(listen) = listen {
+        params["_meta"] = json!({SUBSCRIPTION: listen["id"]});
+    }
+    peer.tells(method, params).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_events_in_both_eras() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, everything()).await;
+        let script = async {
+            if revision == SESSION {
+                return None;
+            }
+            let listen = acknowledge(&mut peer).await;
+            assert_eq!(
+                listen["params"]["notifications"],
+                json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true})
+            );
+            Some(listen)
+        };
+        let (changes, listen) = tokio::join!(server.changes(), script);
+        let mut changes = changes.unwrap();
+        for _ in 0..10 {
+            tell(&mut peer, "notifications/tools/list_changed", listen.as_ref(), json!({})).await;
+        }
+        tell(&mut peer, "notifications/prompts/list_changed", listen.as_ref(), json!({})).await;
+        settle().await;
+        assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+        assert_eq!(changes.next().await, Some(Event::Changed(Change::Prompts)));
+        peer.tells("acme/news", json!({"n": 1})).await;
+        assert!(
+            matches!(changes.next().await, Some(Event::Notification(news)) if news.method == "acme/news")
+        );
+        drop(peer);
+        assert_eq!(changes.next().await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_is_watched_in_both_eras() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, everything()).await;
+        let script = async {
+            if revision == SESSION {
+                let subscribe = peer.hears("resources/subscribe").await;
+                assert_eq!(subscribe["params"], json!({"uri": "a:1"}));
+                peer.answers(&subscribe, json!({})).await;
+                return None;
+            }
+            let listen = acknowledge(&mut peer).await;
+            assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["a:1"]));
+            Some(listen)
+        };
+        let (subscribed, first) = tokio::join!(server.subscribe("a:1"), script);
+        subscribed.unwrap();
+
+        // One more wish: there is one subscription at a time, and the old one ends when the new one is in effect.
+        let script = async {
+            let first = first.as_ref()?;
+            let listen = acknowledge(&mut peer).await;
+            assert_eq!(listen["params"]["notifications"]["toolsListChanged"], true);
+            let cancelled = peer.hears("notifications/cancelled").await;
+            assert_eq!(cancelled["params"]["requestId"], first["id"]);
+            Some(listen)
+        };
+        let (changes, listen) = tokio::join!(server.changes(), script);
+        let mut changes = changes.unwrap();
+        tell(&mut peer, "notifications/resources/updated", listen.as_ref(), json!({"uri": "a:1/x"})).await;
+        let changed = Event::Changed(Change::Resource("a:1/x".into()));
+        assert_eq!(changes.next().await, Some(changed));
+
+        let script = async {
+            if revision == SESSION {
+                let unsubscribe = peer.hears("resources/unsubscribe").await;
+                peer.answers(&unsubscribe, json!({})).await;
+            } else {
+                let listen = acknowledge(&mut peer).await;
+                assert_eq!(listen["params"]["notifications"].get("resourceSubscriptions"), None);
+                peer.hears("notifications/cancelled").await;
+            }
+        };
+        let (unsubscribed, ()) = tokio::join!(server.unsubscribe("a:1"), script);
+        unsubscribed.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_grant_is_said() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let script = async {
+        let listen = peer.hears("subscriptions/listen").await;
+        let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": {}});
+        peer.tells("notifications/subscriptions/acknowledged", params).await;
+    };
+    let (refused, ()) = tokio::join!(server.subscribe("a:1"), script);
+    assert_eq!(refused.unwrap_err().to_string(), "the server does not tell of changes of `a:1`");
+
+    let (server, mut peer) = open(&client(), SESSION, everything()).await;
+    let script = async {
+        let subscribe = peer.hears("resources/subscribe").await;
+        peer.refuses(&subscribe, -32602, "no such resource").await;
+    };
+    let (refused, ()) = tokio::join!(server.subscribe("a:1"), script);
+    assert!(matches!(refused.unwrap_err(), Error::Rpc(error) if error.code.0 == -32602));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_tells_of_nothing_is_not_asked() {
+    let (server, mut peer) = open(&client(), STATELESS, json!({"tools": {}})).await;
+    let _changes = server.changes().await.unwrap();
+    settle().await;
+    assert_eq!(peer.hears_now().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_the_server_ends_is_opened_again() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let (changes, listen) = tokio::join!(server.changes(), acknowledge(&mut peer));
+    let mut changes = changes.unwrap();
+    peer.answers(&listen, json!({"resultType": "complete", "_meta": {SUBSCRIPTION: listen["id"]}})).await;
+    let listen = acknowledge(&mut peer).await;
+    // What changed in between was not told of.
+    assert_eq!(changes.next().await, Some(Event::Reopened));
+    tell(&mut peer, "notifications/tools/list_changed", Some(&listen), json!({})).await;
+    assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wishes_outlive_a_lost_connection() {
+    for revision in BOTH {
+        let ((mut first, one), (mut second, two)) = (Peer::new(), Peer::new());
+        let mut lines = vec![two, one];
+        let transport = Redial::connect(move || std::future::ready(Ok(lines.pop().unwrap()))).await.unwrap();
+        let client = client();
+        let opening = accept(&mut first, revision, everything());
+        let (server, ()) = tokio::join!(client.connect(transport), opening);
+        let server = server.unwrap();
+        let script = async {
+            if revision == STATELESS {
+                acknowledge(&mut first).await;
+                return;
+            }
+            let subscribe = first.hears("resources/subscribe").await;
+            first.answers(&subscribe, json!({})).await;
+        };
+        let (subscribed, ()) = tokio::join!(server.subscribe("a:1"), script);
+        subscribed.unwrap();
+        drop(first);
+        if revision == STATELESS {
+            let listen = acknowledge(&mut second).await;
+            assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["a:1"]));
+        } else {
+            let hello = second.hears("initialize").await;
+            second.answers(&hello, json!({"protocolVersion": revision, "capabilities": everything()})).await;
+            second.hears("notifications/initialized").await;
+            let subscribe = second.hears("resources/subscribe").await;
+            assert_eq!(subscribe["params"]["uri"], "a:1");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_for_changes_is_enough_to_be_told() {
+    for revision in BOTH {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let client = client().on_change({
+            let seen = seen.clone();
+            move |change| seen.lock().unwrap().push(change)
+        });
+        let (_server, mut peer) = open(&client, revision, everything()).await;
+        let listen = if revision == STATELESS { Some(acknowledge(&mut peer).await) } else { None };
+        tell(&mut peer, "notifications/tools/list_changed", listen.as_ref(), json!({})).await;
+        settle().await;
+        assert_eq!(*seen.lock().unwrap(), [Change::Tools]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_result_is_not_asked_for_again() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let page = |ttl: u64| json!({"resultType": "complete", "tools": [{"name": "a", "inputSchema": {}}], "ttlMs": ttl, "cacheScope": "private"});
+    let script = async {
+        let list = peer.hears("tools/list").await;
+        peer.answers(&list, page(1000)).await;
+    };
+    let (tools, ()) = tokio::join!(server.tools(), script);
+    assert_eq!(tools.unwrap().len(), 1);
+    assert_eq!(server.tools().await.unwrap().len(), 1);
+    assert_eq!(peer.hears_now().await, None);
+
+    // When its time is up and asking again fails, there is nothing to fall back to.
+    tokio::time::advance(Duration::from_millis(1000)).await;
+    let script = async {
+        let list = peer.hears("tools/list").await;
+        peer.refuses(&list, -32603, "not now").await;
+    };
+    let (tools, ()) = tokio::join!(server.tools(), script);
+    assert!(matches!(tools.unwrap_err(), Error::Rpc(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_gone_is_gone_though_it_was_read_before() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let script = async {
+        let read = peer.hears("resources/read").await;
+        let contents = json!([{"uri": "a:1", "text": "private"}]);
+        let result =
+            json!({"resultType": "complete", "contents": contents, "ttlMs": 10, "cacheScope": "private"});
+        peer.answers(&read, result).await;
+    };
+    let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
+    assert_eq!(read.unwrap().contents.len(), 1);
+    tokio::time::advance(Duration::from_millis(10)).await;
+    for code in [-32602, -32603] {
+        let script = async {
+            let read = peer.hears("resources/read").await;
+            peer.refuses(&read, code, "no such resource").await;
+        };
+        let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
+        assert!(matches!(read.unwrap_err(), Error::Rpc(error) if error.code.0 == code));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_makes_a_result_stale_at_once() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let (changes, listen) = tokio::join!(server.changes(), acknowledge(&mut peer));
+    let mut changes = changes.unwrap();
+    for name in ["old", "new"] {
+        let script = async {
+            let read = peer.hears("tools/list").await;
+            let page = json!({"tools": [{"name": name, "inputSchema": {}}], "ttlMs": 60_000});
+            peer.answers(&read, page).await;
+        };
+        let (tools, ()) = tokio::join!(server.tools(), script);
+        assert_eq!(tools.unwrap()[0].name, name);
+        tell(&mut peer, "notifications/tools/list_changed", Some(&listen), json!({})).await;
+        assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_cache_everything_is_asked_for() {
+    let (server, mut peer) = open(&client().cache(0, 0), STATELESS, everything()).await;
+    for _ in 0..2 {
+        let script = async {
+            let read = peer.hears("resources/read").await;
+            let result = json!({"contents": [{"uri": "a:1", "text": "x"}], "ttlMs": 60_000});
+            peer.answers(&read, result).await;
+        };
+        let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
+        assert_eq!(read.unwrap().contents.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_does_not_look_misses_the_oldest() {
+    let (server, mut peer) = open(&client(), SESSION, everything()).await;
+    let mut changes = server.changes().await.unwrap();
+    for n in 0..300 {
+        peer.tells("notifications/resources/updated", json!({"uri": format!("a:{n}")})).await;
+    }
+    settle().await;
+    assert_eq!(changes.next().await, Some(Event::Missed(44)));
+    assert_eq!(changes.next().await, Some(Event::Changed(Change::Resource("a:44".into()))));
+    // Nobody else has noticed.
+    let script = async {
+        let call = peer.hears("tools/call").await;
+        peer.answers(&call, text("ok")).await;
+    };
+    let (result, ()) = tokio::join!(server.call_tool("t", ()), script);
+    assert!(result.is_ok());
+}

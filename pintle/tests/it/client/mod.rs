@@ -1,0 +1,24 @@
+//! The client, connected to a server that the test plays.
+
+#[cfg(feature = "client")]
+mod calls;
+#[cfg(feature = "client")]
+mod changes;
+#[cfg(all(unix, feature = "client", feature = "child"))]
+mod child;
+#[cfg(feature = "client")]
+mod group;
+#[cfg(feature = "client")]
+mod limits;
+#[cfg(feature = "client")]
+mod opening;
+#[cfg(all(feature = "client", feature = "server"))]
+mod oversized;
+#[cfg(feature = "client")]
+mod policy;
+#[cfg(feature = "client")]
+mod questions;
+#[cfg(feature = "client")]
+mod robustness;
+#[cfg(all(feature = "client", feature = "server"))]
+mod with_server;

@@ -1,0 +1,223 @@
+//! How connections are opened, and what is said when they are not.
+
+use pintle::{
+    Client, Error,
+    client::{Mode, OpenError, Redial},
+    testing::Peer,
+    transport::Memory,
+};
+use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::support::scripted_server::{BOTH, SESSION, STATELESS, accept, client, open, text};
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_either_era_says_what_it_is() {
+    for revision in BOTH {
+        let (server, _peer) = open(&client(), revision, json!({"tools": {"listChanged": true}})).await;
+        assert_eq!(server.revision().as_str(), revision);
+        assert_eq!(server.server_info().unwrap().name, "played");
+        assert_eq!(server.instructions().as_deref(), Some("Be kind."));
+        assert_eq!(server.capabilities().tools.unwrap().list_changed, Some(true));
+        assert_eq!(server.verdict().to_string(), revision);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_saves_the_probe() {
+    let (server, _peer) = open(&client(), SESSION, json!({})).await;
+    let client = client().remember(server.verdict());
+    let (mut peer, transport) = Peer::new();
+    let script = async {
+        let hello = peer.hears("initialize").await;
+        assert_eq!(hello["params"]["clientInfo"], json!({"name": "test", "version": "1"}));
+        peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+        peer.hears("notifications/initialized").await;
+    };
+    let (server, ()) = tokio::join!(client.connect(transport), script);
+    assert_eq!(server.unwrap().revision().as_str(), SESSION);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_client_opens_many_connections() {
+    let client = client();
+    let (one, mut one_peer) = open(&client, SESSION, json!({})).await;
+    let (other, mut other_peer) = open(&client, STATELESS, json!({})).await;
+    for (server, peer, said) in [(one, &mut one_peer, "one"), (other, &mut other_peer, "other")] {
+        let script = async {
+            let call = peer.hears("tools/call").await;
+            peer.answers(&call, text(said)).await;
+        };
+        let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
+        assert_eq!(result.unwrap().content[0].as_text(), Some(said));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ignores_the_probe_is_asked_the_old_way() {
+    let (mut peer, transport) = Peer::new();
+    let started = Instant::now();
+    let script = async {
+        let probe = peer.hears("server/discover").await;
+        let hello = peer.hears("initialize").await;
+        // Its answer to the probe comes too late to matter.
+        peer.refuses(&probe, -32601, "what?").await;
+        peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+        peer.hears("notifications/initialized").await;
+    };
+    let client = client();
+    let (server, ()) = tokio::join!(client.connect(transport), script);
+    assert_eq!(server.unwrap().revision().as_str(), SESSION);
+    assert_eq!(started.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_called_silent() {
+    let (_peer, transport) = Peer::new();
+    let started = Instant::now();
+    let error = client().connect(transport).await.unwrap_err();
+    assert!(matches!(error, Error::Open { error: OpenError::Silent { method: "initialize" }, seen: None }));
+    assert_eq!(started.elapsed().as_secs(), 18);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_another_way_a_server_has_as_long_as_for_a_handshake() {
+    let (_peer, transport) = Peer::new();
+    let started = Instant::now();
+    let error = client().mode(Mode::Modern).connect(transport).await.unwrap_err();
+    assert!(matches!(error, Error::Open { error: OpenError::Silent { method: "server/discover" }, .. }));
+    assert_eq!(started.elapsed().as_secs(), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_noisy_server_is_called_noisy() {
+    let (mut peer, transport) = Peer::new();
+    peer.prints("Listening on port 80").await;
+    peer.prints("warning: [] is not {}").await;
+    let (noise, mut heard) = mpsc::unbounded_channel();
+    let client = client().on_noise(move |line| noise.send(line.to_owned()).unwrap());
+    let error = client.connect(transport).await.unwrap_err().to_string();
+    assert!(error.starts_with("the server did not answer `initialize`"), "{error}");
+    assert!(
+        error
+            .ends_with("(it printed 2 lines that are no messages, the first of them `Listening on port 80`)"),
+        "{error}"
+    );
+    assert_eq!(heard.recv().await.unwrap(), "Listening on port 80");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_noisy_server_that_answers_is_used() {
+    let (mut peer, transport) = Peer::new();
+    peer.prints("Listening on port 80").await;
+    let client = client();
+    let (server, ()) = tokio::join!(client.connect(transport), accept(&mut peer, SESSION, json!({})));
+    let server = server.unwrap();
+    let script = async {
+        let call = peer.hears("tools/call").await;
+        peer.prints("about to answer").await;
+        peer.answers(&call, text("a")).await;
+    };
+    let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
+    assert!(result.is_ok());
+    assert_eq!(server.noise(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_quoted() {
+    let (mut peer, transport) = Peer::new();
+    let script = async {
+        let probe = peer.hears("server/discover").await;
+        peer.refuses(&probe, -32601, "what?").await;
+        let hello = peer.hears("initialize").await;
+        peer.refuses(&hello, -32603, "no licence").await;
+    };
+    let client = client();
+    let (error, ()) = tokio::join!(client.connect(transport), script);
+    assert_eq!(error.unwrap_err().to_string(), "the server refused `initialize`: no licence (-32603)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_away_is_told_apart() {
+    let (mut peer, transport) = Peer::new();
+    let client = client();
+    let script = async {
+        peer.hears("server/discover").await;
+        drop(peer);
+    };
+    let (error, ()) = tokio::join!(client.connect(transport), script);
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, Error::Open { error: OpenError::Exited { method: "server/discover" }, .. }),
+        "{error}"
+    );
+}
+
+/// Connects to one played server after the other.
+async fn redial(peers: Vec<Memory>) -> Redial<impl pintle::client::Connector<Transport = Memory>> {
+    let mut peers = peers.into_iter();
+    Redial::connect(move || {
+        std::future::ready(peers.next().ok_or(std::io::ErrorKind::ConnectionRefused.into()))
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_the_probe_kills_is_started_again() {
+    let ((mut first, one), (mut second, two)) = (Peer::new(), Peer::new());
+    let script = async {
+        first.hears("server/discover").await;
+        drop(first);
+        let hello = second.hears("initialize").await;
+        second.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+        second.hears("notifications/initialized").await;
+    };
+    let (client, transport) = (client(), redial(vec![one, two]).await);
+    let (server, ()) = tokio::join!(client.connect(transport), script);
+    assert_eq!(server.unwrap().revision().as_str(), SESSION);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_opened_again_in_either_era() {
+    for revision in BOTH {
+        let ((mut first, one), (mut second, two)) = (Peer::new(), Peer::new());
+        let (client, transport) = (client(), redial(vec![one, two]).await);
+        let (server, ()) = tokio::join!(client.connect(transport), accept(&mut first, revision, json!({})));
+        let server = server.unwrap();
+        let script = async {
+            first.hears("tools/call").await;
+            drop(first);
+        };
+        let (lost, ()) = tokio::join!(server.call_tool("t", json!({})), script);
+        assert!(matches!(lost.unwrap_err(), Error::Closed(_)));
+        let script = async {
+            if revision == SESSION {
+                let hello = second.hears("initialize").await;
+                second.answers(&hello, json!({"protocolVersion": revision, "capabilities": {}})).await;
+                second.hears("notifications/initialized").await;
+            }
+            let call = second.hears("tools/call").await;
+            second.answers(&call, text("again")).await;
+        };
+        let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
+        assert_eq!(result.unwrap().content[0].as_text(), Some("again"));
+        // There is no third.
+        drop(second);
+        assert_eq!(server.wait().await, pintle::Ended::ByPeer { known: None });
+        assert!(matches!(server.call_tool("t", json!({})).await.unwrap_err(), Error::Closed(_)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_is_kept_to() {
+    let (mut peer, transport) = Peer::new();
+    let client = Client::new("test", "1").mode(Mode::Modern);
+    let script = async {
+        let probe = peer.hears("server/discover").await;
+        peer.refuses(&probe, -32601, "what?").await;
+        assert_eq!(peer.next().await, None);
+    };
+    let (error, ()) = tokio::join!(client.connect(transport), script);
+    assert!(matches!(error.unwrap_err(), Error::Open { error: OpenError::TooOld { .. }, .. }));
+}

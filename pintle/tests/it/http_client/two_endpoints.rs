@@ -1,0 +1,120 @@
+//! The oldest transport: two endpoints, one of them a stream.
+
+use std::time::Duration;
+
+use pintle::Error;
+
+use crate::support::scripted_http::{Asked, Saying, Script, client, script};
+
+const GET: &str = "GET http://server.test/mcp";
+const ENDPOINT: &str = "POST http://server.test/messages?sessionId=7";
+
+async fn refuses_post(server: &mut Script, status: u16) -> Asked {
+    server.hears("server/discover").await.status(status);
+    server.hears("initialize").await.status(status);
+    let listening = server.line(GET).await;
+    assert_eq!(listening.header("accept"), Some("text/event-stream"));
+    assert_eq!(listening.header("mcp-protocol-version"), None);
+    listening
+}
+
+async fn shakes(server: &mut Script, stream: &Saying) {
+    let hello = server.line(ENDPOINT).await;
+    let message = hello.message();
+    assert_eq!(message["method"], "initialize");
+    hello.answer(202, &[], "Accepted");
+    let id = &message["id"];
+    stream.says(&format!("event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{{\"name\":\"old\",\"version\":\"1\"}}}}}}\n\n"));
+    let told = server.line(ENDPOINT).await;
+    assert_eq!(told.message()["method"], "notifications/initialized");
+    told.answer(202, &[], "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_oldest_transport_is_found_and_used() {
+    for status in [400, 404, 405] {
+        let (mut server, http) = script();
+        let opening = tokio::spawn(async move { client().connect(http).await });
+        let stream = refuses_post(&mut server, status).await.events();
+        stream.says("event: endpoint\ndata: /messages?sessionId=7\n\n");
+        shakes(&mut server, &stream).await;
+        let connection = opening.await.unwrap().unwrap();
+        assert_eq!(connection.revision().to_string(), "2024-11-05");
+
+        let call = tokio::spawn({
+            let connection = connection.clone();
+            async move { connection.call_tool("t", ()).await }
+        });
+        let asked = server.line(ENDPOINT).await;
+        let id = asked.message()["id"].clone();
+        asked.answer(200, &[("content-type", "text/plain")], "ok");
+        stream.says(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
+        call.await.unwrap().unwrap();
+
+        // A POST that fails fails its call, and a cancelled one is told of.
+        let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+            server.line(ENDPOINT).await.status(500);
+        });
+        assert!(matches!(called, Err(Error::Failed(failed)) if failed.status == Some(500)));
+        let call = tokio::spawn({
+            let connection = connection.clone();
+            async move { connection.call_tool("t", ()).await }
+        });
+        server.line(ENDPOINT).await.status(202);
+        call.abort();
+        let told = server.line(ENDPOINT).await;
+        assert_eq!(told.message()["method"], "notifications/cancelled");
+        told.status(202);
+
+        // Closing is hanging up.
+        connection.close().await;
+        stream.given_up().await;
+        server.hears_nothing(Duration::from_secs(60)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_stream_is_the_end_of_the_session() {
+    let (mut server, http) = script();
+    let opening = tokio::spawn(async move { client().connect(http).await });
+    let stream = refuses_post(&mut server, 405).await.events();
+    stream.says("event: endpoint\ndata: messages?sessionId=7\n\n");
+    shakes(&mut server, &stream).await;
+    let connection = opening.await.unwrap().unwrap();
+    let call = tokio::spawn({
+        let connection = connection.clone();
+        async move { connection.call_tool("t", ()).await }
+    });
+    server.line(ENDPOINT).await.status(202);
+    stream.breaks();
+    assert!(matches!(call.await.unwrap(), Err(Error::Closed(_))));
+    // The next session is opened the same way, without the first question.
+    server.hears("initialize").await.status(405);
+    let stream = server.line(GET).await.events();
+    stream.says("event: endpoint\ndata: http://server.test/messages?sessionId=7\n\n");
+    shakes(&mut server, &stream).await;
+    let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
+    let asked = server.line(ENDPOINT).await;
+    let id = asked.message()["id"].clone();
+    asked.status(202);
+    stream.says(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_elsewhere_is_refused() {
+    for (events, said) in [
+        ("event: endpoint\ndata: https://evil.test/messages\n\n", "sent the client to another origin"),
+        ("event: endpoint\ndata: //evil.test/messages\n\n", "sent the client to another origin"),
+        (": nothing\n\n", "`http://server.test/mcp` named no endpoint for messages"),
+    ] {
+        let (mut server, http) = script();
+        let opening = tokio::spawn(async move { client().connect(http).await });
+        let stream = refuses_post(&mut server, 404).await.events();
+        stream.says(events);
+        drop(stream);
+        let error = opening.await.unwrap().unwrap_err().to_string();
+        assert!(error.contains(said), "{events}: {error}");
+        server.hears_nothing(Duration::from_secs(60)).await;
+    }
+}

@@ -1,0 +1,222 @@
+//! More than the server takes on: refused with one code on every transport, and told when to come back.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    future::poll_fn,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::Frame;
+use pintle::{
+    Server,
+    proto::Limits,
+    server::{
+        Authenticated,
+        http::{Http, PeerAddress},
+        tool,
+    },
+    transport::{Incoming, Stream, Transport, listen_tcp, tcp},
+};
+use serde_json::{Value, json};
+use tower_service::Service as _;
+
+use crate::support::{
+    eras::{R4, R5},
+    http_client::{Answer, Wire},
+    line_client::{Raw, modern},
+};
+
+const OVERLOADED: i64 = -31503;
+
+fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// Whether it says what to do, in the head and in the body.
+async fn assert_overloaded(mut answer: Answer, status: u16) {
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (status, Some("1")));
+    let said = answer.json().await;
+    assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
+    assert_eq!(said["error"]["data"], json!({"retryAfterMs": 1000}));
+}
+
+fn listen(wire: &Wire) -> Request<String> {
+    let params = modern(json!({"notifications": {"toolsListChanged": true}}), json!({}));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
+    let wire = wire.with("mcp-protocol-version", R5).with("mcp-method", "subscriptions/listen");
+    wire.request("POST", "/mcp", body.to_string())
+}
+
+fn from(mut request: Request<String>, port: u16) -> Request<String> {
+    request.extensions_mut().insert(PeerAddress(SocketAddr::from(([10, 0, 0, 1], port))));
+    request
+}
+
+#[tokio::test]
+async fn anonymous_subscriptions_are_counted_by_connection() {
+    let server = Server::new("s", "1").grows().limits(limits(|limits| limits.subscriptions = 1));
+    let http = server.http().unwrap().max_anonymous_subscriptions(2);
+    let wire = Wire::new(&http);
+    let first = wire.send(from(listen(&wire), 1)).await;
+    assert_eq!(first.status, 200);
+    assert_overloaded(wire.send(from(listen(&wire), 1)).await, 429).await;
+    let second = wire.send(from(listen(&wire), 2)).await;
+    assert_eq!(second.status, 200);
+    assert_overloaded(wire.send(from(listen(&wire), 3)).await, 503).await;
+    let mut named = from(listen(&wire), 3);
+    named.extensions_mut().insert(Authenticated::new("ann"));
+    assert_eq!(wire.send(named).await.status, 200);
+    drop(first);
+    assert_eq!(wire.send(from(listen(&wire), 3)).await.status, 200);
+}
+
+#[tokio::test]
+async fn connections_that_cannot_be_told_apart_share_only_the_bound_of_all() {
+    let server = Server::new("s", "1").grows().limits(limits(|limits| limits.subscriptions = 1));
+    let http = server.http().unwrap().max_anonymous_subscriptions(2);
+    let wire = Wire::new(&http);
+    let open = [wire.send(listen(&wire)).await, wire.send(listen(&wire)).await];
+    assert!(open.iter().all(|answer| answer.status == 200));
+    assert_overloaded(wire.send(listen(&wire)).await, 503).await;
+}
+
+fn waiting() -> Server {
+    Server::new("s", "1")
+        .tool(tool("wait", std::future::pending::<String>))
+        .limits(limits(|limits| limits.in_flight = 1))
+}
+
+#[tokio::test]
+async fn too_many_requests_at_a_time_are_refused_alike_on_every_transport() {
+    let mut raw = Raw::new(&waiting());
+    raw.open(R4, json!({})).await;
+    let wait =
+        |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
+    raw.send(wait(1)).await;
+    raw.send(wait(2)).await;
+    let said = raw.recv().await;
+    assert_eq!((&said["id"], &said["error"]["code"]), (&json!(2), &json!(OVERLOADED)), "{said}");
+    assert_eq!(said["error"]["data"], json!({"retryAfterMs": 1000}));
+
+    let http = waiting().http().unwrap();
+    let wire = Wire::new(&http).open(R4, json!({})).await;
+    let running = tokio::spawn({
+        let wire = wire.clone();
+        async move { wire.post(wait(1)).await.status }
+    });
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert_overloaded(wire.post(wait(2)).await, 429).await;
+    running.abort();
+}
+
+/// A body of several pieces, of which the last comes never.
+struct Unfinished(VecDeque<Bytes>);
+
+impl http_body::Body for Unfinished {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.pop_front().map_or(Poll::Pending, |piece| Poll::Ready(Some(Ok(Frame::data(piece)))))
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_are_still_coming_share_a_budget() {
+    let http = waiting().http().unwrap().max_bytes_in_transit(100);
+    let wire = Wire::new(&http);
+    let send = |http: &Http, bytes: usize| {
+        let request = wire.request("POST", "/mcp", "");
+        http.clone().call(request.map(|_| Unfinished([vec![b' '; bytes].into()].into())))
+    };
+    let mut first = send(&http, 80);
+    assert!(pending(&mut first).await);
+    assert_overloaded(Answer::new(send(&http, 80).await.unwrap()), 503).await;
+    let mut third = send(&http, 20);
+    assert!(pending(&mut third).await, "there is room for it");
+    drop((first, third));
+    let mut again = send(&http, 100);
+    assert!(pending(&mut again).await, "what was given up is free");
+    // What comes at once is not counted.
+    let ping = wire.modern(1, "tools/list", json!({}), json!({})).await;
+    assert_eq!(ping.status, 200);
+}
+
+async fn pending<F: Future + Unpin>(future: &mut F) -> bool {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await
+}
+
+fn small(bytes: usize) -> Server {
+    Server::new("s", "1")
+        .tool(tool("greet", || async { "Hello!" }))
+        .limits(limits(|limits| limits.message_bytes = bytes))
+}
+
+fn list(bytes: usize) -> String {
+    let params = modern(json!({}), json!({}));
+    let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();
+    format!("{text}{}", " ".repeat(bytes.saturating_sub(text.len())))
+}
+
+async fn asked(wire: &mut impl Transport, text: String) -> Value {
+    wire.send(text.into());
+    poll_fn(|cx| wire.poll_flush(cx)).await.unwrap();
+    match poll_fn(|cx| wire.poll_recv(cx)).await.unwrap() {
+        Some(Incoming::Message(bytes)) => serde_json::from_slice(&bytes).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_a_message_holds_on_every_transport() {
+    // Smaller than the usual one, and larger.
+    for limit in [1000, 17 << 20] {
+        let server = small(limit);
+        let mut listener = listen_tcp("127.0.0.1:0").await.unwrap();
+        let mut socket = tcp(listener.address().unwrap()).await.unwrap();
+        drop(server.serve(listener.accept().await.unwrap()).unwrap());
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let ((r, w), (r2, w2)) = (tokio::io::split(ours), tokio::io::split(theirs));
+        drop(server.serve(Stream::new(r, w)).unwrap());
+        let mut stream = Stream::new(r2, w2);
+        let mut memory = server.in_process().unwrap();
+        let wires: [&mut dyn AnyWire; 3] = [&mut socket, &mut stream, &mut memory];
+        for wire in wires {
+            let fine = wire.ask(list(limit)).await;
+            assert!(fine.get("result").is_some(), "{limit}: {fine}");
+            let long = wire.ask(list(limit + 1)).await;
+            assert_eq!(long["error"]["code"], -32600, "{limit}: {long}");
+        }
+        // Over HTTP, whichever server is chosen.
+        let chosen = server.clone();
+        let http = Server::new("other", "1").http().unwrap().choose(move |_| chosen.clone());
+        let wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", "tools/list");
+        let send = |bytes: usize| wire.send(wire.request("POST", "/mcp", list(bytes)));
+        assert_eq!(send(limit).await.status, 200, "{limit}");
+        assert_eq!(send(limit + 1).await.status, 413, "{limit}");
+        let (head, body) = wire.request("POST", "/mcp", list(limit + 1)).into_parts();
+        assert_eq!(http.answer(head, body.into()).await.status(), 413, "{limit}");
+    }
+}
+
+trait AnyWire {
+    fn ask(&mut self, text: String) -> Pin<Box<dyn Future<Output = Value> + '_>>;
+}
+
+impl<T: Transport> AnyWire for T {
+    fn ask(&mut self, text: String) -> Pin<Box<dyn Future<Output = Value> + '_>> {
+        Box::pin(asked(self, text))
+    }
+}

@@ -1,0 +1,202 @@
+//! What tools, prompts and resources require, and who has it: as a layer of the application says.
+
+use std::sync::{Arc, Mutex};
+
+use http::{HeaderValue, Request};
+use pintle::{
+    Client, Server,
+    server::{Authenticated, Caller, Cx, Lacking, http::Http, resource, tool},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    eras::{ALL, Client as Told, R1, R2, R4, R5},
+    http_client::{Answer, Wire},
+    line_client::Raw,
+};
+
+/// Opens the safe, if one may.
+#[pintle::tool(requires("safe", "gold"))]
+async fn open_safe(#[extract] cx: Cx) -> String {
+    format!("open for {}", cx.principal().unwrap_or("anybody"))
+}
+
+#[pintle::tool(requires("safe"), hidden)]
+async fn crack() -> &'static str {
+    "cracked"
+}
+
+type Challenged = Arc<Mutex<Vec<(String, bool)>>>;
+
+fn server() -> Server {
+    Server::new("bank", "1")
+        .tools(pintle::tools![open_safe, crack])
+        .tool(tool("greet", || async { "Hello!" }))
+        .resource(resource("gold://bar", "bar", || async { "heavy" }).requires(["gold"]))
+}
+
+/// A request by somebody with these rights.
+fn by(mut request: Request<String>, rights: &'static [&'static str], told: &Challenged) -> Request<String> {
+    let told = told.clone();
+    let ann = Authenticated::new("ann").rights(|right| rights.contains(&right)).challenge(
+        move |lacking: &Lacking<'_>| {
+            told.lock().unwrap().push((lacking.needed.join(" "), lacking.adds));
+            Some(HeaderValue::from_static("Badge"))
+        },
+    );
+    request.extensions_mut().insert(ann);
+    request
+}
+
+fn call(id: u32, name: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}})
+}
+
+fn modern(http: &Http, name: &str) -> Request<String> {
+    let params = crate::support::line_client::modern(json!({"name": name}), json!({}));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let wire = Wire::new(http).with("mcp-protocol-version", R5).with("mcp-method", "tools/call");
+    wire.with("mcp-name", name).request("POST", "/mcp", body.to_string())
+}
+
+async fn text(mut answer: Answer) -> String {
+    answer.json().await["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_call_without_its_rights_is_forbidden_in_both_eras() {
+    let (http, told) = (server().http().unwrap(), Challenged::default());
+    let wire = Wire::new(&http);
+    let mut answer = wire.send(by(modern(&http, "open_safe"), &["safe"], &told)).await;
+    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (403, Some("Badge")));
+    let said = "`open_safe` needs more than the caller may: `gold`, `safe` is required";
+    let error = json!({"code": -32600, "message": said});
+    assert_eq!(answer.json().await, json!({"jsonrpc": "2.0", "id": 1, "error": error}));
+    let answer = wire.send(by(modern(&http, "open_safe"), &["safe", "gold"], &told)).await;
+    assert_eq!(text(answer).await, "open for ann");
+
+    let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R4,
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &told)).await;
+    let session = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
+    let request = || session.request("POST", "/mcp", call(2, "open_safe").to_string());
+    assert_eq!(session.send(by(request(), &["gold"], &told)).await.status, 403);
+    assert_eq!(text(session.send(by(request(), &["gold", "safe"], &told)).await).await, "open for ann");
+    assert_eq!(session.send(request()).await.status, 404, "nobody is not ann");
+    assert_eq!(*told.lock().unwrap(), [("gold safe".to_owned(), true), ("gold safe".to_owned(), false)]);
+}
+
+#[tokio::test]
+async fn a_batch_of_which_one_part_is_forbidden_does_not_begin() {
+    let (http, told) = (server().http().unwrap(), Challenged::default());
+    let wire = Wire::new(&http).open(R2, json!({})).await;
+    let batch = json!([call(1, "greet"), call(2, "open_safe"), {"jsonrpc": "2.0", "id": 3, "method": "resources/read",
+        "params": {"uri": "gold://bar"}}]);
+    let mut answer = wire.post(batch).await;
+    assert_eq!(answer.status, 403);
+    let said = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
+    assert!(said.ends_with("`gold`, `safe` is required, and nobody has checked who is calling"), "{said}");
+    assert!(told.lock().unwrap().is_empty());
+    let fine = wire.post(json!([call(1, "greet")])).await;
+    assert_eq!(fine.status, 200);
+}
+
+#[tokio::test]
+async fn where_nobody_authenticates_nobody_has_rights_over_http() {
+    let http = server().http().unwrap();
+    let wire = Wire::new(&http);
+    assert_eq!(wire.send(modern(&http, "open_safe")).await.status, 403);
+    assert_eq!(text(wire.send(modern(&http, "greet")).await).await, "Hello!");
+    let mut hidden = wire.send(modern(&http, "crack")).await;
+    assert_eq!(hidden.json().await["error"]["message"], "no such tool: `crack`");
+}
+
+#[tokio::test]
+async fn the_oldest_clients_are_answered_by_the_endpoint_for_messages() {
+    let (http, told) = (server().http().unwrap().two_endpoints("/sse", "/messages"), Challenged::default());
+    let wire = Wire::new(&http);
+    let mut stream = wire.send(by(wire.request("GET", "/sse", ""), &[], &told)).await;
+    let target = stream.event().await.unwrap().data;
+    let post = |body: Value, rights: &'static [&'static str]| {
+        wire.send(by(wire.request("POST", &target, body.to_string()), rights, &told))
+    };
+    let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R1,
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+    assert_eq!(post(open, &[]).await.status, 202);
+    stream.message().await.unwrap();
+    assert_eq!(post(call(1, "open_safe"), &["gold"]).await.status, 403);
+    assert_eq!(post(call(2, "open_safe"), &["gold", "safe"]).await.status, 202);
+    assert_eq!(stream.message().await.unwrap()["id"], 2);
+}
+
+#[tokio::test]
+async fn on_a_pipe_everything_is_the_users_own() {
+    let pipe = Client::new("user", "1").connect(server().in_process().unwrap()).await.unwrap();
+    assert_eq!(pipe.tools().await.unwrap().len(), 3);
+    assert_eq!(pipe.call_tool("open_safe", ()).await.unwrap().text(), "open for anybody");
+    assert_eq!(pipe.call_tool("crack", ()).await.unwrap().text(), "cracked");
+}
+
+#[tokio::test]
+async fn who_is_known_on_another_connection_is_judged_by_the_handlers_door() {
+    for revision in ALL {
+        let ann = Caller::new().with(Authenticated::new("ann").rights(|right| right == "gold"));
+        let mut client = Told::over(Raw::known(&server(), ann), revision, json!({})).await;
+        let tools = client.call("tools/list", json!({})).await;
+        let names: Vec<_> =
+            tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(names, ["open_safe", "greet"], "{revision}");
+        let said = client.call("tools/call", json!({"name": "open_safe"})).await;
+        assert_eq!(said["error"]["message"], "`open_safe` needs more than the caller may", "{revision}");
+        let read = client.call("resources/read", json!({"uri": "gold://bar"})).await;
+        assert_eq!(read["result"]["contents"][0]["text"], "heavy", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_the_oldest_clients_ends_with_what_it_was_opened_by() {
+    let (hold, done) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (waits, begun) = (hold.clone(), done.clone());
+    let server = Server::new("bank", "1").tool(tool("wait", move || {
+        let (waits, begun) = (waits.clone(), begun.clone());
+        async move {
+            begun.notify_one();
+            waits.notified().await;
+            "waited"
+        }
+    }));
+    let http = server.http().unwrap().two_endpoints("/sse", "/messages");
+    let wire = Wire::new(&http);
+    for running in [false, true] {
+        let until = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let ann = Authenticated::new("ann").until(until);
+        let with = |mut request: Request<String>| {
+            request.extensions_mut().insert(ann.clone());
+            request
+        };
+        let mut stream = wire.send(with(wire.request("GET", "/sse", ""))).await;
+        let target = stream.event().await.unwrap().data;
+        let post = |body: Value| wire.send(with(wire.request("POST", &target, body.to_string())));
+        let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R1,
+            "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+        assert_eq!(post(open).await.status, 202);
+        stream.message().await.unwrap();
+        if running {
+            assert_eq!(post(call(1, "wait")).await.status, 202);
+            done.notified().await;
+            let reading = tokio::spawn(async move { (stream.message().await, stream.message().await) });
+            tokio::time::sleep(std::time::Duration::from_secs(90)).await;
+            // No other call begins, and this one comes to its end.
+            assert_eq!(post(call(2, "wait")).await.status, 404);
+            hold.notify_one();
+            let (answer, end) = reading.await.unwrap();
+            assert_eq!(answer.unwrap()["result"]["content"][0]["text"], "waited");
+            assert_eq!(end, None);
+        } else {
+            assert_eq!(stream.message().await, None);
+            drop(stream);
+        }
+        assert_eq!(post(call(3, "wait")).await.status, 404);
+        assert_eq!(http.sessions(), 0);
+    }
+}

@@ -1,0 +1,18 @@
+//! Sessions of the server over HTTP.
+
+#[cfg(feature = "http-server")]
+mod event_logs;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod many_sessions;
+#[cfg(feature = "http-server")]
+mod races;
+#[cfg(feature = "http-server")]
+mod resume;
+#[cfg(feature = "http-server")]
+mod session_limits;
+#[cfg(feature = "http-server")]
+mod sessions;
+#[cfg(feature = "http-server")]
+mod stores;
+#[cfg(feature = "http-server")]
+mod two_endpoints;

@@ -1,0 +1,218 @@
+//! Sessions and events that are written down: what holds when a store or a log fails, is full, or is used by others.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use pintle::{
+    Server, Timeouts,
+    server::{
+        Cx,
+        http::{
+            Http,
+            log::{EventId, EventLog, MemoryLog, Replay, Stored},
+            store::{MemorySessions, Sessions, StoredSession},
+        },
+        tool,
+    },
+};
+use serde_json::json;
+
+use crate::support::{eras::R4, http_client::Wire};
+
+/// A log and a store that several services share, and that fail when they are told to.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    log: Arc<MemoryLog>,
+    store: Arc<MemorySessions>,
+    /// Appending what holds this fails.
+    fails_at: Arc<Mutex<Option<&'static str>>>,
+    down: Arc<AtomicBool>,
+    forgotten: Arc<Mutex<Vec<String>>>,
+}
+
+fn broken<T: Send + 'static>() -> Stored<'static, T> {
+    Stored::later(async { Err(io::Error::other("it is broken")) })
+}
+
+impl EventLog for Shared {
+    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+        self.log.open(session, stream)
+    }
+
+    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+        let text = String::from_utf8_lossy(&data).into_owned();
+        if self.fails_at.lock().unwrap().is_some_and(|mark| text.contains(mark)) {
+            return broken();
+        }
+        self.log.append(session, stream, data)
+    }
+
+    fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
+        if self.down.load(Ordering::SeqCst) { broken() } else { self.log.after(session, last) }
+    }
+
+    fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        self.log.end(session, stream)
+    }
+
+    fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        self.log.forget_stream(session, stream)
+    }
+
+    fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()> {
+        self.forgotten.lock().unwrap().push(session.to_owned());
+        self.log.forget_session(session)
+    }
+}
+
+impl Sessions for Shared {
+    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
+        self.store.put(id, session, idle)
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
+        if self.down.load(Ordering::SeqCst) { broken() } else { self.store.get(id, idle) }
+    }
+
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        self.store.contains(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        self.store.remove(id)
+    }
+}
+
+impl Shared {
+    fn node(&self) -> Http {
+        let mut timeouts = Timeouts::default();
+        timeouts.idle_session = Duration::from_secs(60);
+        let count = tool("count", |cx: Cx| async move {
+            for n in 1..=4 {
+                cx.progress(f64::from(n), None).await;
+            }
+            "done"
+        });
+        let server = Server::new("s", "0").timeouts(&timeouts).tool(count);
+        server.http().unwrap().session_store(self.clone()).event_log(self.clone())
+    }
+
+    fn forgot(&self, session: &Wire) -> usize {
+        let (_, id) = session.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap();
+        self.forgotten.lock().unwrap().iter().filter(|other| *other == id).count()
+    }
+}
+
+fn at(session: &Wire, http: &Http) -> Wire {
+    Wire { http: http.clone(), ..session.clone() }
+}
+
+#[tokio::test]
+async fn an_event_that_could_not_be_kept_leaves_no_gap() {
+    let shared = Shared::default();
+    let (node, other) = (shared.node(), shared.node());
+    let client = Wire::new(&node).open(R4, json!({})).await;
+    for mark in [None, Some("\"progress\":3"), Some("done")] {
+        *shared.fails_at.lock().unwrap() = mark;
+        let params = json!({"name": "count", "_meta": {"progressToken": "p"}});
+        let mut answer = client.call(1, "tools/call", params).await;
+        // Whoever reads it all the time gets all of it.
+        let mut events = Vec::new();
+        while let Some(event) = answer.event().await {
+            events.push(event);
+        }
+        let said: Vec<_> = events.iter().filter(|event| !event.data.is_empty()).collect();
+        assert_eq!(said.len(), 5, "{mark:?}");
+        let first = said[0].id.clone().unwrap();
+        // Whoever comes back gets all that followed, or is told that something is missing, here and elsewhere.
+        for wire in [&client, &at(&client, &other)] {
+            let mut again = wire.with("last-event-id", first.clone()).get().await;
+            if mark.is_none() {
+                assert_eq!(again.status, 200);
+                let rest = again.messages().await;
+                assert_eq!(rest.len(), 4);
+            } else {
+                assert_eq!(again.status, 400, "{mark:?}");
+                let error = again.json().await["error"]["message"].as_str().unwrap().to_owned();
+                assert!(error.contains("not kept any more"), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_is_down_has_not_forgotten() {
+    let shared = Shared::default();
+    let node =
+        Server::new("s", "0").tool(tool("t", || async { "" })).http().unwrap().event_log(shared.clone());
+    let client = Wire::new(&node).open(R4, json!({})).await;
+    let mut stream = client.get().await;
+    let first = stream.event().await.unwrap().id.unwrap();
+    drop(stream);
+    shared.down.store(true, Ordering::SeqCst);
+    let refused = client.with("last-event-id", first.clone()).get().await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    shared.down.store(false, Ordering::SeqCst);
+    assert_eq!(client.with("last-event-id", first).get().await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_stream_keeps_its_session_where_it_is_written_down() {
+    let shared = Shared::default();
+    let (a, b) = (shared.node(), shared.node());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    let stream = client.get().await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(at(&client, &b).call(1, "ping", json!({})).await.status, 200);
+    // One that was ended elsewhere is over here too, without being asked for.
+    assert_eq!(at(&client, &b).delete().await.status, 204);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(a.sessions(), 0);
+    drop(stream);
+}
+
+#[tokio::test]
+async fn a_node_that_is_full_does_not_say_that_there_is_no_such_session() {
+    let shared = Shared::default();
+    let (a, b) = (shared.node(), shared.node().max_sessions(1));
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    let there = Wire::new(&b).open(R4, json!({})).await;
+    let mut refused = at(&client, &b).call(1, "ping", json!({})).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(refused.json().await["error"]["message"].as_str().unwrap().contains("try again later"));
+    assert_eq!(client.call(1, "ping", json!({})).await.status, 200);
+    assert_eq!(there.delete().await.status, 204);
+    assert_eq!(at(&client, &b).call(1, "ping", json!({})).await.status, 200);
+    // Nor does one whose store is down.
+    shared.down.store(true, Ordering::SeqCst);
+    let refused = client.call(1, "ping", json!({})).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_used_a_session_last_forgets_its_events() {
+    let shared = Shared::default();
+    let (a, b) = (shared.node(), shared.node());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    let there = at(&client, &b);
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(there.call(1, "ping", json!({})).await.status, 200);
+    }
+    assert_eq!(a.sessions(), 0, "nobody uses it here");
+    assert_eq!(shared.forgot(&client), 0, "but elsewhere");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(b.sessions(), 0);
+    assert_eq!(shared.forgot(&client), 1);
+    assert_eq!(there.call(1, "ping", json!({})).await.status, 404);
+}

@@ -1,0 +1,76 @@
+//! `#[pintle::handlers]` on an `impl` block.
+
+use std::sync::{Arc, Mutex};
+
+use pintle::{Server, server::Cx};
+use serde_json::json;
+
+use super::tool::{listed, said};
+
+/// Neither `Clone` nor `Copy`.
+#[derive(Default)]
+struct Notes {
+    kept: Mutex<Vec<String>>,
+}
+
+#[pintle::handlers]
+impl Notes {
+    /// Keep a note.
+    #[tool(destructive = false)]
+    async fn save(
+        &self,
+        _cx: Cx,
+        /// What to keep.
+        #[arg(min_length = 1)]
+        text: String,
+    ) -> String {
+        tokio::task::yield_now().await;
+        self.keep(text)
+    }
+
+    #[pintle::tool(read_only)]
+    fn count(&self) -> usize {
+        self.kept.lock().unwrap().len()
+    }
+
+    #[tool]
+    async fn about() -> &'static str {
+        Self::ABOUT
+    }
+
+    const ABOUT: &'static str = "notes";
+
+    fn keep(&self, text: String) -> String {
+        let mut kept = self.kept.lock().unwrap();
+        kept.push(text);
+        format!("kept {}", kept.len())
+    }
+}
+
+#[tokio::test]
+async fn methods_are_tools_of_one_value() {
+    let server = Server::new("s", "0").tools(Notes::default().into_tools());
+    let tools = listed(&server).await;
+    assert_eq!(
+        tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["save", "count", "about"]
+    );
+    assert_eq!(tools[0]["description"], "Keep a note.");
+    assert_eq!(tools[0]["annotations"], json!({"destructiveHint": false}));
+    assert_eq!(
+        tools[0]["inputSchema"]["properties"],
+        json!({"text": {"type": "string", "description": "What to keep.", "minLength": 1}})
+    );
+    assert_eq!(said(&server, "save", json!({"text": "milk"})).await, "kept 1");
+    assert_eq!(said(&server, "save", json!({"text": "eggs"})).await, "kept 2");
+    assert_eq!(said(&server, "count", json!({})).await, "2");
+    assert_eq!(said(&server, "about", json!({})).await, "notes");
+}
+
+#[tokio::test]
+async fn others_may_hold_the_value_too() {
+    let notes = Arc::new(Notes::default());
+    let server = Server::new("s", "0").tools(notes.tools());
+    notes.keep("milk".into());
+    assert_eq!(said(&server, "count", json!({})).await, "1");
+}

@@ -1,0 +1,127 @@
+//! Completing what is being typed.
+
+use pintle::{
+    Server,
+    server::{Partial, Values, prompt, template, tool},
+};
+use serde_json::{Value, json};
+
+use crate::support::eras::{ALL, Client, each};
+
+fn server() -> Server {
+    let towns = |partial: Partial| async move {
+        let country = partial.context.get("country").cloned().unwrap_or_default();
+        (0..250).map(|n| format!("{}{country}{n}", partial.value)).collect::<Vec<_>>()
+    };
+    let travel = prompt("travel", || async { "Go.".to_owned() })
+        .argument("mood", "How it should be.")
+        .optional("town", "Where.")
+        .optional("plain", "Nobody completes it.")
+        .optional("broken", "Its completer fails.")
+        .optional("worse", "Its completer panics.")
+        .argument_values("mood", ["Merry", "melancholy", "calm"])
+        .complete("town", towns)
+        .complete("broken", |_| async { Err::<Vec<String>, _>("no database") })
+        .complete("worse", |partial: Partial| async move {
+            assert!(partial.value == "never", "boom");
+            Vec::<String>::new()
+        });
+    let notes = template("note://{title}", "note", || async { "text" })
+        .complete("title", |_| async { Values::new(["a", "b"]).total(17) });
+    let schema = json!({"type": "object", "$defs": {"Size": {"enum": ["small", "large", null]}}, "properties": {
+        "size": {"$ref": "#/$defs/Size"},
+        "gift": {"type": ["boolean", "null"]},
+        "colours": {"type": "array", "items": {"oneOf": [{"const": "red"}, {"const": "rose"}, {"const": "blue"}]}},
+        "text": {"type": "string"},
+    }});
+    let order = tool("order", || async { "" }).input_schema(schema);
+    Server::new("s", "0").prompt(travel).template(notes).tool(order)
+}
+
+async fn complete(client: &mut Client, reference: Value, name: &str, value: &str) -> Value {
+    let params = json!({"ref": reference, "argument": {"name": name, "value": value},
+        "context": {"arguments": {"country": "-no-"}}});
+    let answer = client.call("completion/complete", params).await;
+    if answer.get("error").is_some() {
+        answer["error"].clone()
+    } else {
+        answer["result"]["completion"].clone()
+    }
+}
+
+#[tokio::test]
+async fn arguments_of_prompts_and_variables_of_templates() {
+    each(&server(), &ALL, json!({}), async |client: &mut Client| {
+        let travel = || json!({"type": "ref/prompt", "name": "travel"});
+        assert_eq!(
+            complete(client, travel(), "mood", "me").await,
+            json!({"values": ["Merry", "melancholy"], "total": 2, "hasMore": false})
+        );
+        let towns = complete(client, travel(), "town", "x").await;
+        assert_eq!(towns["values"].as_array().unwrap().len(), 100);
+        assert_eq!(towns["values"][7], "x-no-7");
+        assert_eq!((&towns["total"], &towns["hasMore"]), (&json!(250), &json!(true)));
+        let none = json!({"values": [], "total": 0, "hasMore": false});
+        for name in ["plain", "broken", "worse"] {
+            assert_eq!(complete(client, travel(), name, "").await, none, "{name}");
+        }
+        let notes = json!({"type": "ref/resource", "uri": "note://{title}"});
+        assert_eq!(
+            complete(client, notes, "title", "").await,
+            json!({"values": ["a", "b"], "total": 17, "hasMore": true})
+        );
+        for (reference, name, said) in [
+            (travel(), "typo", "the prompt `travel` has no argument `typo`"),
+            (
+                json!({"type": "ref/prompt", "name": "nope"}),
+                "mood",
+                "`ref` names nothing that this server has",
+            ),
+            (
+                json!({"type": "ref/resource", "uri": "x://y"}),
+                "z",
+                "`ref` names nothing that this server has",
+            ),
+            (
+                json!({"type": "ref/tool", "name": "order"}),
+                "size",
+                "`ref` names nothing that this server has",
+            ),
+        ] {
+            let error = complete(client, reference, name, "").await;
+            assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!(said)));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn arguments_of_tools_where_the_server_says_so() {
+    each(&server().tool_completion(), &ALL, json!({}), async |client: &mut Client| {
+        for (name, value, values) in [
+            ("size", "", json!(["small", "large"])),
+            ("gift", "t", json!(["true"])),
+            ("colours", "r", json!(["red", "rose"])),
+            ("text", "", json!([])),
+        ] {
+            let found = complete(client, json!({"type": "ref/tool", "name": "order"}), name, value).await;
+            assert_eq!(found["values"], values, "{name}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn values_that_are_not_allowed_are_refused() {
+    each(&server(), &ALL, json!({}), async |client: &mut Client| {
+        let params = json!({"name": "travel", "arguments": {"mood": "grim"}});
+        let error = client.call("prompts/get", params).await["error"].clone();
+        assert_eq!(error["code"], -32602);
+        assert_eq!(error["message"], "`mood` is `grim` and should be one of `Merry`, `melancholy`, `calm`");
+        let error = client.call("prompts/get", json!({"name": "travel"})).await["error"].clone();
+        assert_eq!(error["message"], "the prompt `travel` needs `mood`");
+        let fine = client.call("prompts/get", json!({"name": "travel", "arguments": {"mood": "calm"}})).await;
+        assert_eq!(fine["result"]["messages"][0]["content"]["text"], "Go.");
+    })
+    .await;
+}

@@ -1,0 +1,95 @@
+//! `tower` layers around every call, and around one tool.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use pintle::{
+    Server,
+    proto::server::Outcome,
+    server::{Cx, Next, tool},
+    types::RpcError,
+};
+use serde_json::json;
+
+use crate::support::eras::{ALL, Client, each};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Notes what goes in and comes out, and stops what it is told to.
+#[derive(Clone)]
+struct Noting {
+    name: &'static str,
+    refuses: &'static str,
+    log: Log,
+}
+
+#[derive(Clone)]
+struct Noted<S>(Noting, S);
+
+impl<S> tower_layer::Layer<S> for Noting {
+    type Service = Noted<S>;
+
+    fn layer(&self, inner: S) -> Noted<S> {
+        Noted(self.clone(), inner)
+    }
+}
+
+impl<S> tower_service::Service<Cx> for Noted<S>
+where
+    S: tower_service::Service<Cx, Response = Outcome> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Outcome;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Outcome, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.1.poll_ready(cx)
+    }
+
+    fn call(&mut self, cx: Cx) -> Self::Future {
+        let Self(Noting { name, refuses, log }, mut inner) = self.clone();
+        Box::pin(async move {
+            log.lock().unwrap().push(format!("{name} before {}", cx.method()));
+            if cx.method() == refuses {
+                return Ok(Outcome::Failed(RpcError::invalid_request("not today")));
+            }
+            let outcome = inner.call(cx).await;
+            log.lock().unwrap().push(format!("{name} after"));
+            outcome
+        })
+    }
+}
+
+#[tokio::test]
+async fn the_last_one_added_is_the_outermost_and_each_may_end_a_call() {
+    let log = Log::default();
+    let noting = |name, refuses| Noting { name, refuses, log: log.clone() };
+    let wrapped = tool("wrapped", || async { "fine" }).layer(&noting("tool", ""));
+    let server = Server::new("s", "0")
+        .tool(wrapped)
+        .tool(tool("bare", || async { "fine" }))
+        .layer(&noting("inner", ""))
+        .layer(&noting("outer", "tools/list"));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        assert_eq!(client.tool("wrapped").await, "fine");
+        let seen = std::mem::take(&mut *log.lock().unwrap());
+        let (before, after) = (["outer", "inner", "tool"], ["tool", "inner", "outer"]);
+        let expected = before.map(|name| format!("{name} before tools/call"));
+        assert_eq!(seen[..3], expected);
+        assert_eq!(seen[3..], after.map(|name| format!("{name} after")));
+        assert_eq!(client.tool("bare").await, "fine");
+        assert_eq!(std::mem::take(&mut *log.lock().unwrap()).len(), 4);
+        let refused = client.call("tools/list", json!({})).await;
+        assert_eq!(refused["error"]["message"], "not today");
+        assert_eq!(std::mem::take(&mut *log.lock().unwrap()), ["outer before tools/list"]);
+    })
+    .await;
+    // A layer sees the rest of the way as a service, whatever it is.
+    fn is_service<S: tower_service::Service<Cx, Response = Outcome>>() {}
+    is_service::<Next>();
+}

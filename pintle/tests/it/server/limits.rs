@@ -1,0 +1,103 @@
+//! What a call may take: time, and room for its result.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use pintle::{
+    Server,
+    server::{prompt, resource, tool},
+};
+use serde_json::json;
+
+use crate::support::eras::{ALL, Client, each};
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_is_ended_and_dropped() {
+    struct Dropped(Arc<AtomicUsize>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted = dropped.clone();
+    let hangs = move || {
+        let dropped = Dropped(counted.clone());
+        async move {
+            pending::<()>().await;
+            drop(dropped);
+            ""
+        }
+    };
+    let server = Server::new("s", "0")
+        .call_timeout(Duration::from_secs(3))
+        .tool(tool("hangs", hangs))
+        .tool(tool("quick", || async { "quick" }));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        let before = dropped.load(Ordering::SeqCst);
+        let begun = tokio::time::Instant::now();
+        let answer = client.call("tools/call", json!({"name": "hangs"})).await;
+        assert_eq!(answer["error"]["message"], "the call took longer than 3s and was ended: ask for less");
+        assert_eq!(begun.elapsed().as_secs(), 3);
+        assert_eq!(dropped.load(Ordering::SeqCst), before + 1);
+        assert_eq!(client.tool("quick").await, "quick");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_said_to_be() {
+    let server = Server::new("s", "0")
+        .max_content_bytes(1000)
+        .tool(tool("large", || async { "x".repeat(1000) }))
+        .tool(tool("fits", || async { "x".repeat(900) }))
+        .prompt(prompt("large", || async { "x".repeat(1000) }))
+        .resource(resource("x://large", "large", || async { "x".repeat(1000) }));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        let answer = client.call("tools/call", json!({"name": "large"})).await;
+        assert_eq!(answer["result"]["isError"], true);
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            "the result has 1039 bytes and may have at most 1000: ask for less"
+        );
+        assert_eq!(client.tool("fits").await.len(), 900);
+        for (method, params) in
+            [("prompts/get", json!({"name": "large"})), ("resources/read", json!({"uri": "x://large"}))]
+        {
+            let answer = client.call(method, params).await;
+            assert_eq!(answer["error"]["code"], -32603, "{answer}");
+            assert!(
+                answer["error"]["message"].as_str().unwrap().ends_with("may have at most 1000: ask for less")
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_when_the_client_has_hung_up_holds_nothing_up_for_long() {
+    let mut timeouts = pintle::Timeouts::default();
+    timeouts.shutdown = Duration::from_secs(600);
+    for expected in [Duration::from_secs(1), Duration::from_secs(7)] {
+        timeouts.disconnect = expected;
+        let server = Server::new("s", "0").timeouts(&timeouts).tool(tool("hangs", pending::<String>));
+        let (ours, theirs) = pintle::transport::memory();
+        let serving = server.serve(ours).unwrap();
+        let mut client = crate::support::line_client::Raw::over(theirs);
+        client
+            .request("tools/call", crate::support::line_client::modern(json!({"name": "hangs"}), json!({})))
+            .await;
+        tokio::task::yield_now().await;
+        let begun = tokio::time::Instant::now();
+        drop(client);
+        serving.wait().await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), expected.as_secs());
+    }
+    assert_eq!(pintle::Timeouts::default().disconnect, Duration::from_secs(1));
+}

@@ -1,0 +1,40 @@
+//! What a server offers, in every revision.
+
+#[cfg(feature = "server")]
+mod asking;
+#[cfg(feature = "server")]
+mod both_eras;
+#[cfg(feature = "server")]
+mod catalogue;
+#[cfg(feature = "server")]
+mod completion;
+#[cfg(feature = "server")]
+mod content;
+#[cfg(feature = "server")]
+mod custom;
+#[cfg(feature = "server")]
+mod elicit;
+#[cfg(feature = "server")]
+mod extensions;
+#[cfg(feature = "server")]
+mod features;
+#[cfg(feature = "server")]
+mod filters;
+#[cfg(feature = "server")]
+mod hooks;
+#[cfg(feature = "server")]
+mod layers;
+#[cfg(feature = "server")]
+mod limits;
+#[cfg(feature = "logging")]
+mod logging;
+#[cfg(feature = "server")]
+mod prompts;
+#[cfg(feature = "server")]
+mod question_timeouts;
+#[cfg(feature = "server")]
+mod replay;
+#[cfg(feature = "server")]
+mod resources;
+#[cfg(feature = "server")]
+mod sources;

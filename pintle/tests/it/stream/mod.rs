@@ -1,0 +1,22 @@
+//! The server on one byte stream.
+
+#[cfg(feature = "server")]
+mod asking;
+#[cfg(feature = "server")]
+mod backpressure;
+#[cfg(feature = "server")]
+mod changes;
+#[cfg(feature = "server")]
+mod closing;
+#[cfg(feature = "server")]
+mod keepalive;
+#[cfg(feature = "server")]
+mod known_faults;
+#[cfg(feature = "server")]
+mod load;
+#[cfg(feature = "server")]
+mod panics;
+#[cfg(feature = "server")]
+mod pipelining;
+#[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
+mod stdio_process;

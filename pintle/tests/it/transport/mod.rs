@@ -1,0 +1,10 @@
+//! Transports, each by itself.
+
+#[cfg(all(unix, feature = "child"))]
+mod child;
+mod kit;
+mod record;
+#[cfg(feature = "net")]
+mod socket;
+#[cfg(all(unix, feature = "child", feature = "stdio"))]
+mod stdio;
