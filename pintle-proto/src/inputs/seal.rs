@@ -16,6 +16,15 @@ pub trait Seal: fmt::Debug + Send + Sync {
     /// Encrypts `plain` under `key`, and authenticates `bound` with it.
     fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8>;
 
+    /// Whether this key is in the ring. A state under any other key is refused before its call is printed to be
+    /// authenticated, so that a made-up one costs little.
+    ///
+    /// Without an implementation every key counts as known, and [`open`](Self::open) decides.
+    fn knows(&self, key: KeyId) -> bool {
+        let _ = key;
+        true
+    }
+
     /// Decrypts what [`seal`](Self::seal) made. `None` if the key is unknown, or a byte of it or of `bound` has changed.
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
 }
@@ -83,10 +92,14 @@ impl Binding<'_> {
         let (key, expires) = rest.split_at(8);
         let key = KeyId(key.try_into().map_err(|_| foreign())?);
         let expires = u64::from_be_bytes(expires.try_into().map_err(|_| foreign())?);
-        let plain = seal.open(key, &self.bound(head), sealed).ok_or_else(foreign)?;
+        // What costs little is checked first: all params are printed to open a state.
+        if !seal.knows(key) {
+            return Err(foreign());
+        }
         if now >= expires {
             return Err(RpcError::invalid_params("`requestState` has expired: make the call anew"));
         }
+        let plain = seal.open(key, &self.bound(head), sealed).ok_or_else(foreign)?;
         Ok(Opened { plain, expires })
     }
 
@@ -166,6 +179,41 @@ pub(crate) mod tests {
         let bind = |params| Binding { service: "s", method: "tools/call", params, principal: Some("ann") };
         let state = bind(&first).seal(&Clear(1), b"secret", 1000);
         assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap().plain, b"secret");
+    }
+
+    /// A ring with the key of `Clear(1)` that counts what it is given to open.
+    #[derive(Debug, Default)]
+    struct Counting(std::sync::atomic::AtomicUsize);
+
+    impl Seal for Counting {
+        fn key(&self) -> KeyId {
+            Clear(1).key()
+        }
+        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+            Clear(1).seal(key, bound, plain)
+        }
+        fn knows(&self, key: KeyId) -> bool {
+            key == self.key()
+        }
+        fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Clear(1).open(key, bound, sealed)
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_key_or_time_is_refused_before_its_call_is_printed() {
+        let call = params(r#"{"name":"book","arguments":{"a":1}}"#);
+        let binding = Binding { service: "s", method: "tools/call", params: &call, principal: None };
+        let (ring, opened) =
+            (Counting::default(), |ring: &Counting| ring.0.load(std::sync::atomic::Ordering::Relaxed));
+        let ours = binding.seal(&ring, b"secret", 1000);
+        let made_up = binding.seal(&Clear(2), b"secret", 1000);
+        binding.open(&ring, &made_up, 4096, 0).unwrap_err();
+        binding.open(&ring, &ours, 4096, 1000).unwrap_err();
+        assert_eq!(opened(&ring), 0);
+        assert_eq!(binding.open(&ring, &ours, 4096, 0).unwrap().plain, b"secret");
+        assert_eq!(opened(&ring), 1);
     }
 
     #[test]

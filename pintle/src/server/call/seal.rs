@@ -132,6 +132,10 @@ impl Seal for StateKeys {
         key.and_then(|key| key.seal(bound, plain).ok()).unwrap_or_default()
     }
 
+    fn knows(&self, key: KeyId) -> bool {
+        self.keys.iter().any(|known| known.id == key)
+    }
+
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         self.keys.iter().find(|known| known.id == key)?.open(bound, sealed)
     }
@@ -156,6 +160,7 @@ mod tests {
             for (sealer, opener) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
                 let sealed = sealer.seal(sealer.key(), b"bound", b"plain");
                 let opened = opener.open(sealer.key(), b"bound", &sealed);
+                assert_eq!(opened.is_some(), opener.knows(sealer.key()));
                 // What the old key sealed has expired before the last phase.
                 if sealer.key() == new().key() || opener.keys.len() == 2 {
                     assert_eq!(opened.as_deref(), Some(&b"plain"[..]));
