@@ -87,3 +87,40 @@ impl Replies {
         self.bytes.extend_from_slice(answer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pintle_types::{
+        Frame,
+        schema::{Implementation, ServerCapabilities, ToolsCapability},
+    };
+
+    use crate::server::{Arrival, Engine, Inbound, Service};
+
+    #[test]
+    fn a_batch_whose_calls_are_forgotten_is_not_kept() {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let service = Service::new(Implementation::new("s", "0"), capabilities);
+        let mut engine = Engine::new_session();
+        let receive = |engine: &mut Engine, text: &str| {
+            engine.receive(&service, Frame::parse(text.as_bytes(), 8).unwrap(), &Arrival::at(0))
+        };
+        receive(
+            &mut engine,
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
+                "capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+        );
+        let batch = r#"[{"jsonrpc":"2.0","id":2,"method":"ping"},
+            {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}},
+            {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"b"}}]"#;
+        let Inbound::Many(several) = receive(&mut engine, batch) else { panic!("it is taken apart") };
+        assert_eq!(engine.batches.open.len(), 1);
+        for inbound in several {
+            if let Inbound::Call(call) = inbound {
+                engine.forget(&call);
+            }
+        }
+        assert!(engine.batches.open.is_empty());
+    }
+}

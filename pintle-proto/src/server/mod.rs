@@ -401,8 +401,11 @@ impl Engine {
     /// Ends a call that will not be answered, because nobody is left to be told.
     pub fn forget(&mut self, call: &Call) {
         call.close();
-        if let Some(ticket) = call.ticket() {
-            self.in_flight.leave(call.id(), ticket);
+        let Some(ticket) = call.ticket() else { return };
+        self.in_flight.leave(call.id(), ticket);
+        if let Some(batch) = call.inner().batch {
+            // Or its other answers would be kept for as long as the session.
+            self.batches.settle(batch, ticket, None);
         }
     }
 
