@@ -168,20 +168,30 @@ impl Channel {
         lane.left.filter(|_| !lane.read).map(|left| left.elapsed())
     }
 
-    /// Says something, when the reader has room for it. If there is no reader it is only kept.
+    /// Sends a message when the reader has room for it. Without a reader it is only logged.
     pub(in crate::server::http) async fn say(&self, line: Bytes) {
-        let mut id = None;
-        // Kept first: if the reader goes while this waits for room, it can still come back for it.
+        // Logged first: if the reader goes while this waits for room, it can still come back for it.
+        let id = self.record(&line).await;
+        self.deliver(id, line).await;
+    }
+
+    /// Appends a message to the log, if the stream can be resumed.
+    pub(super) async fn record(&self, line: &Bytes) -> Option<EventId> {
         if self.resumable && !self.lost.load(Ordering::Relaxed) && !self.session.is_over() {
             let session = self.session.id.to_string();
             match self.shared.settings.log.append(&session, self.number, line.clone()).await {
-                Ok(kept) => id = Some(kept),
+                Ok(id) => return Some(id),
                 Err(error) => {
                     tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
                     self.lose().await;
                 }
             }
         }
+        None
+    }
+
+    /// Hands a message to the reader when it has room for it, if there is one.
+    pub(super) async fn deliver(&self, id: Option<EventId>, line: Bytes) {
         loop {
             // Made before looking, or room made in between would go unnoticed.
             let room = self.room.notified();

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::Extensions;
 
-use super::{STANDING, Session, Stand, channel::Channel};
+use super::{Busy, STANDING, Session, Stand, channel::Channel};
 use crate::server::changes::hearing;
 
 /// As many messages may wait for a GET stream.
@@ -65,6 +65,29 @@ impl Session {
         waiting.push_back(line);
         drop(core);
         self.ear.prick();
+    }
+
+    /// Returns a message that a GET stream has taken and will not send: another one sends it first.
+    pub(in crate::server::http) fn put_back(&self, line: Bytes) {
+        let mut core = self.lock();
+        if core.ended {
+            return;
+        }
+        let waiting = &mut core.busy().waiting;
+        if waiting.len() >= WAITING {
+            return tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+        }
+        waiting.push_front(line);
+        drop(core);
+        self.ear.prick();
+    }
+
+    /// Whether another GET stream has taken over what this one is to send.
+    pub(in crate::server::http) fn is_replaced(&self, channel: &Channel) -> bool {
+        let address = std::ptr::from_ref(channel).addr();
+        let core = self.lock();
+        let is_open = |busy: &Busy| busy.standing.iter().any(|stand| stand.address == address);
+        !core.ended && !core.busy.as_deref().is_some_and(is_open)
     }
 
     /// What a GET stream is to say next; `None` if it is over.

@@ -7,6 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use http::{Extensions, Response, StatusCode};
 use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
@@ -118,12 +119,36 @@ pub(super) fn stand_until(
             channel.session.poll_standing(channel, &extensions, task)
         };
         while let Some(line) = poll_fn(&mut next).await {
-            channel.say(line).await;
+            let taken = Taken { session: &channel.session, line: Some(line.clone()) };
+            let id = channel.record(&line).await;
+            // Whoever resumed the stream meanwhile has looked into the log already: it is sent on that one.
+            if !channel.session.is_replaced(channel) {
+                taken.sent();
+                channel.deliver(id, line).await;
+            }
         }
         // Where calls are answered here too, these come to their end.
         channel.alone().await;
         channel.over();
     }));
+}
+
+/// A message that a GET stream has taken and that is not in the log yet. If the stream ends meanwhile, it goes to the next.
+struct Taken<'a> {
+    session: &'a Session,
+    line: Option<Bytes>,
+}
+
+impl Taken<'_> {
+    fn sent(mut self) {
+        self.line = None;
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.line.take().into_iter().for_each(|line| self.session.put_back(line));
+    }
 }
 
 /// One of the GET streams of a session, as long as it is open.
