@@ -33,6 +33,7 @@ use super::{
         conversation::no_room,
         detached::Places,
         id::SessionId,
+        record::ReadStart,
         registry::Refused,
         standing,
         store::{Sessions, StoredSession},
@@ -109,16 +110,22 @@ impl Shared {
         }
     }
 
-    /// Ends a session. Whoever names it from here on is told that there is none.
-    async fn end(&self, session: &Session, why: Ended) {
+    /// Ends a session, here and in the store.
+    async fn end(self: &Arc<Self>, session: &Arc<Session>, why: Ended) {
         self.sessions.remove(session.id);
         session.end(why);
-        if let Some(store) = &self.settings.store
-            && let Err(error) = store.remove(&session.id.to_string()).await
-        {
-            tracing::error!(%error, "the session store failed: a session that has ended may be gone on with");
-        }
-        let _ = self.settings.log.forget_session(&session.id.to_string()).await;
+        let (shared, session) = (self.clone(), session.clone());
+        // In a task: a client that hangs up after its DELETE must not leave the session in the store.
+        let erased = tokio::spawn(async move {
+            if let Some(store) = &shared.settings.store
+                && let Err(error) = session.erase(&**store).await
+            {
+                tracing::error!(%error, "the session store failed: an ended session may still be in it");
+            }
+            let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+        });
+        // A panic of the store's is reported by the runtime.
+        let _ = erased.await;
     }
 }
 
@@ -358,10 +365,14 @@ impl Asked {
         Ok(match opening {
             Opening::Listen { .. } if shared.calls.is_closed() => return Err(closed()),
             Opening::Listen { session } => {
-                standing::open(shared, &find(session).await?, extensions.clone()).await
+                let session = find(session).await?;
+                // Its messages may go to other processes.
+                session.set_initialized();
+                standing::open(shared, &session, extensions.clone()).await
             }
             Opening::Resume { session, last_event_id } => {
                 let session = find(session).await?;
+                session.set_initialized();
                 standing::resume(shared, &session, last_event_id, extensions.clone()).await?
             }
             Opening::End { session } => {
@@ -404,6 +415,7 @@ impl Asked {
         found: Option<Arc<Session>>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
+        let found = found.map(|session| (session.start_read(), session));
         let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
         match stored.map_err(|error| store_failed(&error))? {
             // It is not brought here for somebody else.
@@ -411,7 +423,7 @@ impl Asked {
             Some(stored) => self.adopt(id, found, &stored).await,
             None => {
                 // Only its own client finds out that it is over, and so ends it here.
-                if let Some(session) = found.filter(|session| session.principal == self.principal) {
+                if let Some((_, session)) = found.filter(|(_, session)| session.principal == self.principal) {
                     shared.end(&session, Ended::Stopped).await;
                 }
                 Ok(None)
@@ -428,12 +440,12 @@ impl Asked {
     async fn adopt(
         &self,
         id: SessionId,
-        found: Option<Arc<Session>>,
+        found: Option<(ReadStart, Arc<Session>)>,
         stored: &StoredSession,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
-        if let Some(session) = found {
-            session.adopt(&stored.record);
+        if let Some((read, session)) = found {
+            session.adopt(&stored.record, read);
             return Ok(Some(session));
         }
         if !self.state.service.has_room_for(&stored.record) {

@@ -12,11 +12,17 @@ use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
 
 use tokio::time::timeout;
 
-use super::{Session, exchange::Exchange, id::SessionId, registry::Refused, store::Sessions};
+use super::{
+    Session,
+    exchange::{Exchange, Inline},
+    id::SessionId,
+    registry::Refused,
+    store::Sessions,
+};
 use crate::server::{
     call::around::Around,
     http::{
-        Body,
+        Body, Http,
         edge::response::{accepted, json, overloaded, refused},
         origin::AddressKey,
         post::Begun,
@@ -118,14 +124,14 @@ pub(in crate::server::http) fn begin(
         return Begun::Answered(*response);
     }
     let inbound = session.receive(&state.service, frame);
-    go_on(asked, session, &state, inbound, accepts)
+    go_on(&asked.http, &asked.around, session, &state, inbound, accepts)
 }
 
 /// The same where sessions are written down: before anything is done, so is what the message made of its session.
 pub(in crate::server::http) async fn begin_written(
     asked: &Asked,
     session: &Arc<Session>,
-    store: &dyn Sessions,
+    store: &Arc<dyn Sessions>,
     frame: Frame,
     accepts: Accepts,
 ) -> Begun {
@@ -133,19 +139,72 @@ pub(in crate::server::http) async fn begin_written(
     if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
         return Begun::Answered(*response);
     }
-    let before = session.stored();
-    let inbound = session.receive(&state.service, frame);
-    if let Some(now) = session.stored()
-        && before.as_ref() != Some(&now)
-        && let Err(error) = store.put(&session.id.to_string(), now, asked.http.settings().idle_session).await
-    {
-        return Begun::Answered(refused(&store_failed(&error), None));
+    let (inbound, change) = session.receive_recorded(&state.service, frame);
+    let Some(change) = change else {
+        return go_on(&asked.http, &asked.around, session, &state, inbound, accepts);
+    };
+    let (http, around, store) = (asked.http.clone(), asked.around.clone(), store.clone());
+    let mut admitted = Admitted { session: session.clone(), inbound: Some(inbound) };
+    // In a task: a client that hangs up leaves neither a change that is not written nor calls that are not begun.
+    let begun = tokio::spawn(async move {
+        let written = admitted.session.write(&*store, http.settings().idle_session).await;
+        drop(change);
+        let refusal = match written {
+            Ok(true) => None,
+            Ok(false) => Some(Refusal::unknown_session()),
+            Err(error) => Some(store_failed(&error)),
+        };
+        if let Some(refusal) = refusal {
+            return Err(Begun::Answered(refused(&refusal, None)));
+        }
+        let inbound = admitted.inbound.take().unwrap_or(Inbound::Ignore("nothing was admitted"));
+        match go_on(&http, &around, &admitted.session, &state, inbound, accepts) {
+            Begun::InSession(exchange) => Ok(Inline::new(exchange)),
+            answered => Err(answered),
+        }
+    });
+    match begun.await {
+        Ok(Ok(inline)) => {
+            inline.into_exchange().map_or_else(|| Begun::Answered(accepted()), Begun::InSession)
+        }
+        Ok(Err(answered)) => answered,
+        Err(_) => Begun::Answered(refused(&store_panicked(), None)),
     }
-    go_on(asked, session, &state, inbound, accepts)
+}
+
+/// What the engine has admitted and nobody has begun. If it never begins, the ids of its calls are free again.
+struct Admitted {
+    session: Arc<Session>,
+    inbound: Option<Inbound>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.inbound.take().into_iter().for_each(|inbound| give_up(&self.session, inbound));
+    }
+}
+
+/// Ends calls that were admitted and not begun. Answers and cancellations were taken by the engine, which would not take them
+/// again, so they reach the calls that they are for.
+fn give_up(session: &Session, inbound: Inbound) {
+    match inbound {
+        Inbound::Call(call) => session.forget(&call),
+        Inbound::Listen(listen) => session.forget(&listen.call),
+        Inbound::Answer(answer) => session.answer(answer),
+        Inbound::Cancel(ticket) => session.cancel(ticket),
+        Inbound::Many(several) => several.into_iter().for_each(|inbound| give_up(session, inbound)),
+        Inbound::Reply(_) | Inbound::BatchReply(_) | Inbound::Notify(..) | Inbound::Ignore(_) => {}
+    }
+}
+
+fn store_panicked() -> Refusal {
+    let error = RpcError::internal("the session could not be stored: see the server's log");
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
 }
 
 fn go_on(
-    asked: &Asked,
+    http: &Http,
+    around: &Arc<Around>,
     session: &Arc<Session>,
     state: &Arc<State>,
     inbound: Inbound,
@@ -154,9 +213,9 @@ fn go_on(
     if let Inbound::Reply(answer) = inbound {
         return Begun::Answered(reply(answer));
     }
-    let streams = accepts.events && !asked.http.settings().json_only;
-    let mut exchange = Exchange::new(&asked.http.0, session, state, streams);
-    decide(&mut exchange, session, &asked.around, inbound);
+    let streams = accepts.events && !http.settings().json_only;
+    let mut exchange = Exchange::new(&http.0, session, state, streams);
+    decide(&mut exchange, session, around, inbound);
     Begun::InSession(exchange)
 }
 

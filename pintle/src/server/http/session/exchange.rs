@@ -351,9 +351,17 @@ impl Drop for OverAfter {
 
 /// An exchange inside the future of its request. If that is dropped, the rest becomes a task: a closed connection
 /// cancels nothing in a session.
-struct Inline(Option<Exchange>);
+pub(super) struct Inline(Option<Exchange>);
 
 impl Inline {
+    pub(super) fn new(exchange: Exchange) -> Self {
+        Self(Some(exchange))
+    }
+
+    pub(super) fn into_exchange(mut self) -> Option<Exchange> {
+        self.0.take()
+    }
+
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
         self.0.as_mut().map_or(Poll::Ready(Word::Over), |exchange| exchange.poll(task))
     }

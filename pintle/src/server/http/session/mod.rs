@@ -13,6 +13,7 @@ pub(super) mod two_endpoints;
 mod asking;
 mod listening;
 mod lost;
+pub(super) mod record;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,11 +28,11 @@ use bytes::Bytes;
 use http::Extensions;
 use pintle_proto::{
     Peer,
-    server::{Arrival, Call, Engine, Inbound, Outcome, Service, SessionRecord, Ticket},
+    server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
 use pintle_types::{Frame, Message, RequestId};
 
-use self::{channel::Channel, id::SessionId, lost::LostStreams, store::StoredSession};
+use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock};
 use super::{edge::response::session_ended, origin::AddressKey};
 use crate::{
     Ended,
@@ -63,12 +64,15 @@ pub(super) struct Session {
     initialized: AtomicBool,
     /// Whether it is in the store of sessions.
     written: AtomicBool,
+    /// Held while its record is written or removed.
+    writes: tokio::sync::Mutex<()>,
     /// When somebody last used it, in milliseconds of its table's clock.
     pub(super) seen: AtomicU64,
 }
 
 struct Core {
     engine: Engine,
+    record_clock: RecordClock,
     last_stream: u64,
     last_standing: u64,
     ended: bool,
@@ -146,6 +150,7 @@ impl Session {
     ) -> Self {
         let core = Core {
             engine,
+            record_clock: RecordClock::default(),
             last_stream: 0,
             last_standing: 0,
             ended: false,
@@ -165,6 +170,7 @@ impl Session {
             alone,
             initialized: AtomicBool::new(false),
             written: AtomicBool::new(false),
+            writes: tokio::sync::Mutex::const_new(()),
             seen: AtomicU64::new(0),
         };
         session.follow(&mut session.lock());
@@ -195,18 +201,6 @@ impl Session {
         self.initialized.store(true, Ordering::Relaxed);
     }
 
-    /// What another process would have to know to go on with it.
-    pub(super) fn stored(&self) -> Option<StoredSession> {
-        let record = self.lock().engine.record()?;
-        Some(StoredSession::new(self.principal.as_deref(), record))
-    }
-
-    /// Takes over what another process has written down since.
-    pub(super) fn adopt(&self, record: &SessionRecord) {
-        let state = self.server.state();
-        self.lock().engine.adopt(&state.service, record);
-    }
-
     /// Streams are numbered from here on: another process may have used smaller ones.
     pub(super) fn number_from(&self, number: u64) {
         let mut core = self.lock();
@@ -216,6 +210,10 @@ impl Session {
 
     /// Decides what to do about a message.
     pub(super) fn receive(&self, service: &Service, frame: Frame) -> Inbound {
+        self.receive_in(&mut self.lock(), service, frame)
+    }
+
+    fn receive_in(&self, core: &mut Core, service: &Service, frame: Frame) -> Inbound {
         let mut arrival = Arrival::by_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
@@ -223,9 +221,8 @@ impl Session {
         if !self.is_initialized() && needs_session(&frame) {
             self.set_initialized();
         }
-        let mut core = self.lock();
         let inbound = core.engine.receive(service, frame, &arrival);
-        self.follow(&mut core);
+        self.follow(core);
         inbound
     }
 

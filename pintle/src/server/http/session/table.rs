@@ -125,7 +125,9 @@ impl Shared {
         self.keep_tidy();
         if let Some(evicted) = evicted {
             tracing::debug!("a session had to make room for another one");
-            self.expire(&evicted).await;
+            let shared = self.clone();
+            // In a task: a client that hangs up must not leave the events of a session that is gone.
+            let _ = tokio::spawn(async move { shared.expire(&evicted).await }).await;
         }
         Ok(session)
     }
@@ -154,9 +156,9 @@ impl Shared {
     /// Has sessions that are used here live on where they are written down, and ends those that were ended elsewhere.
     async fn keep_written(&self, store: &dyn Sessions) {
         for session in self.sessions.in_use() {
-            let id = session.id.to_string();
+            let (id, read) = (session.id.to_string(), session.start_read());
             match store.get(&id, self.settings.idle_session).await {
-                Ok(Some(stored)) => session.adopt(&stored.record),
+                Ok(Some(stored)) => session.adopt(&stored.record, read),
                 Ok(None) => {
                     self.sessions.remove(session.id);
                     session.end(Ended::Stopped);

@@ -1,0 +1,102 @@
+//! A session's record in the store: when it is read, adopted and written.
+
+use std::{io, sync::Arc, time::Duration};
+
+use pintle_proto::server::{Inbound, Service, SessionRecord};
+use pintle_types::Frame;
+
+use super::{
+    Session,
+    store::{Sessions, StoredSession},
+};
+
+/// Orders the reads and the local changes of one session's record, so that an older record never replaces a newer one.
+#[derive(Default)]
+pub(super) struct RecordClock {
+    now: u64,
+    /// A record that was read earlier than this is out of date.
+    valid_from: u64,
+    /// How many local changes are not in the store yet.
+    unwritten: u32,
+}
+
+/// When a read of the record began.
+#[derive(Clone, Copy)]
+pub(in crate::server::http) struct ReadStart(u64);
+
+/// A local change that is not in the store yet. Until this is dropped, nothing that is read there is adopted.
+pub(in crate::server::http) struct Unwritten(Arc<Session>);
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        let clock = &mut self.0.lock().record_clock;
+        clock.unwritten -= 1;
+        clock.now += 1;
+        clock.valid_from = clock.now;
+    }
+}
+
+impl Session {
+    /// What another process would have to know to go on with it.
+    pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
+        let record = self.lock().engine.record()?;
+        Some(StoredSession::new(self.principal.as_deref(), record))
+    }
+
+    /// Marks the beginning of a read of the record, for [`adopt`](Self::adopt).
+    pub(in crate::server::http) fn start_read(&self) -> ReadStart {
+        let clock = &mut self.lock().record_clock;
+        clock.now += 1;
+        ReadStart(clock.now)
+    }
+
+    /// Takes over what another process has written since, unless the record is older than what is known here.
+    pub(in crate::server::http) fn adopt(&self, record: &SessionRecord, read: ReadStart) {
+        let state = self.server.state();
+        let mut core = self.lock();
+        if core.record_clock.unwritten == 0 && read.0 >= core.record_clock.valid_from {
+            core.record_clock.valid_from = read.0;
+            core.engine.adopt(&state.service, record);
+        }
+    }
+
+    /// Decides what to do about a message, and whether it changed what has to be written.
+    pub(in crate::server::http) fn receive_recorded(
+        self: &Arc<Self>,
+        service: &Service,
+        frame: Frame,
+    ) -> (Inbound, Option<Unwritten>) {
+        let mut core = self.lock();
+        let before = core.engine.record();
+        let inbound = self.receive_in(&mut core, service, frame);
+        let changed = core.engine.record() != before;
+        if changed {
+            core.record_clock.unwritten += 1;
+        }
+        drop(core);
+        (inbound, changed.then(|| Unwritten(self.clone())))
+    }
+
+    /// Writes the session as it is now. One write at a time, so that the last one has everything. `false` if the session
+    /// has ended.
+    pub(in crate::server::http) async fn write(
+        &self,
+        store: &dyn Sessions,
+        idle: Duration,
+    ) -> io::Result<bool> {
+        let _turn = self.writes.lock().await;
+        match self.stored() {
+            Some(stored) if !self.is_over() => {
+                store.put(&self.id.to_string(), stored, idle).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Removes an ended session from the store, after what is being written.
+    pub(in crate::server::http) async fn erase(&self, store: &dyn Sessions) -> io::Result<bool> {
+        let _turn = self.writes.lock().await;
+        store.remove(&self.id.to_string()).await
+    }
+}
