@@ -1,4 +1,4 @@
-use pintle_types::Notification;
+use pintle_types::{Notification, method};
 
 /// Something of a server's that is not what it was: what the server tells, and what the client hears.
 #[non_exhaustive]
@@ -18,10 +18,10 @@ impl Change {
     /// What a notification says has changed, if it says so at all.
     pub fn of(notification: &Notification) -> Option<Self> {
         Some(match &*notification.method {
-            "notifications/tools/list_changed" => Self::Tools,
-            "notifications/prompts/list_changed" => Self::Prompts,
-            "notifications/resources/list_changed" => Self::Resources,
-            "notifications/resources/updated" => {
+            method::NOTIFICATIONS_TOOLS_LIST_CHANGED => Self::Tools,
+            method::NOTIFICATIONS_PROMPTS_LIST_CHANGED => Self::Prompts,
+            method::NOTIFICATIONS_RESOURCES_LIST_CHANGED => Self::Resources,
+            method::NOTIFICATIONS_RESOURCES_UPDATED => {
                 Self::Resource(notification.params.as_ref()?.decode_member("uri").ok()??)
             }
             _ => return None,

@@ -5,6 +5,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
 use crate::{
     Malformed, MalformedKind as Kind, RawObject, RequestId, RpcError,
     malformed::diagnose,
+    method,
     raw::{Name, Roomy, Within, has_breaks, long_request},
     usual::usual,
 };
@@ -312,24 +313,8 @@ impl<'a> Envelope<'a> {
 
 /// Names that every peer uses, so that reading them allocates nothing.
 pub(crate) fn intern(method: Cow<'_, str>) -> Cow<'static, str> {
-    const KNOWN: &[&str] = &[
-        "tools/call",
-        "tools/list",
-        "resources/read",
-        "resources/list",
-        "prompts/get",
-        "prompts/list",
-        "completion/complete",
-        "ping",
-        "server/discover",
-        "initialize",
-        "notifications/initialized",
-        "notifications/progress",
-        "notifications/message",
-        "notifications/cancelled",
-    ];
-    match KNOWN.iter().find(|known| **known == method) {
-        Some(known) => Cow::Borrowed(known),
+    match method::find(&method) {
+        Some(known) => Cow::Borrowed(known.name),
         None => Cow::Owned(method.into_owned()),
     }
 }

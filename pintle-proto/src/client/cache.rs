@@ -3,7 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle_types::RawObject;
+use pintle_types::{RawObject, method};
 
 use crate::Change;
 
@@ -34,8 +34,10 @@ pub struct Cache {
     order: BTreeMap<u64, Arc<Key>>,
     /// Counts everything that happens, for order and tickets.
     tick: u64,
-    /// When something was last forgotten, for each of `CACHEABLE`.
-    forgotten: [u64; CACHEABLE.len()],
+    /// When something was last forgotten, by method.
+    forgotten: BTreeMap<&'static str, u64>,
+    /// When everything was.
+    cleared: u64,
     bytes: usize,
     most_entries: usize,
     most_bytes: usize,
@@ -47,20 +49,14 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket(u64);
 
-/// The methods whose results say how long they are good for.
-const CACHEABLE: [&str; 6] = [
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-];
+/// The name of a method whose results say how long they are good for.
+fn cacheable(method: &str) -> Option<&'static str> {
+    method::find(method).filter(|row| row.cacheable).map(|row| row.name)
+}
 
 #[derive(Debug, Eq, Hash, PartialEq)]
 struct Key {
-    /// Which of `CACHEABLE`.
-    method: usize,
+    method: &'static str,
     /// The params that matter, by name.
     params: Box<str>,
     /// Whose it is; a public result is nobody's.
@@ -84,7 +80,8 @@ impl Cache {
             entries: HashMap::new(),
             order: BTreeMap::new(),
             tick: 0,
-            forgotten: [0; CACHEABLE.len()],
+            forgotten: BTreeMap::new(),
+            cleared: 0,
             bytes: 0,
             most_entries,
             most_bytes,
@@ -93,7 +90,7 @@ impl Cache {
 
     /// Whether results of this method are ever kept: else there is nothing to ask a cache for.
     pub fn keeps(method: &str) -> bool {
-        CACHEABLE.contains(&method)
+        cacheable(method).is_some()
     }
 
     /// To be taken when a request is sent, and given back with its result.
@@ -146,7 +143,7 @@ impl Cache {
         if !matches!(result.get("resultType"), None | Some("\"complete\"")) {
             return;
         }
-        let since = self.forgotten.get(key.method).copied().unwrap_or_default();
+        let since = self.forgotten.get(key.method).copied().unwrap_or_default().max(self.cleared);
         if ticket.0 < since {
             return;
         }
@@ -160,7 +157,8 @@ impl Cache {
         if result.get("cacheScope") != Some("\"public\"") {
             key.principal = Some(principal.into());
         }
-        let uri = if method == "resources/read" { params.decode_member("uri").ok().flatten() } else { None };
+        let uri =
+            if method == method::RESOURCES_READ { params.decode_member("uri").ok().flatten() } else { None };
         let entry =
             Entry { result: result.clone(), until: now.saturating_add(ttl), used: self.next_tick(), uri };
         let size = size(&key, &entry);
@@ -180,14 +178,14 @@ impl Cache {
     /// Drops what a change has made stale, and what is on its way of it.
     pub fn forget(&mut self, change: &Change) {
         match change {
-            Change::Tools => self.forget_all("tools/list"),
-            Change::Prompts => self.forget_all("prompts/list"),
+            Change::Tools => self.forget_all(method::TOOLS_LIST),
+            Change::Prompts => self.forget_all(method::PROMPTS_LIST),
             Change::Resources => {
-                self.forget_all("resources/list");
-                self.forget_all("resources/templates/list");
+                self.forget_all(method::RESOURCES_LIST);
+                self.forget_all(method::RESOURCES_TEMPLATES_LIST);
             }
             Change::Resource(uri) => {
-                self.forget_where("resources/read", |entry| entry.uri.as_ref() == Some(uri))
+                self.forget_where(method::RESOURCES_READ, |entry| entry.uri.as_ref() == Some(uri))
             }
         }
     }
@@ -200,18 +198,17 @@ impl Cache {
     /// Drops everything: the server is another one, or was started again.
     pub fn clear(&mut self) {
         let now = self.next_tick();
-        self.forgotten = [now; CACHEABLE.len()];
+        self.forgotten.clear();
+        self.cleared = now;
         self.entries.clear();
         self.order.clear();
         self.bytes = 0;
     }
 
     fn forget_where(&mut self, method: &str, matches: impl Fn(&Entry) -> bool) {
-        let Some(method) = CACHEABLE.iter().position(|known| *known == method) else { return };
+        let Some(method) = cacheable(method) else { return };
         let now = self.next_tick();
-        if let Some(when) = self.forgotten.get_mut(method) {
-            *when = now;
-        }
+        self.forgotten.insert(method, now);
         let stale = self.entries.iter().filter(|(key, entry)| key.method == method && matches(entry));
         let stale: Vec<_> = stale.map(|(key, _)| Arc::clone(key)).collect();
         for key in stale {
@@ -235,7 +232,7 @@ impl Cache {
 impl Key {
     /// `None` if such a request is never answered from a cache.
     fn new(method: &str, params: &RawObject, principal: Option<&str>) -> Option<Self> {
-        let method = CACHEABLE.iter().position(|known| *known == method)?;
+        let method = cacheable(method)?;
         let mut members: Vec<_> = params.iter().filter(|(name, _)| *name != "_meta").collect();
         if members.iter().any(|(name, _)| matches!(*name, "inputResponses" | "requestState")) {
             return None;

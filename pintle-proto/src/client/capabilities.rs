@@ -1,4 +1,4 @@
-use pintle_types::RawObject;
+use pintle_types::{RawObject, method};
 
 /// Which questions this client can answer, read from the capabilities that it declares.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -45,17 +45,17 @@ impl Capabilities {
     /// Whether a question of this kind, with these params, is one that was declared.
     pub(super) fn answers(self, method: &str, params: &RawObject) -> Result<(), Cannot> {
         match method {
-            "roots/list" if self.roots => Ok(()),
-            "roots/list" => Err(Cannot::Undeclared("roots")),
-            "sampling/createMessage" if !self.sampling => Err(Cannot::Undeclared("sampling")),
-            "sampling/createMessage" => {
+            method::ROOTS_LIST if self.roots => Ok(()),
+            method::ROOTS_LIST => Err(Cannot::Undeclared("roots")),
+            method::SAMPLING_CREATE_MESSAGE if !self.sampling => Err(Cannot::Undeclared("sampling")),
+            method::SAMPLING_CREATE_MESSAGE => {
                 let tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
                 if tools && !self.sampling_tools { Err(Cannot::Partly("sampling.tools")) } else { Ok(()) }
             }
-            "elicitation/create" if !self.elicitation_form && !self.elicitation_url => {
+            method::ELICITATION_CREATE if !self.elicitation_form && !self.elicitation_url => {
                 Err(Cannot::Undeclared("elicitation"))
             }
-            "elicitation/create" => {
+            method::ELICITATION_CREATE => {
                 match params.decode_member::<Box<str>>("mode").ok().flatten().as_deref() {
                     Some("url") if !self.elicitation_url => Err(Cannot::Partly("elicitation.url")),
                     Some("url") => Ok(()),

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use pintle_types::{
     Malformed, MalformedKind, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
+    method,
 };
 use serde::Serialize;
 
@@ -91,7 +92,7 @@ struct Cancelled<'a> {
     reason: Option<&'a str>,
 }
 
-const LISTEN: &str = "subscriptions/listen";
+const LISTEN: &str = method::SUBSCRIPTIONS_LISTEN;
 
 impl Engine {
     /// An engine for a connection that is still to be opened.
@@ -215,11 +216,11 @@ impl Engine {
         if let Era::Stateless(stateless) = &mut self.era {
             stateless.subscriptions.remove(number);
         }
-        if flight.method == "initialize" {
+        if flight.method == method::INITIALIZE {
             return None;
         }
         let params = Cancelled { request_id: id, reason };
-        Some(Notification::new("notifications/cancelled", RawObject::from_serialize(&params).ok()))
+        Some(Notification::new(method::NOTIFICATIONS_CANCELLED, RawObject::from_serialize(&params).ok()))
     }
 
     /// Stops waiting for an answer without telling the server, as when a request's own stream broke.
@@ -271,7 +272,7 @@ impl Engine {
             Ok(Message::Request(Request { id, method, params, .. })) => match &mut self.era {
                 Era::Session(session) => session.receive_request(id, &method, params),
                 Era::Stateless(stateless) => stateless.receive_request(&method),
-                Era::Opening { .. } if method == "ping" => {
+                Era::Opening { .. } if method == method::PING => {
                     Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())))
                 }
                 Era::Opening { .. } => {
@@ -329,7 +330,7 @@ impl Engine {
     }
 
     fn receive_notification(&mut self, notification: Notification) -> Inbound {
-        if notification.method == "notifications/progress" {
+        if notification.method == method::NOTIFICATIONS_PROGRESS {
             return self.receive_progress(notification);
         }
         match &mut self.era {
@@ -342,7 +343,9 @@ impl Engine {
                 inbound
             }
             Era::Opening { .. } => match notification {
-                Notification { method, params: Some(params), .. } if method == "notifications/message" => {
+                Notification { method, params: Some(params), .. }
+                    if method == method::NOTIFICATIONS_MESSAGE =>
+                {
                     Inbound::Log(params)
                 }
                 Notification { method, .. } => Inbound::Ignored(Ignored::TooEarly(shown(&method))),

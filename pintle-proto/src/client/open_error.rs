@@ -1,6 +1,6 @@
 use std::fmt;
 
-use pintle_types::RpcError;
+use pintle_types::{RpcError, method};
 
 use crate::{Revision, Violation};
 
@@ -64,7 +64,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent { method: "server/discover" } => f.write_str(
+            Self::Silent { method: method::SERVER_DISCOVER } => f.write_str(
                 "the server did not answer `server/discover`: if it may be one of the older revisions, allow them with \
                  the mode `auto`, else allow it more time",
             ),

@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-use pintle_types::{ErrorCode, Notification, RawObject, RpcError};
+use pintle_types::{ErrorCode, Notification, RawObject, RpcError, method};
 use serde::Deserialize;
 
 use super::{open_error::OpenError, profile::Profile, reading::Outcome, session, stateless};
@@ -230,15 +230,15 @@ impl Opening {
                 self.probe_refused(revision, error)
             }
             (State::Probing { .. }, Event::Status { status, error: None }) => {
-                self.fall_back(OpenError::Garbled { method: "server/discover", status: Some(status) })
+                self.fall_back(OpenError::Garbled { method: method::SERVER_DISCOVER, status: Some(status) })
             }
             (State::Probing { .. }, Event::Garbled) => {
-                self.fall_back(OpenError::Garbled { method: "server/discover", status: None })
+                self.fall_back(OpenError::Garbled { method: method::SERVER_DISCOVER, status: None })
             }
             (State::Probing { .. }, Event::Silence) => {
-                self.fall_back(OpenError::Silent { method: "server/discover" })
+                self.fall_back(OpenError::Silent { method: method::SERVER_DISCOVER })
             }
-            (State::Probing { .. }, Event::Closed) => self.closed("server/discover"),
+            (State::Probing { .. }, Event::Closed) => self.closed(method::SERVER_DISCOVER),
 
             (State::Moving { .. }, Event::Done) => match self.legacy.first().copied() {
                 Some(offer) => self.shake(offer),
@@ -247,20 +247,22 @@ impl Opening {
             (State::Moving { method }, Event::Closed) => self.fail(OpenError::Exited { method }),
             // There is no other endpoint either.
             (State::Moving { .. }, Event::Status { status, .. }) => {
-                self.fail(OpenError::Garbled { method: "initialize", status: Some(status) })
+                self.fail(OpenError::Garbled { method: method::INITIALIZE, status: Some(status) })
             }
 
             (State::Shaking, Event::Answer(Ok(result))) => self.shaken(result),
             (State::Shaking, Event::Answer(Err(error))) => self.shake_refused(error),
             (State::Shaking, Event::Status { status, error }) => self.shake_rejected(status, error),
             (State::Shaking, Event::Garbled) => {
-                self.fail(OpenError::Garbled { method: "initialize", status: None })
+                self.fail(OpenError::Garbled { method: method::INITIALIZE, status: None })
             }
-            (State::Shaking, Event::Silence) => self.fail(OpenError::Silent { method: "initialize" }),
-            (State::Shaking, Event::Closed) => self.closed("initialize"),
+            (State::Shaking, Event::Silence) => self.fail(OpenError::Silent { method: method::INITIALIZE }),
+            (State::Shaking, Event::Closed) => self.closed(method::INITIALIZE),
 
             (State::Announcing(opened), Event::Done) => Step::Ready(opened),
-            (State::Announcing(_), _) => self.fail(OpenError::Exited { method: "notifications/initialized" }),
+            (State::Announcing(_), _) => {
+                self.fail(OpenError::Exited { method: method::NOTIFICATIONS_INITIALIZED })
+            }
 
             (State::Probing { .. } | State::Moving { .. } | State::Shaking | State::Over, _) => {
                 self.fail(OpenError::OutOfStep)
@@ -282,14 +284,14 @@ impl Opening {
         self.unanswered = true;
         self.state = State::Probing { revision };
         let params = stateless::discover(&self.profile, revision);
-        Step::Send { method: "server/discover", params, revision }
+        Step::Send { method: method::SERVER_DISCOVER, params, revision }
     }
 
     fn shake(&mut self, offer: Revision) -> Step {
         self.offered.push(offer);
         self.state = State::Shaking;
         let params = session::initialize(&self.profile, offer);
-        Step::Send { method: "initialize", params, revision: offer }
+        Step::Send { method: method::INITIALIZE, params, revision: offer }
     }
 
     fn fail(&mut self, error: OpenError) -> Step {
@@ -324,7 +326,7 @@ impl Opening {
         if !is_modern(error) && !self.proven {
             return self.fall_back(OpenError::TooOld { error: error.clone() });
         }
-        let refused = OpenError::Refused { method: "server/discover", error: error.clone() };
+        let refused = OpenError::Refused { method: method::SERVER_DISCOVER, error: error.clone() };
         let retried = std::mem::replace(&mut self.proven, true);
         match supported(error) {
             Some(list) => match self.choose(&list) {
@@ -418,7 +420,7 @@ impl Opening {
     /// A server that refuses the handshake may name what it speaks instead; it is asked for that, once.
     fn shake_refused(&mut self, error: &RpcError) -> Step {
         let list = supported(error);
-        let refused = OpenError::Refused { method: "initialize", error: error.clone() };
+        let refused = OpenError::Refused { method: method::INITIALIZE, error: error.clone() };
         match list.as_deref().map(|list| self.choose(list)) {
             Some(Choice::Modern(revision)) if self.probes < 2 => {
                 self.proven = true;
@@ -449,12 +451,12 @@ impl Opening {
         let oldest = self.legacy.iter().any(|revision| revision.dialect().two_endpoints);
         if !informed && oldest && !self.moved {
             self.moved = true;
-            self.state = State::Moving { method: "initialize" };
+            self.state = State::Moving { method: method::INITIALIZE };
             return Step::TwoEndpoints;
         }
         match error {
             Some(error) => self.shake_refused(error),
-            None => self.fail(OpenError::Garbled { method: "initialize", status: Some(status) }),
+            None => self.fail(OpenError::Garbled { method: method::INITIALIZE, status: Some(status) }),
         }
     }
 

@@ -1,4 +1,4 @@
-use pintle_types::{RawObject, RawValue, RpcError};
+use pintle_types::{RawObject, RawValue, RpcError, method};
 use serde::Deserialize;
 
 use super::{
@@ -56,9 +56,6 @@ pub struct InputRequest {
     /// What exactly is asked.
     pub params: RawObject,
 }
-
-/// The only methods that may be answered by questions.
-const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// How results of the stateless era are read: by their `resultType`.
 ///
@@ -118,7 +115,7 @@ impl Reading {
     }
 
     fn input_required(&self, method: &str, result: &RawObject) -> Result<InputRequired, Violation> {
-        if !MAY_ASK.contains(&method) {
+        if !method::find(method).is_some_and(|row| row.may_ask) {
             return Err(Violation::InputNotAllowed { method: method.into() });
         }
         let malformed = |said: &str| Violation::MalformedResult { method: method.into(), said: said.into() };

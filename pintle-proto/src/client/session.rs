@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pintle_types::{ErrorCode, Notification, RawObject, RequestId, Response, RpcError};
+use pintle_types::{ErrorCode, Notification, RawObject, RequestId, Response, RpcError, method};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub(super) fn initialize(profile: &Profile, offer: Revision) -> RawObject {
         profile.capabilities.as_str(),
         profile.info.as_str()
     );
-    let part = Part::Params("initialize");
+    let part = Part::Params(method::INITIALIZE);
     // Capabilities have no words that cannot be left out, so lowering them cannot fail.
     let params: RawObject = text.parse().unwrap_or_default();
     lower(offer, part, params).unwrap_or_default()
@@ -55,7 +55,7 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
     match result.decode_member::<Box<str>>("protocolVersion") {
         Ok(Some(name)) => Ok(name),
         _ => Err(Violation::MalformedResult {
-            method: "initialize".into(),
+            method: method::INITIALIZE.into(),
             said: "`protocolVersion` is missing, or not a string".into(),
         }),
     }
@@ -63,8 +63,8 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
 
 /// Reads the rest of the answer, once its revision is known to be one of ours.
 pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handshake, Violation> {
-    let result = raise(revision, Part::Result("initialize"), result.clone())
-        .map_err(|said| Violation::MalformedResult { method: "initialize".into(), said })?;
+    let result = raise(revision, Part::Result(method::INITIALIZE), result.clone())
+        .map_err(|said| Violation::MalformedResult { method: method::INITIALIZE.into(), said })?;
     let object = |name| result.decode_member::<RawObject>(name).ok().flatten();
     Ok(Handshake {
         info: object("serverInfo"),
@@ -75,7 +75,7 @@ pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handsh
 
 /// What follows the handshake.
 pub(super) fn initialized() -> Notification {
-    Notification::new("notifications/initialized", None)
+    Notification::new(method::NOTIFICATIONS_INITIALIZED, None)
 }
 
 /// A question that waits for our answer.
@@ -170,7 +170,7 @@ impl Session {
         if error.code != ErrorCode::URL_ELICITATION_REQUIRED || !self.can.elicitation_url {
             return None;
         }
-        let part = Part::Params("elicitation/create");
+        let part = Part::Params(method::ELICITATION_CREATE);
         let urls = error.data_as::<Data>()?.elicitations.into_iter();
         let urls: Option<Vec<_>> = urls.map(|params| raise(self.revision, part, params).ok()).collect();
         urls.filter(|urls| !urls.is_empty())
@@ -183,7 +183,7 @@ impl Session {
         method: &str,
         params: Option<RawObject>,
     ) -> Inbound {
-        if method == "ping" {
+        if method == method::PING {
             return Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())));
         }
         match self.admit(&id, method, params.unwrap_or_default()) {
@@ -254,11 +254,11 @@ impl Session {
     pub(super) fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
         let malformed = |method: &str| Inbound::Ignored(Ignored::Malformed(shown(method)));
         match &*notification.method {
-            "notifications/message" => match notification.params {
+            method::NOTIFICATIONS_MESSAGE => match notification.params {
                 Some(params) => Inbound::Log(params),
-                None => malformed("notifications/message"),
+                None => malformed(method::NOTIFICATIONS_MESSAGE),
             },
-            "notifications/cancelled" => {
+            method::NOTIFICATIONS_CANCELLED => {
                 let params = notification.params.unwrap_or_default();
                 match params.decode_member::<RequestId>("requestId") {
                     Ok(Some(id)) if self.close(&id).is_some() => Inbound::Withdrawn { id },
@@ -269,7 +269,7 @@ impl Session {
                 if let Some(change) = Change::of(&notification) {
                     return Inbound::Change { change, subscription: None };
                 }
-                if method == "notifications/resources/updated" {
+                if method == method::NOTIFICATIONS_RESOURCES_UPDATED {
                     return malformed(method);
                 }
                 if let Some(params) = notification.params.take() {

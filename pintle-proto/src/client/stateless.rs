@@ -3,7 +3,7 @@
 use pintle_types::keys::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
 };
-use pintle_types::{Notification, RawObject, RawValue, RequestId, RpcError};
+use pintle_types::{Notification, RawObject, RawValue, RequestId, RpcError, method};
 use serde_json::Value;
 
 use super::{
@@ -157,12 +157,12 @@ impl Stateless {
         log_wanted: bool,
     ) -> (Inbound, Option<i64>) {
         let inbound = match &*notification.method {
-            "notifications/message" => match notification.params {
+            method::NOTIFICATIONS_MESSAGE => match notification.params {
                 Some(params) if log_wanted => Inbound::Log(params),
                 Some(_) => Inbound::Ignored(Ignored::UnaskedLog),
-                None => Inbound::Ignored(Ignored::Malformed("notifications/message".into())),
+                None => Inbound::Ignored(Ignored::Malformed(method::NOTIFICATIONS_MESSAGE.into())),
             },
-            "notifications/cancelled" => {
+            method::NOTIFICATIONS_CANCELLED => {
                 let params = notification.params.unwrap_or_default();
                 return match params.decode_member::<RequestId>("requestId") {
                     Ok(Some(id)) if id.as_number().is_some_and(|id| self.subscriptions.contains(id)) => {
@@ -173,7 +173,7 @@ impl Stateless {
                     _ => (Inbound::Ignored(Ignored::StrayCancel), None),
                 };
             }
-            "notifications/subscriptions/acknowledged" => self.acknowledge(&notification),
+            method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED => self.acknowledge(&notification),
             _ => self.tagged(notification),
         };
         (inbound, None)
@@ -209,7 +209,7 @@ impl Stateless {
         match (admitted, change) {
             (Err(ignored), _) => Inbound::Ignored(ignored),
             (Ok(()), Some(change)) => Inbound::Change { change, subscription },
-            (Ok(()), None) if notification.method == "notifications/resources/updated" => {
+            (Ok(()), None) if notification.method == method::NOTIFICATIONS_RESOURCES_UPDATED => {
                 Inbound::Ignored(Ignored::Malformed(shown(&notification.method)))
             }
             (Ok(()), None) => Inbound::Notification { notification, subscription },

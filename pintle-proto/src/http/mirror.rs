@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pintle_types::RawObject;
+use pintle_types::{RawObject, method};
 
 use super::{Head, Refusal, decode_value, head::Field};
 use crate::{shown::shown, text::text};
@@ -35,10 +35,9 @@ impl<'a> NameSource<'a> {
 /// assert_eq!(name_member("tools/list", &tasks), None);
 /// ```
 pub fn name_member<'a>(method: &str, extensions: &[NameSource<'a>]) -> Option<&'a str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        _ => extensions.iter().find(|source| source.method == method).map(|source| source.member),
+    match method::find(method).filter(|row| row.named_in_header).and_then(|row| row.target) {
+        Some(target) => target.member(),
+        None => extensions.iter().find(|source| source.method == method).map(|source| source.member),
     }
 }
 

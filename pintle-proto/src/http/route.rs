@@ -1,4 +1,4 @@
-use pintle_types::RpcError;
+use pintle_types::{RpcError, method};
 
 use super::{
     Endpoint, Head, Refusal, mirror, name_member,
@@ -121,7 +121,7 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
     let of_session = version.is_some_and(|version| endpoint.session.contains(&version));
     if let Body::Request(request) = body
         && handshakes
-        && request.method == "initialize"
+        && request.method == method::INITIALIZE
         // An unknown version may be newer than this code, and newer revisions have no handshake.
         && (version.is_none() || of_session || !stateless)
     {

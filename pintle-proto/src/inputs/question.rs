@@ -1,5 +1,5 @@
 use pintle_types::{
-    JsonObject,
+    JsonObject, method,
     schema::{
         ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
         ElicitationCapability, EmptyParams, InputRequest, ListRootsResult, RootsCapability,
@@ -109,9 +109,9 @@ impl Kind {
     /// The method that asks it.
     pub fn method(self) -> &'static str {
         match self {
-            Self::Elicit => "elicitation/create",
-            Self::Sample => "sampling/createMessage",
-            Self::Roots => "roots/list",
+            Self::Elicit => method::ELICITATION_CREATE,
+            Self::Sample => method::SAMPLING_CREATE_MESSAGE,
+            Self::Roots => method::ROOTS_LIST,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Down from the revision that brought audio, tool annotations and the `completions` capability.
 
+use pintle_types::method;
 use serde_json::Value;
 
 use super::{
@@ -13,13 +14,13 @@ pub(super) const STEP: Step = Step { lower, raise, lowers, raises };
 fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
     let Value::Object(payload) = value else { return Ok(()) };
     match part {
-        Part::Result("tools/list") => walk::listed(part, payload).for_each(tool),
-        Part::Result("initialize") => {
+        Part::Result(method::TOOLS_LIST) => walk::listed(part, payload).for_each(tool),
+        Part::Result(method::INITIALIZE) => {
             if let Some(capabilities) = walk::object(payload, "capabilities") {
                 capabilities.shift_remove("completions");
             }
         }
-        Part::Params("notifications/progress") => {
+        Part::Params(method::NOTIFICATIONS_PROGRESS) => {
             payload.shift_remove("message");
         }
         _ => {}
@@ -35,11 +36,13 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
 
 fn lowers(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Result("tools/call" | "prompts/get" | "sampling/createMessage") => &["audio"],
-        Part::Params("sampling/createMessage") => &["audio"],
-        Part::Result("tools/list") => &["annotations"],
-        Part::Result("initialize") => &["completions"],
-        Part::Params("notifications/progress") => &["message"],
+        Part::Result(method::TOOLS_CALL | method::PROMPTS_GET | method::SAMPLING_CREATE_MESSAGE) => {
+            &["audio"]
+        }
+        Part::Params(method::SAMPLING_CREATE_MESSAGE) => &["audio"],
+        Part::Result(method::TOOLS_LIST) => &["annotations"],
+        Part::Result(method::INITIALIZE) => &["completions"],
+        Part::Params(method::NOTIFICATIONS_PROGRESS) => &["message"],
         _ => NOTHING,
     }
 }

@@ -1,5 +1,6 @@
 //! Down from the revision that brought titles, structured output, resource links, elicitation and `_meta` everywhere.
 
+use pintle_types::method;
 use serde_json::{Value, json};
 
 use super::{
@@ -16,21 +17,21 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
         program.shift_remove("title");
     }
     match part {
-        Part::Params("elicitation/create") => return Err(Unsayable::Elicitation),
-        Part::Params("initialize") => no_elicitation(payload),
-        Part::Params("completion/complete") => {
+        Part::Params(method::ELICITATION_CREATE) => return Err(Unsayable::Elicitation),
+        Part::Params(method::INITIALIZE) => no_elicitation(payload),
+        Part::Params(method::COMPLETION_COMPLETE) => {
             payload.shift_remove("context");
             if let Some(reference) = walk::object(payload, "ref") {
                 reference.shift_remove("title");
             }
         }
-        Part::Result("tools/call") => walk::structured_to_text(payload),
-        Part::Result("tools/list") => walk::listed(part, payload).for_each(tool),
-        Part::Result("prompts/list" | "resources/list" | "resources/templates/list") => {
+        Part::Result(method::TOOLS_CALL) => walk::structured_to_text(payload),
+        Part::Result(method::TOOLS_LIST) => walk::listed(part, payload).for_each(tool),
+        Part::Result(method::PROMPTS_LIST | method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST) => {
             walk::listed(part, payload).for_each(entity);
         }
-        Part::Result("resources/read") => walk::objects(payload, "contents").for_each(no_meta),
-        Part::Result("roots/list") => walk::objects(payload, "roots").for_each(no_meta),
+        Part::Result(method::RESOURCES_READ) => walk::objects(payload, "contents").for_each(no_meta),
+        Part::Result(method::ROOTS_LIST) => walk::objects(payload, "roots").for_each(no_meta),
         _ => {}
     }
     walk::blocks(part, payload, block);
@@ -39,20 +40,20 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
 
 fn lowers(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Result("tools/call") => &["_meta", "structuredContent", "resource_link", "lastModified"],
-        Part::Result("tools/list") => &["title", "outputSchema", "_meta"],
-        Part::Result("prompts/list" | "resources/list" | "resources/templates/list") => {
+        Part::Result(method::TOOLS_CALL) => &["_meta", "structuredContent", "resource_link", "lastModified"],
+        Part::Result(method::TOOLS_LIST) => &["title", "outputSchema", "_meta"],
+        Part::Result(method::PROMPTS_LIST | method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST) => {
             &["title", "_meta", "lastModified"]
         }
-        Part::Result("resources/read" | "roots/list") => &["_meta"],
-        Part::Result("prompts/get") => &["_meta", "resource_link", "lastModified"],
-        Part::Params("sampling/createMessage") | Part::Result("sampling/createMessage") => {
+        Part::Result(method::RESOURCES_READ | method::ROOTS_LIST) => &["_meta"],
+        Part::Result(method::PROMPTS_GET) => &["_meta", "resource_link", "lastModified"],
+        Part::Params(method::SAMPLING_CREATE_MESSAGE) | Part::Result(method::SAMPLING_CREATE_MESSAGE) => {
             &["_meta", "resource_link", "lastModified"]
         }
-        Part::Params("initialize") => &["title", "elicitation"],
-        Part::Result("initialize") => &["title"],
-        Part::Params("completion/complete") => &["context", "title"],
-        Part::Params("elicitation/create") => ANYTHING,
+        Part::Params(method::INITIALIZE) => &["title", "elicitation"],
+        Part::Result(method::INITIALIZE) => &["title"],
+        Part::Params(method::COMPLETION_COMPLETE) => &["context", "title"],
+        Part::Params(method::ELICITATION_CREATE) => ANYTHING,
         _ => NOTHING,
     }
 }
@@ -60,14 +61,14 @@ fn lowers(part: Part<'_>) -> &'static [&'static str] {
 /// A client may have declared elicitation before it knew that this revision was agreed on.
 fn raise(part: Part<'_>, value: &mut Value) {
     let Value::Object(payload) = value else { return };
-    if let Part::Params("initialize") = part {
+    if let Part::Params(method::INITIALIZE) = part {
         no_elicitation(payload);
     }
 }
 
 fn raises(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Params("initialize") => &["elicitation"],
+        Part::Params(method::INITIALIZE) => &["elicitation"],
         _ => NOTHING,
     }
 }

@@ -1,5 +1,6 @@
 //! Down from the revision that brought icons, tasks, URL elicitation and tools in sampling.
 
+use pintle_types::method;
 use std::mem;
 
 use serde_json::{Value, json};
@@ -21,11 +22,11 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
         walk::remove(program, &["icons", "description", "websiteUrl"]);
     }
     match part {
-        Part::Params("sampling/createMessage") => sampling(payload)?,
-        Part::Result("sampling/createMessage") => sampled(payload)?,
-        Part::Params("elicitation/create") => elicitation(payload)?,
-        Part::Params("tools/call") => walk::remove(payload, &["task"]),
-        Part::Params("initialize") | Part::Result("initialize") => capabilities(part, payload),
+        Part::Params(method::SAMPLING_CREATE_MESSAGE) => sampling(payload)?,
+        Part::Result(method::SAMPLING_CREATE_MESSAGE) => sampled(payload)?,
+        Part::Params(method::ELICITATION_CREATE) => elicitation(payload)?,
+        Part::Params(method::TOOLS_CALL) => walk::remove(payload, &["task"]),
+        Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) => capabilities(part, payload),
         _ => {}
     }
     walk::listed(part, payload).for_each(|entity| walk::remove(entity, &["icons", "execution"]));
@@ -40,15 +41,17 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
 
 fn lowers(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Result("tools/call" | "prompts/get") => &["icons", RESERVED],
-        Part::Result("tools/list") => &["icons", "execution", RESERVED],
-        Part::Result("prompts/list" | "resources/list" | "resources/templates/list") => &["icons", RESERVED],
-        Part::Params("initialize" | "sampling/createMessage") => ANYTHING,
-        Part::Result("initialize" | "sampling/createMessage") => ANYTHING,
-        Part::Params("elicitation/create") => {
+        Part::Result(method::TOOLS_CALL | method::PROMPTS_GET) => &["icons", RESERVED],
+        Part::Result(method::TOOLS_LIST) => &["icons", "execution", RESERVED],
+        Part::Result(method::PROMPTS_LIST | method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST) => {
+            &["icons", RESERVED]
+        }
+        Part::Params(method::INITIALIZE | method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
+        Part::Result(method::INITIALIZE | method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
+        Part::Params(method::ELICITATION_CREATE) => {
             &["mode", "task", "$schema", "oneOf", "array", "items", "default", RESERVED]
         }
-        Part::Params("tools/call") => &["task", RESERVED],
+        Part::Params(method::TOOLS_CALL) => &["task", RESERVED],
         _ => &[RESERVED],
     }
 }
@@ -56,15 +59,15 @@ fn lowers(part: Part<'_>) -> &'static [&'static str] {
 /// Capabilities mean what they meant: a peer may have written them before it knew that this revision was agreed on.
 fn raise(part: Part<'_>, value: &mut Value) {
     let Value::Object(payload) = value else { return };
-    if let Part::Params("initialize") | Part::Result("initialize") = part {
+    if let Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) = part {
         capabilities(part, payload);
     }
 }
 
 fn raises(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Params("initialize") => &["tasks", "elicitation", "sampling"],
-        Part::Result("initialize") => &["tasks"],
+        Part::Params(method::INITIALIZE) => &["tasks", "elicitation", "sampling"],
+        Part::Result(method::INITIALIZE) => &["tasks"],
         _ => NOTHING,
     }
 }

@@ -1,5 +1,6 @@
 //! From the stateless shapes to the newest session shapes, and back.
 
+use pintle_types::method;
 use serde_json::{Value, json};
 
 use super::{
@@ -39,23 +40,33 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
     }
     walk::remove_within(payload, "_meta", PER_MESSAGE);
     match part {
-        Part::Result("ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
-            payload.clear()
-        }
-        Part::Result("tools/call") => only_structured_objects(payload),
-        Part::Result("tools/list") => {
+        Part::Result(
+            method::PING
+            | method::LOGGING_SET_LEVEL
+            | method::RESOURCES_SUBSCRIBE
+            | method::RESOURCES_UNSUBSCRIBE,
+        ) => payload.clear(),
+        Part::Result(method::TOOLS_CALL) => only_structured_objects(payload),
+        Part::Result(method::TOOLS_LIST) => {
             walk::remove(payload, CACHE_HINTS);
             walk::listed(part, payload).for_each(plain_schemas);
         }
-        Part::Result("prompts/list" | "resources/list" | "resources/templates/list" | "resources/read") => {
+        Part::Result(
+            method::PROMPTS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCES_TEMPLATES_LIST
+            | method::RESOURCES_READ,
+        ) => {
             walk::remove(payload, CACHE_HINTS);
         }
-        Part::Params("tools/call" | "prompts/get" | "resources/read") => walk::remove(payload, ROUND_TRIP),
-        Part::Params("sampling/createMessage") => {
+        Part::Params(method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ) => {
+            walk::remove(payload, ROUND_TRIP)
+        }
+        Part::Params(method::SAMPLING_CREATE_MESSAGE) => {
             walk::listed(part, payload).for_each(plain_schemas);
             walk::blocks(part, payload, only_structured_objects);
         }
-        Part::Params("initialize") | Part::Result("initialize") => no_tasks_extension(payload),
+        Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) => no_tasks_extension(payload),
         _ => {}
     }
     Ok(())
@@ -63,17 +74,23 @@ fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
 
 fn lowers(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Result("tools/call") => &["resultType", "structuredContent", RESERVED],
-        Part::Result("ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
-            ANYTHING
-        }
+        Part::Result(method::TOOLS_CALL) => &["resultType", "structuredContent", RESERVED],
+        Part::Result(
+            method::PING
+            | method::LOGGING_SET_LEVEL
+            | method::RESOURCES_SUBSCRIBE
+            | method::RESOURCES_UNSUBSCRIBE,
+        ) => ANYTHING,
         // Any schema may hold a boolean where this revision wants an object.
-        Part::Result("tools/list") | Part::Params("sampling/createMessage") => ANYTHING,
-        Part::Result("prompts/list" | "resources/list" | "resources/templates/list" | "resources/read") => {
-            &["resultType", "ttlMs", "cacheScope", RESERVED]
-        }
+        Part::Result(method::TOOLS_LIST) | Part::Params(method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
+        Part::Result(
+            method::PROMPTS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCES_TEMPLATES_LIST
+            | method::RESOURCES_READ,
+        ) => &["resultType", "ttlMs", "cacheScope", RESERVED],
         Part::Result(_) => &["resultType", RESERVED],
-        Part::Params("tools/call" | "prompts/get" | "resources/read") => {
+        Part::Params(method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ) => {
             &["inputResponses", "requestState", RESERVED]
         }
         Part::Params(_) => &[RESERVED],
@@ -84,7 +101,7 @@ fn lowers(part: Part<'_>) -> &'static [&'static str] {
 fn raise(part: Part<'_>, value: &mut Value) {
     let Value::Object(payload) = value else { return };
     match part {
-        Part::Params("initialize") => {
+        Part::Params(method::INITIALIZE) => {
             no_tasks_extension(payload);
             let elicitation =
                 walk::object(payload, "capabilities").and_then(|all| walk::object(all, "elicitation"));
@@ -94,8 +111,8 @@ fn raise(part: Part<'_>, value: &mut Value) {
                 elicitation.insert("form".to_owned(), json!({}));
             }
         }
-        Part::Result("initialize") => no_tasks_extension(payload),
-        Part::Params("elicitation/create") => {
+        Part::Result(method::INITIALIZE) => no_tasks_extension(payload),
+        Part::Params(method::ELICITATION_CREATE) => {
             payload.entry("mode").or_insert_with(|| json!("form"));
         }
         _ => {}
@@ -104,9 +121,9 @@ fn raise(part: Part<'_>, value: &mut Value) {
 
 fn raises(part: Part<'_>) -> &'static [&'static str] {
     match part {
-        Part::Params("initialize") => &["elicitation", RESERVED],
-        Part::Result("initialize") => &[RESERVED],
-        Part::Params("elicitation/create") => ANYTHING,
+        Part::Params(method::INITIALIZE) => &["elicitation", RESERVED],
+        Part::Result(method::INITIALIZE) => &[RESERVED],
+        Part::Params(method::ELICITATION_CREATE) => ANYTHING,
         _ => NOTHING,
     }
 }

@@ -1,5 +1,6 @@
 //! Ways to the places in a payload that more than one step reshapes. All of them mutate in place.
 
+use pintle_types::method;
 use serde_json::{Map, Value, json};
 
 use super::Part;
@@ -35,8 +36,8 @@ pub(super) fn remove_within(parent: &mut Object, name: &str, keys: &[&str]) {
 /// The name and version of a program, in the handshake.
 pub(super) fn implementation<'a>(part: Part<'_>, payload: &'a mut Object) -> Option<&'a mut Object> {
     match part {
-        Part::Params("initialize") => object(payload, "clientInfo"),
-        Part::Result("initialize") => object(payload, "serverInfo"),
+        Part::Params(method::INITIALIZE) => object(payload, "clientInfo"),
+        Part::Result(method::INITIALIZE) => object(payload, "serverInfo"),
         _ => None,
     }
 }
@@ -44,10 +45,10 @@ pub(super) fn implementation<'a>(part: Part<'_>, payload: &'a mut Object) -> Opt
 /// The things that a list lists, and the tools that a sampling request brings along.
 pub(super) fn listed<'a>(part: Part<'_>, payload: &'a mut Object) -> impl Iterator<Item = &'a mut Object> {
     let name = match part {
-        Part::Result("tools/list") | Part::Params("sampling/createMessage") => "tools",
-        Part::Result("prompts/list") => "prompts",
-        Part::Result("resources/list") => "resources",
-        Part::Result("resources/templates/list") => "resourceTemplates",
+        Part::Result(method::TOOLS_LIST) | Part::Params(method::SAMPLING_CREATE_MESSAGE) => "tools",
+        Part::Result(method::PROMPTS_LIST) => "prompts",
+        Part::Result(method::RESOURCES_LIST) => "resources",
+        Part::Result(method::RESOURCES_TEMPLATES_LIST) => "resourceTemplates",
         // No payload has a member of this name that would matter: nothing is visited.
         _ => "",
     };
@@ -59,8 +60,8 @@ pub(super) fn listed<'a>(part: Part<'_>, payload: &'a mut Object) -> impl Iterat
 /// Not those inside a `tool_result`: the one session revision that has these blocks has all kinds that they may hold.
 pub(super) fn blocks(part: Part<'_>, payload: &mut Object, mut visit: impl FnMut(&mut Object)) {
     match part {
-        Part::Result("tools/call" | "sampling/createMessage") => content(payload, &mut visit),
-        Part::Result("prompts/get") | Part::Params("sampling/createMessage") => {
+        Part::Result(method::TOOLS_CALL | method::SAMPLING_CREATE_MESSAGE) => content(payload, &mut visit),
+        Part::Result(method::PROMPTS_GET) | Part::Params(method::SAMPLING_CREATE_MESSAGE) => {
             objects(payload, "messages").for_each(|message| content(message, &mut visit));
         }
         _ => {}

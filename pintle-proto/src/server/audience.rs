@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use pintle_types::{JsonObject, RawObject, RequestId, RpcError, schema::SubscriptionFilter};
+use pintle_types::{JsonObject, RawObject, RequestId, RpcError, method, schema::SubscriptionFilter};
 use serde_json::Value;
 
 use super::{
@@ -135,9 +135,9 @@ impl Listener {
     /// The next notification to send, lists first.
     pub fn next_notice(&mut self) -> Option<Vec<u8>> {
         let list = [
-            (&mut self.pending.tools, "notifications/tools/list_changed"),
-            (&mut self.pending.prompts, "notifications/prompts/list_changed"),
-            (&mut self.pending.resources, "notifications/resources/list_changed"),
+            (&mut self.pending.tools, method::NOTIFICATIONS_TOOLS_LIST_CHANGED),
+            (&mut self.pending.prompts, method::NOTIFICATIONS_PROMPTS_LIST_CHANGED),
+            (&mut self.pending.resources, method::NOTIFICATIONS_RESOURCES_LIST_CHANGED),
         ]
         .into_iter()
         .find_map(|(pending, method)| std::mem::take(pending).then_some(method));
@@ -146,7 +146,7 @@ impl Listener {
         }
         let uri = self.updated.pop_first()?;
         let params = RawObject::from_serialize(&serde_json::json!({ "uri": uri })).ok();
-        Some(self.tell("notifications/resources/updated", params.as_ref()))
+        Some(self.tell(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()))
     }
 
     /// A notification of an extension, worded for this listener.

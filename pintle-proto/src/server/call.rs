@@ -7,7 +7,7 @@ use std::{
 };
 
 use pintle_types::{
-    ErrorCode, RawObject, RawValue, RequestId, RpcError,
+    ErrorCode, RawObject, RawValue, RequestId, RpcError, method,
     schema::{InputRequest, LoggingLevel},
 };
 use serde::Serialize;
@@ -205,7 +205,7 @@ impl Call {
         }
         let message = message.filter(|_| self.0.peer.revision.dialect().progress_message);
         Some(print::notification(
-            "notifications/progress",
+            method::NOTIFICATIONS_PROGRESS,
             &Params { progress_token, progress, total, message },
         ))
     }
@@ -223,7 +223,7 @@ impl Call {
         if level < wanted || self.0.inputs.is_over() {
             return None;
         }
-        Some(print::notification("notifications/message", &Params { level, logger, data }))
+        Some(print::notification(method::NOTIFICATIONS_MESSAGE, &Params { level, logger, data }))
     }
 
     /// Whether the client said that it can answer this.
@@ -235,7 +235,7 @@ impl Call {
     pub fn ask(&self, service: &Service, key: &str, question: &Question) -> Result<Ask, AskError> {
         // No other call can be made again with an answer in it (MRTR-1); in a session it is the same, so that a
         // handler does not work for old clients only.
-        if !matches!(self.method(), "tools/call" | "prompts/get" | "resources/read") {
+        if !method::find(self.method()).is_some_and(|row| row.may_ask) {
             return Err(AskError::NotHere { method: self.method().to_owned() });
         }
         self.0.inputs.ask(key, question, &self.0.peer, service.bounds())

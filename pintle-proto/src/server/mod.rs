@@ -18,7 +18,7 @@ mod wordings;
 use std::{borrow::Cow, sync::Arc, sync::Mutex};
 
 use pintle_types::{
-    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
+    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
     schema::{CancelledParams, InputRequest},
 };
 use serde_json::Value;
@@ -309,7 +309,7 @@ impl Engine {
                 };
             }
         };
-        if batch.is_some() && request.method == "initialize" {
+        if batch.is_some() && request.method == method::INITIALIZE {
             let said = "`initialize` cannot come in a batch: send it on its own";
             return reply(request.id, Err(RpcError::invalid_request(said)));
         }
@@ -362,7 +362,7 @@ impl Engine {
     }
 
     fn notification(&mut self, notification: Notification) -> Inbound {
-        if notification.method != "notifications/cancelled" {
+        if notification.method != method::NOTIFICATIONS_CANCELLED {
             let peer = self.session.as_ref().map(|session| session.peer().clone());
             return Inbound::Notify(notification, peer);
         }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use pintle_types::{
     ErrorCode, RawObject, RpcError,
+    method::{self, Capability},
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
@@ -243,22 +244,29 @@ impl Service {
         if self.methods.iter().any(|own| own == method) {
             return true;
         }
+        let capability = method::find(method).and_then(|row| row.capability);
+        capability.is_none_or(|capability| self.declares(capability))
+            && revision.knows(Said::Request, method) == Knows::Has
+    }
+
+    /// Whether the server declares what a method of a client depends on.
+    fn declares(&self, capability: Capability) -> bool {
         let can = &self.capabilities;
-        let offered = match method.split_once('/') {
-            Some(("tools", _)) => can.tools.is_some(),
-            Some(("prompts", _)) => can.prompts.is_some(),
-            Some(("resources", "subscribe" | "unsubscribe")) => {
+        match capability {
+            Capability::Tools => can.tools.is_some(),
+            Capability::Prompts => can.prompts.is_some(),
+            Capability::Resources => can.resources.is_some(),
+            Capability::ResourceSubscriptions => {
                 can.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true))
             }
-            Some(("resources", _)) => can.resources.is_some(),
-            Some(("completion", _)) => can.completions.is_some(),
-            Some(("logging", _)) => can.logging.is_some(),
-            Some(("subscriptions", _)) => self.announces(),
+            Capability::Completions => can.completions.is_some(),
+            Capability::Logging => can.logging.is_some(),
+            Capability::Changes => self.announces(),
             // Tasks are an extension's: it names its methods.
-            Some(("tasks", _)) => false,
-            _ => true,
-        };
-        offered && revision.knows(Said::Request, method) == Knows::Has
+            Capability::Tasks => false,
+            // A client's: no server is asked for it.
+            Capability::Sampling | Capability::Roots | Capability::Elicitation => false,
+        }
     }
 
     /// Whether there is anything to subscribe to.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
-    Message, Notification, RawObject, RawValue, Request, RequestId, RpcError,
+    Message, Notification, RawObject, RawValue, Request, RequestId, RpcError, method,
     schema::{
         ClientCapabilities, Implementation, LoggingLevel, ServerCapabilities, SubscriptionFilter,
         SubscriptionsListenParams,
@@ -111,8 +111,8 @@ pub(super) fn admit(
         return Err(RpcError::method_not_found(&request.method));
     }
     let inputs = match &request.params {
-        // Only these three may ask, so only they can be answered.
-        Some(params) if matches!(&*request.method, "tools/call" | "prompts/get" | "resources/read") => {
+        // Only these may ask, so only they can be answered.
+        Some(params) if method::find(&request.method).is_some_and(|row| row.may_ask) => {
             replay(service, request, params, arrival)?
         }
         _ => Inputs::alone(None),
@@ -120,10 +120,10 @@ pub(super) fn admit(
     let start = Start { peer, progress, inputs };
     let Some(params) = &request.params else { return Ok(Step::Run(start)) };
     match &*request.method {
-        "server/discover" => {
+        method::SERVER_DISCOVER => {
             Ok(Step::Reply(start, service.discovered().into(), service.discover_hint_ref().clone()))
         }
-        "subscriptions/listen" => {
+        method::SUBSCRIPTIONS_LISTEN => {
             let wanted: SubscriptionsListenParams = params.decode().map_err(|error| {
                 RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
             })?;
@@ -243,7 +243,7 @@ pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter, charge: Charg
         .granted(granted.extra.clone())
         .charged(charge);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
-    let acknowledgement = listener.tell("notifications/subscriptions/acknowledged", params.as_ref());
+    let acknowledgement = listener.tell(method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED, params.as_ref());
     (listener, acknowledgement)
 }
 
@@ -256,7 +256,7 @@ pub(super) fn unlisten(id: &RequestId) -> RawObject {
 /// On a stream that goes on, the client is also told in the words of a cancellation; the specification asks for both.
 pub(super) fn unlisten_notice(id: &RequestId) -> Vec<u8> {
     let params = serde_json::json!({ "requestId": id, "reason": "the server ends the subscription" });
-    print::notification("notifications/cancelled", &params)
+    print::notification(method::NOTIFICATIONS_CANCELLED, &params)
 }
 
 /// Words a notification for a subscription: tagged with the id of the request that opened it, in its own JSON type.
@@ -327,7 +327,8 @@ fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &
         let _ = body.get("resultType");
     }
     let kind = said(&body, "resultType", "\"resultType\"");
-    let cacheable = CACHEABLE.contains(&call.method()) && kind.is_none_or(|kind| kind == "\"complete\"");
+    let cacheable = method::find(call.method()).is_some_and(|row| row.cacheable)
+        && kind.is_none_or(|kind| kind == "\"complete\"");
     let kind = kind.is_some();
     let ttl = cacheable && said(&body, "ttlMs", "\"ttlMs\"").is_none();
     let scope = cacheable && said(&body, "cacheScope", "\"cacheScope\"").is_none();
@@ -419,16 +420,6 @@ fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -
     out.push(b'}');
     Ok(())
 }
-
-/// Results that must say how long they may be kept.
-const CACHEABLE: &[&str] = &[
-    "tools/list",
-    "resources/read",
-    "resources/list",
-    "resources/templates/list",
-    "prompts/list",
-    "server/discover",
-];
 
 #[cfg(test)]
 mod tests {

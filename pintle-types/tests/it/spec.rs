@@ -103,7 +103,7 @@ fn every_method_of_every_revision_is_in_the_table() {
             named.extend(definition["properties"]["method"]["const"].as_str().map(str::to_owned));
         }
     }
-    let known: BTreeSet<_> = REQUESTS.iter().chain(NOTIFICATIONS).map(|name| (*name).to_owned()).collect();
+    let known: BTreeSet<_> = REQUESTS.iter().chain(NOTIFICATIONS).map(|row| row.name.to_owned()).collect();
     assert_eq!(known.len(), REQUESTS.len() + NOTIFICATIONS.len(), "a name is there twice");
     assert_eq!(named, known);
 }

@@ -10,6 +10,7 @@ mod layers;
 mod length;
 mod links;
 mod measures;
+mod methods;
 mod orphans;
 mod paths;
 mod revision;
@@ -38,6 +39,7 @@ const RULES: &[(&str, Rule)] = &[
     ("crate imports follow the arrows", layers::check),
     ("eras and roles do not import each other", eras::check),
     ("no date of a revision outside its folder", dates::check),
+    ("no name of a method outside its table", methods::check),
     ("`Revision` is opaque and unordered", revision::check),
     ("features only add", features::check),
     ("foreign types stay out of public signatures", foreign::check),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pintle_types::{
-    JsonObject, RawObject, RpcError, plain_error,
+    JsonObject, RawObject, RpcError, method, plain_error,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult,
         Implementation, ListRootsResult,
@@ -62,7 +62,7 @@ impl Handlers {
         params: &RawObject,
     ) -> Result<RawObject, RpcError> {
         match method {
-            "elicitation/create" => match decode(params)? {
+            method::ELICITATION_CREATE => match decode(params)? {
                 ElicitParams::Form(form) => {
                     let schema: Option<JsonObject> = params.decode_member("requestedSchema").ok().flatten();
                     let result = call(self.form.as_ref(), server, form, method).await?;
@@ -78,10 +78,10 @@ impl Handlers {
                 }
                 _ => Err(RpcError::invalid_params("a mode of elicitation that this client does not know")),
             },
-            "sampling/createMessage" => {
+            method::SAMPLING_CREATE_MESSAGE => {
                 print(&call(self.sample.as_ref(), server, decode(params)?, method).await?)
             }
-            "roots/list" => match &self.roots {
+            method::ROOTS_LIST => match &self.roots {
                 Some(roots) => print(&ListRootsResult::new(roots.list())),
                 None => Err(RpcError::method_not_found(method)),
             },

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pintle_proto::client::Change;
-use pintle_types::{RawObject, schema::Tool};
+use pintle_types::{RawObject, method, schema::Tool};
 
 use super::Connection;
 use crate::{
@@ -32,7 +32,9 @@ impl Connection {
         method: &str,
         params: &RawObject,
     ) -> Result<Option<Admission>> {
-        let (Some(policy), "tools/call") = (&self.shared().settings.policy, method) else { return Ok(None) };
+        let (Some(policy), method::TOOLS_CALL) = (&self.shared().settings.policy, method) else {
+            return Ok(None);
+        };
         Box::pin(self.judge(policy, params, None)).await.map(Some)
     }
 

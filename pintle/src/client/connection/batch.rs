@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use pintle_proto::client::Outcome;
-use pintle_types::RawObject;
+use pintle_types::{RawObject, method};
 use serde::Serialize;
 use tokio::{task::JoinSet, time::Instant};
 
@@ -42,7 +42,7 @@ impl<'a> Batch<'a> {
     /// Adds a call of a tool.
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
         let params = named(name, &arguments).map_err(|said| misnamed(name, &said));
-        self.add("tools/call".into(), params)
+        self.add(method::TOOLS_CALL.into(), params)
     }
 
     /// Adds a request of any kind.

@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
-    ErrorCode, Meta, Printing, RawObject, plain_error,
+    ErrorCode, Meta, Printing, RawObject, method, plain_error,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -116,9 +116,9 @@ impl<'a> Call<'a> {
         if let Some(meta) = meta {
             params = params.with("_meta", &to_raw_value(&meta).map_err(|error| unprintable(&error))?);
         }
-        let result = connection.request("tools/call".into(), params, &mut options).await?;
+        let result = connection.request(method::TOOLS_CALL.into(), params, &mut options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
-        let result = read.map_err(|error| undecodable("tools/call", &error))?;
+        let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
         let tool = connection.shared().tool(&name);
         if let Some(schema) = tool.as_ref().and_then(|tool| tool.output_schema.as_ref()) {
             output::check(&*connection.shared().settings.output, &name, schema, &result)?;
@@ -173,7 +173,7 @@ impl Connection {
         // What is sent instead of the params.
         let mut next: Option<RawObject> = None;
         let (mut pages_shown, mut asked_user) = (false, false);
-        let mut refreshed = !self.shared().facts().mirrors || method != "tools/call";
+        let mut refreshed = !self.shared().facts().mirrors || method != method::TOOLS_CALL;
         loop {
             let sent = next.as_ref().unwrap_or(&params);
             if asked_user && admission.is_some() {

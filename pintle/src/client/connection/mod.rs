@@ -16,7 +16,7 @@ use pintle_proto::{
     client::{Outcome, SendError, Verdict},
 };
 use pintle_types::{
-    RawObject,
+    RawObject, method,
     schema::{
         CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
         CompletionReference, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
@@ -214,7 +214,7 @@ impl Connection {
         struct Params<'a> {
             uri: &'a str,
         }
-        self.typed("resources/read", params(&Params { uri })?).await
+        self.typed(method::RESOURCES_READ, params(&Params { uri })?).await
     }
 
     /// A prompt, filled in with arguments: a struct or map of texts, or `()` for none.
@@ -233,7 +233,7 @@ impl Connection {
     /// There is no such prompt, or it needs other arguments, or the server did not answer.
     pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
         let params = named(name, &arguments).map_err(|said| misnamed(name, &said))?;
-        self.typed("prompts/get", params).await
+        self.typed(method::PROMPTS_GET, params).await
     }
 
     /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.
@@ -265,7 +265,7 @@ impl Connection {
             context.arguments = Some(chosen);
             asked.context = Some(context);
         }
-        let result: CompleteResult = self.typed("completion/complete", params(&asked)?).await?;
+        let result: CompleteResult = self.typed(method::COMPLETION_COMPLETE, params(&asked)?).await?;
         Ok(result.completion)
     }
 
@@ -275,10 +275,10 @@ impl Connection {
     ///
     /// There was none.
     pub async fn ping(&self) -> Result<()> {
-        let pinged = self.once("ping", RawObject::empty()).await;
+        let pinged = self.once(method::PING, RawObject::empty()).await;
         let answered = match pinged {
             Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => {
-                self.once("server/discover", RawObject::empty()).await
+                self.once(method::SERVER_DISCOVER, RawObject::empty()).await
             }
             other => other,
         };
@@ -296,7 +296,7 @@ impl Connection {
     /// The server does not log, or did not answer.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         self.shared.set_log_level(level);
-        match self.once("logging/setLevel", params(&SetLevelParams::new(level))?).await {
+        match self.once(method::LOGGING_SET_LEVEL, params(&SetLevelParams::new(level))?).await {
             // Then it goes with each request.
             Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
             other => match other.map_err(failed)? {
@@ -356,7 +356,7 @@ impl Connection {
     ///
     /// The connection is closed.
     pub async fn notify_roots_changed(&self) -> Result<()> {
-        match self.tell("notifications/roots/list_changed".into(), None).await? {
+        match self.tell(method::NOTIFICATIONS_ROOTS_LIST_CHANGED.into(), None).await? {
             // Then the server asks with every call.
             Err(SendError::Unavailable { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(Error::Misuse(error.to_string())),

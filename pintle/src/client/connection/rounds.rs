@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pintle_proto::client::InputRequired;
 use pintle_types::{
-    RawObject, RpcError,
+    RawObject, RpcError, method,
     schema::{ElicitAction, ElicitResult},
 };
 use tokio::{task::JoinSet, time::timeout};
@@ -47,7 +47,7 @@ pub(in crate::client) async fn show_pages(
     let mut left: Vec<String> = Vec::new();
     for params in urls {
         let server = shared.facts().info.clone();
-        let answer = shared.settings.handlers.answer(server, "elicitation/create", params).await;
+        let answer = shared.settings.handlers.answer(server, method::ELICITATION_CREATE, params).await;
         let answer = answer.map_err(|error| unanswered("url", &error))?;
         match answer.decode::<ElicitResult>() {
             Ok(result) if result.action == ElicitAction::Accept => {}
@@ -60,7 +60,7 @@ pub(in crate::client) async fn show_pages(
         while !left.is_empty() {
             let Some(event) = events.next().await else { return };
             let Event::Notification(notification) = event else { continue };
-            if notification.method == "notifications/elicitation/complete" {
+            if notification.method == method::NOTIFICATIONS_ELICITATION_COMPLETE {
                 let params = notification.params.unwrap_or_default();
                 let id: Option<String> = params.decode_member("elicitationId").ok().flatten();
                 left.retain(|waited| Some(waited) != id.as_ref());

@@ -22,7 +22,7 @@ use pintle_proto::{
     Revision,
     client::{Engine, Extras, OwnIds, Profile, SendError},
 };
-use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError};
+use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError, method};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, Id, JoinSet},
@@ -355,7 +355,7 @@ impl Driver {
             return Err(Ended::Dead);
         }
         self.misses += 1;
-        let alive = self.engine.request("ping", &RawObject::empty(), &Extras::default());
+        let alive = self.engine.request(method::PING, &RawObject::empty(), &Extras::default());
         match alive {
             Ok(request) => self.send_request(request, Waiting::Life),
             // Where there is no such question the transport has to notice.
@@ -366,7 +366,7 @@ impl Driver {
 
     fn tell_roots(&mut self) {
         // A revision that has no word for it asks again with every call.
-        if let Ok(notification) = self.engine.notify("notifications/roots/list_changed", None) {
+        if let Ok(notification) = self.engine.notify(method::NOTIFICATIONS_ROOTS_LIST_CHANGED, None) {
             self.send(&Message::Notification(notification));
         }
     }

@@ -12,7 +12,7 @@ use pintle_proto::{
     client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict},
     http::Probed,
 };
-use pintle_types::{Message, RawObject, RequestId, schema::SetLevelParams};
+use pintle_types::{Message, RawObject, RequestId, method, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{BUDGET, Driver, STEADY};
@@ -110,7 +110,9 @@ impl Driver {
                             _ => return Err(failed_after(failed, &refusals)),
                         },
                         Err(_) => {
-                            return Err(self.refused(OpenError::Silent { method: "initialize" }, &refusals));
+                            return Err(
+                                self.refused(OpenError::Silent { method: method::INITIALIZE }, &refusals)
+                            );
                         }
                     }
                 }
@@ -190,7 +192,7 @@ impl Driver {
         if let (true, Some(level)) = (logs, self.shared.log_level()) {
             // Where levels go with each request there is no such method, and none is needed.
             if let Ok(params) = RawObject::from_serialize(&SetLevelParams::new(level)) {
-                let _ = self.send_quietly("logging/setLevel", &params);
+                let _ = self.send_quietly(method::LOGGING_SET_LEVEL, &params);
             }
         }
         self.watch_again();
@@ -252,7 +254,7 @@ impl Driver {
     /// Why it could not be opened, with what was seen of the server.
     fn refused(&self, error: OpenError, refusals: &[Refusal]) -> Error {
         // What the handshake was told counts most: that an old server does not know the probe is no wonder.
-        let said = ["initialize", "server/discover", "GET"]
+        let said = [method::INITIALIZE, method::SERVER_DISCOVER, "GET"]
             .into_iter()
             .find_map(|method| refusals.iter().find(|refusal| refusal.method == method));
         let error = match (error, said) {

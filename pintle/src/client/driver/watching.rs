@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use pintle_proto::client::{End, Extras, Outcome, SendError};
 use pintle_types::{
-    ErrorCode, RawObject, RequestId,
+    ErrorCode, RawObject, RequestId, method,
     schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
 };
 use tokio::time::Instant;
@@ -96,14 +96,14 @@ impl Driver {
         match self.listen() {
             Ok(true) => self.watching.waiters.push((uri, post)),
             Ok(false) => done(post),
-            Err(SendError::Unavailable { .. }) => self.subscribe("resources/subscribe", uri, post),
+            Err(SendError::Unavailable { .. }) => self.subscribe(method::RESOURCES_SUBSCRIBE, uri, post),
             Err(error) => post.end(Err(Failure::Unsent(error)), 0),
         }
     }
 
     fn unwatch(&mut self, uri: String, post: Post) {
         if self.watching.live.is_none() && self.watching.opening.is_none() {
-            return self.subscribe("resources/unsubscribe", Some(uri), post);
+            return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), post);
         }
         match self.listen() {
             Ok(true) => self.watching.waiters.push((None, post)),
@@ -139,7 +139,7 @@ impl Driver {
             for uri in self.watching.uris.clone() {
                 let params = RawObject::from_serialize(&SubscribeParams::new(uri)).unwrap_or_default();
                 // It was possible before.
-                let _ = self.send_quietly("resources/subscribe", &params);
+                let _ = self.send_quietly(method::RESOURCES_SUBSCRIBE, &params);
             }
         }
     }
@@ -159,7 +159,7 @@ impl Driver {
         }
         let params = SubscriptionsListenParams::new(filter);
         let params = RawObject::from_serialize(&params).unwrap_or_default();
-        let request = self.engine.request("subscriptions/listen", &params, &Extras::default())?;
+        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, &params, &Extras::default())?;
         self.watching.retry = None;
         if let Some(overtaken) = self.watching.opening.replace(request.id.clone()) {
             self.stop(&overtaken);

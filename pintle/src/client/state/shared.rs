@@ -12,7 +12,7 @@ use pintle_proto::{
     http::{BadAnnotation, BadArgument, HeaderParams, Streams},
 };
 use pintle_types::{
-    Meta, RawObject, RawValue,
+    Meta, RawObject, RawValue, method,
     schema::{Implementation, ListToolsResult, LoggingLevel, ServerCapabilities, Tool},
 };
 use tokio::{sync::watch, time::Instant};
@@ -223,7 +223,7 @@ impl Shared {
         params: &RawObject,
     ) -> Result<HeaderMap, BadArgument> {
         let mut headers = HeaderMap::new();
-        if method != "tools/call" || !self.facts().mirrors {
+        if method != method::TOOLS_CALL || !self.facts().mirrors {
             return Ok(headers);
         }
         if lock(&self.tools).is_empty() {

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use pintle_proto::{http::Streams, server::Outcome};
-use pintle_types::{RawValue, RpcError};
+use pintle_types::{RawValue, RpcError, method};
 use serde::Deserialize;
 
 use super::{cx::Called, replay, run::Handling};
@@ -30,17 +30,17 @@ pub(crate) fn start(cx: &Cx) -> Start {
 /// The end of every way: a list, a handler, or nobody.
 pub(crate) fn route(cx: &Cx) -> Start {
     let found = match cx.method() {
-        "tools/call" => tool(cx),
-        "prompts/get" => prompt(cx),
-        "resources/read" => resource(cx),
-        "completion/complete" => complete::complete(cx),
-        "tools/list" => return Start::Done(lists::tools(cx)),
-        "prompts/list" => return Start::Done(lists::prompts(cx)),
-        "resources/list" if !cx.state().catalogue.sources.is_empty() => {
+        method::TOOLS_CALL => tool(cx),
+        method::PROMPTS_GET => prompt(cx),
+        method::RESOURCES_READ => resource(cx),
+        method::COMPLETION_COMPLETE => complete::complete(cx),
+        method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
+        method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
+        method::RESOURCES_LIST if !cx.state().catalogue.sources.is_empty() => {
             Ok(Box::pin(source::list(cx.clone())) as Handling)
         }
-        "resources/list" => return Start::Done(lists::resources(cx)),
-        "resources/templates/list" => return Start::Done(lists::templates(cx)),
+        method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
+        method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
         method => match cx.state().custom.get(method).cloned() {
             None => Err(Outcome::Failed(RpcError::method_not_found(method))),
             Some(custom) => {

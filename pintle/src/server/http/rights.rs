@@ -15,6 +15,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     Frame, Message, RawObject, Request, RequestId, RpcError,
+    method::{self, Target},
     schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
 };
 
@@ -99,21 +100,27 @@ impl<'a> Needs<'a> {
 
     fn add(&mut self, peer: Option<&Peer>, method: &str, params: &RawObject) {
         let catalogue = &self.state.catalogue;
-        let named = |member: &str| name_in(params, member);
-        match method {
-            "tools/call" => {
-                let Some(name) = named("name") else { return };
+        let named = |target: Target| name_in(params, target.member()?);
+        // A method of no row, or of a row without a target, names no entry of the catalogue, and nothing is required for it
+        // here: it passes. Lists show what the caller sees; `ping`, `logging/setLevel`, `resources/unsubscribe` and the
+        // discovery of the server are open to everybody; methods of the application and of extensions judge by themselves,
+        // with `Cx::identity` and what is in `Cx::extensions`. Whatever names a catalogue entry in another way is still
+        // refused by `dispatch::permitted`, which stands before every handler of one.
+        let Some(target) = method::find(method).and_then(|row| row.target) else { return };
+        match target {
+            Target::Tool => {
+                let Some(name) = named(target) else { return };
                 self.need(peer, tool(catalogue, &name), &name);
             }
-            "prompts/get" => {
-                let Some(name) = named("name") else { return };
+            Target::Prompt => {
+                let Some(name) = named(target) else { return };
                 self.need(peer, prompt(catalogue, &name), &name);
             }
-            "resources/read" | "resources/subscribe" => {
-                let Some(uri) = named("uri") else { return };
+            Target::Resource => {
+                let Some(uri) = named(target) else { return };
                 self.need(peer, behind(catalogue, &uri), &uri);
             }
-            "subscriptions/listen" => {
+            Target::Watched => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // One with more is refused elsewhere.
@@ -121,11 +128,9 @@ impl<'a> Needs<'a> {
                     self.need(peer, behind(catalogue, &uri), &uri);
                 }
             }
-            "completion/complete" => self.complete(peer, params),
-            // What is left names no entry of the catalogue. Lists show what the caller sees; `ping`, `logging/setLevel`,
-            // `resources/unsubscribe` and the discovery of the server are open to everybody; methods of the application
-            // and of extensions judge by themselves, with `Cx::identity` and what is in `Cx::extensions`.
-            _ => {}
+            Target::Completed => self.complete(peer, params),
+            // An extension's, which knows whose task it is.
+            Target::Task => {}
         }
     }
 

@@ -200,3 +200,25 @@ async fn the_stream_of_the_oldest_clients_ends_with_what_it_was_opened_by() {
         assert_eq!(http.sessions(), 0);
     }
 }
+
+#[tokio::test]
+async fn a_method_that_names_nothing_required_passes_and_judges_for_itself() {
+    let judged = |cx: Cx, _: Value| async move {
+        match cx.principal() {
+            Some(name) => Ok(json!({"for": name})),
+            None => Err(pintle::types::RpcError::invalid_request("not for everybody")),
+        }
+    };
+    let (http, told) = (server().method("bank/count", judged).http().unwrap(), Challenged::default());
+    let wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", "bank/count");
+    // It has the name of what is protected among its params, which means nothing in a method that the table does not have.
+    let params = crate::raw::modern(json!({"name": "open_safe"}), json!({}));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "bank/count", "params": params});
+    let request = || wire.request("POST", "/mcp", body.to_string());
+    let mut answer = wire.send(by(request(), &[], &told)).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json().await["result"]["for"], "ann");
+    let mut refused = wire.send(request()).await;
+    assert_eq!(refused.json().await["error"]["message"], "not for everybody");
+    assert!(told.lock().unwrap().is_empty());
+}

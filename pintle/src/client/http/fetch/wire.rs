@@ -9,7 +9,7 @@ use http::{
     response::Parts,
 };
 use pintle_proto::http::{Probed, redirect};
-use pintle_types::{Message, RpcError};
+use pintle_types::{Message, RpcError, method};
 use tokio::time::sleep;
 
 use super::{
@@ -161,7 +161,7 @@ impl Wire {
                 Box::pin(drain(body)).await;
                 // While a connection is opened, the time that the server asks for is not that of its answer: who takes it
                 // for silence would ask again in another way, and too early.
-                let opens = matches!(&*ask.what, "server/discover" | "initialize");
+                let opens = matches!(&*ask.what, method::SERVER_DISCOVER | method::INITIALIZE);
                 let _holdup = opens.then(|| self.holdups.hold());
                 Box::pin(sleep(wait)).await;
                 continue;

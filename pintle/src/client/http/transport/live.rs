@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::client::OwnIds;
-use pintle_types::{Frame, Message, RequestId};
+use pintle_types::{Frame, Message, RequestId, method};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     task::JoinSet,
@@ -257,8 +257,10 @@ impl Live {
     fn send(&mut self, message: Bytes, about: About<'_>) {
         let requests = Ids::of(about.messages);
         let purpose = match about.messages {
-            [Message::Request(request)] if request.method == "initialize" => Purpose::Initialize,
-            [Message::Notification(notification)] if notification.method == "notifications/initialized" => {
+            [Message::Request(request)] if request.method == method::INITIALIZE => Purpose::Initialize,
+            [Message::Notification(notification)]
+                if notification.method == method::NOTIFICATIONS_INITIALIZED =>
+            {
                 Purpose::Initialized
             }
             _ if requests.is_empty() => Purpose::Tell,

@@ -6,13 +6,13 @@ use pintle_proto::http::{
     dress::{BadHeader, Posts},
     name_member,
 };
-use pintle_types::{Message, Request};
+use pintle_types::{Message, Request, method};
 
 /// Methods of extensions that name something.
 const NAMES: [NameSource<'static>; 3] = [
-    NameSource::new("tasks/get", "taskId"),
-    NameSource::new("tasks/update", "taskId"),
-    NameSource::new("tasks/cancel", "taskId"),
+    NameSource::new(method::TASKS_GET, "taskId"),
+    NameSource::new(method::tasks_extension::TASKS_UPDATE, "taskId"),
+    NameSource::new(method::TASKS_CANCEL, "taskId"),
 ];
 
 /// The headers of the POSTs of one connection.

@@ -30,7 +30,7 @@ use pintle_proto::{
     Peer,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId};
+use pintle_types::{Frame, Message, RequestId, method};
 
 use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock};
 use super::{edge::response::session_ended, origin::AddressKey};
@@ -493,7 +493,9 @@ impl Core {
 /// Whether a message says that its sender goes on with a session: these two may come before that.
 fn needs_session(frame: &Frame) -> bool {
     match frame {
-        Frame::One(Message::Request(request)) => !matches!(&*request.method, "initialize" | "ping"),
+        Frame::One(Message::Request(request)) => {
+            !matches!(&*request.method, method::INITIALIZE | method::PING)
+        }
         _ => true,
     }
 }
