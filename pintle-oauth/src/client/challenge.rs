@@ -4,13 +4,13 @@ use crate::shared::scope::Scopes;
 
 /// One way to be let in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct AuthChallenge {
     /// `bearer` or `dpop`, in lower case.
     scheme: String,
     parameters: Vec<(String, String)>,
 }
 
-impl Wanted {
+impl AuthChallenge {
     pub(crate) fn error(&self) -> Option<&str> {
         self.parameter("error")
     }
@@ -29,10 +29,10 @@ impl Wanted {
 }
 
 /// The Bearer and DPoP challenges of these headers, in their order. What cannot be read ends a header, not the reading.
-pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<Wanted> {
+pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<AuthChallenge> {
     let mut all = Vec::new();
     for header in headers {
-        let mut rest = Text(header);
+        let mut rest = Cursor(header);
         while let Some(wanted) = rest.challenge() {
             all.push(wanted);
         }
@@ -42,13 +42,13 @@ pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<Wante
 }
 
 /// What is left to read of a header.
-struct Text<'a>(&'a str);
+struct Cursor<'a>(&'a str);
 
-impl<'a> Text<'a> {
-    fn challenge(&mut self) -> Option<Wanted> {
+impl<'a> Cursor<'a> {
+    fn challenge(&mut self) -> Option<AuthChallenge> {
         self.skip(|c| c == ',' || is_space(c));
         let scheme = self.token()?.to_ascii_lowercase();
-        let mut wanted = Wanted { scheme, parameters: Vec::new() };
+        let mut wanted = AuthChallenge { scheme, parameters: Vec::new() };
         self.skip(is_space);
         // A token instead of parameters, as in `Negotiate a87421==`: nothing that is of use here.
         if let Some((name, after)) = self.peek_pair()
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn read(header: &str) -> Vec<String> {
-        let show = |wanted: &Wanted| {
+        let show = |wanted: &AuthChallenge| {
             let pairs = wanted.parameters.iter().map(|(name, value)| format!(" {name}={value}"));
             format!("{}{}", wanted.scheme, pairs.collect::<String>())
         };

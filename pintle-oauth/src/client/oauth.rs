@@ -7,7 +7,7 @@ use pintle::{
 };
 
 use super::{
-    authorization::{Held, Live},
+    authorization::{Authorization, TokensInUse},
     consent::Consent,
     dpop::{PROOF, Proven},
     grant::assertion::{Assertion, IdentityProvider},
@@ -47,7 +47,7 @@ use crate::shared::{
 #[must_use = "nothing happens until a transport has it: `Http::auth`"]
 pub struct OAuth {
     settings: Settings,
-    live: Arc<Live>,
+    authorization: Arc<Authorization>,
 }
 
 impl OAuth {
@@ -99,7 +99,7 @@ impl OAuth {
             web: Arc::new(Network::new()),
             dpop: false,
         };
-        Self { settings, live: Arc::default() }
+        Self { settings, authorization: Arc::default() }
     }
 
     /// Uses a client that its authorization server knows already, and registers none.
@@ -160,9 +160,9 @@ impl OAuth {
 
 impl Auth for OAuth {
     async fn authorize(&self, request: Outgoing<'_>) -> Result<HeaderMap> {
-        let Some(mut held) = self.live.held_for(request.url) else { return Ok(HeaderMap::new()) };
+        let Some(mut held) = self.authorization.tokens_for(request.url) else { return Ok(HeaderMap::new()) };
         if held.tokens.is_stale(now()) {
-            match self.live.renewed(&self.settings, held).await {
+            match self.authorization.renewed(&self.settings, held).await {
                 Some(fresh) => held = fresh,
                 // It will say so with a challenge, and that is where the user comes in.
                 None => return Ok(HeaderMap::new()),
@@ -172,7 +172,7 @@ impl Auth for OAuth {
     }
 
     async fn challenged(&self, challenge: Challenge<'_>) -> Result<bool> {
-        self.live.challenged(&self.settings, &challenge).await
+        self.authorization.challenged(&self.settings, &challenge).await
     }
 }
 
@@ -182,7 +182,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
-fn headers(held: &Held, request: &Outgoing<'_>) -> Result<HeaderMap> {
+fn headers(held: &TokensInUse, request: &Outgoing<'_>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     let mut scheme = "Bearer";
     if let Some(dpop) = &held.dpop {

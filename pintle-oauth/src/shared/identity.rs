@@ -142,6 +142,22 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "client")]
+    #[test]
+    fn a_secret_is_requested_only_where_there_is_no_other_way() {
+        let table: &[(&[&str], Method)] = &[
+            (&[], Method::None),
+            (&["none"], Method::None),
+            (&["client_secret_basic"], Method::Basic),
+            (&["client_secret_post"], Method::Post),
+            (&["client_secret_post", "client_secret_basic", "none"], Method::None),
+            (&["tls_client_auth", "client_secret_post"], Method::Post),
+        ];
+        for (methods, expected) in table {
+            assert_eq!(Method::to_register(&server(methods)), *expected, "{methods:?}");
+        }
+    }
+
     #[test]
     fn what_proves_a_client_is_where_its_method_says() {
         let proven = |proof: Proof, method: Method| {

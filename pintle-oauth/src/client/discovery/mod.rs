@@ -15,7 +15,7 @@ use resource_metadata::{ResourceMetadata, about_server};
 
 /// What was found out about a server and who authorizes for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Discovered {
     /// What tokens are for, byte for byte. A server without resource metadata has not said.
     pub(crate) resource: Option<String>,
     pub(crate) scopes: Option<Vec<String>>,
@@ -33,14 +33,14 @@ pub(crate) async fn discover(
     server: &Uri,
     named: Option<&str>,
     wanted: Option<&str>,
-) -> Result<Found> {
+) -> Result<Discovered> {
     let Some(metadata) = of_resource(web, server, named).await? else {
         choose(&[address::origin(server)], wanted)?;
         return of_origin(web, server).await;
     };
     let issuer = choose(&metadata.authorization_servers, wanted)?;
     let server = ServerMetadata::fetch(web, issuer).await?;
-    Ok(Found {
+    Ok(Discovered {
         resource: Some(metadata.resource),
         scopes: metadata.scopes_supported,
         key: issuer.clone(),
@@ -87,11 +87,11 @@ async fn of_resource(
 ///
 /// A document that names somebody else is not used: the callback's `iss` would be compared with what the server made up,
 /// and the code would go to the endpoint that it made up.
-async fn of_origin(web: Guarded<'_>, server: &Uri) -> Result<Found> {
+async fn of_origin(web: Guarded<'_>, server: &Uri) -> Result<Discovered> {
     let origin = address::origin(server);
     let place = format!("{origin}/.well-known/oauth-authorization-server");
     let published = web.get::<ServerMetadata>(&place).await?;
-    let mut found = Found {
+    let mut found = Discovered {
         resource: None,
         scopes: None,
         key: origin.clone(),

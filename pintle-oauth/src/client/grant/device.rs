@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     flow::{Flow, add_scopes},
-    token::Ungranted,
+    token::TokenError,
 };
 use crate::{
     client::store::credentials::Tokens,
@@ -59,8 +59,8 @@ pub(crate) type Show = dyn Fn(&DeviceCode) + Send + Sync;
 impl Flow<'_> {
     /// The user logs in on another device, while this one asks now and then whether they have: RFC 8628.
     pub(crate) async fn device(&self, name: &str, show: &Show, scopes: Scopes) -> Result<Tokens> {
-        let issuer = &self.found.key;
-        let Some(endpoint) = &self.found.server.device_authorization_endpoint else {
+        let issuer = &self.discovered.key;
+        let Some(endpoint) = &self.discovered.server.device_authorization_endpoint else {
             return Err(Error::Refused(format!(
                 "the authorization server `{issuer}` has no login by another device: use `OAuth::login`"
             )));
@@ -73,7 +73,7 @@ impl Flow<'_> {
         let asked = self.request(endpoint, Some(&client), form).send::<DeviceCode>("device_code").await;
         let code = match asked {
             Ok(code) => code,
-            Err(ungranted) => return Err(self.refused(ungranted, &client).await),
+            Err(error) => return Err(self.refused(error, &client).await),
         };
         for url in [Some(code.url()), code.whole_url()].into_iter().flatten() {
             self.web.reach.check(url)?;
@@ -93,13 +93,13 @@ impl Flow<'_> {
             self.add_resource(&mut form);
             match self.ask(Some(client), form).await {
                 Ok(answer) => return self.read(answer, Some(client), scopes),
-                Err(Ungranted::Refused { error, .. }) if error == "authorization_pending" => {}
-                Err(Ungranted::Refused { error, .. }) if error == "slow_down" => {
+                Err(TokenError::Refused { error, .. }) if error == "authorization_pending" => {}
+                Err(TokenError::Refused { error, .. }) if error == "slow_down" => {
                     pace = (pace + 5).min(PACE.1);
                 }
                 // It may be back when it is asked again.
-                Err(Ungranted::Failed(_)) => pace = (pace * 2).min(PACE.1),
-                Err(ungranted) => return Err(self.refused(ungranted, client).await),
+                Err(TokenError::Failed(_)) => pace = (pace * 2).min(PACE.1),
+                Err(error) => return Err(self.refused(error, client).await),
             }
         }
         Err(Error::Refused("nobody logged in on another device in time: try again".into()))

@@ -9,15 +9,15 @@ use super::{
     assertion::{Assertion, IdentityProvider},
     device::Show,
     pkce::Pkce,
-    registration::{given, register},
+    registration::register,
     settings::Settings,
-    token::{TokenAnswer, TokenRequest, Ungranted},
+    token::{TokenError, TokenRequest, TokenResponse},
 };
 use crate::{
     client::{
         consent::AnyConsent,
         consent::callback::{Callback, Expected},
-        discovery::Found,
+        discovery::Discovered,
         dpop::Dpop,
         store::StoreLock,
         store::credentials::{Credentials, Tokens, stale_at},
@@ -59,7 +59,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) web: Guarded<'a>,
     pub(crate) server: &'a Uri,
-    pub(crate) found: &'a Found,
+    pub(crate) discovered: &'a Discovered,
     pub(crate) dpop: Option<&'a Arc<Dpop>>,
 }
 
@@ -89,7 +89,7 @@ impl Flow<'_> {
     }
 
     /// New tokens for old ones. `None`: there is no way without the user.
-    pub(crate) async fn renew(&self, old: &Tokens) -> Result<Option<Tokens>, Ungranted> {
+    pub(crate) async fn renew(&self, old: &Tokens) -> Result<Option<Tokens>, TokenError> {
         let client = self.known(&old.client_id).await?;
         let (Some(refresh), Some(client)) = (&old.refresh, client) else {
             if !self.settings.grant.is_silent() {
@@ -108,13 +108,13 @@ impl Flow<'_> {
     }
 
     async fn login(&self, name: &str, consent: &dyn AnyConsent, scopes: Scopes) -> Result<Tokens> {
-        let server = &self.found.server;
+        let server = &self.discovered.server;
         server.check_pkce()?;
         let endpoint = server.authorization_endpoint()?;
         // Before the user is sent away: they would log in for nothing.
         self.web.reach.check(endpoint)?;
         self.web.reach.check(server.token_endpoint()?)?;
-        let mut credentials = self.settings.store.load(&self.found.key).await?.unwrap_or_default();
+        let mut credentials = self.settings.store.load(&self.discovered.key).await?.unwrap_or_default();
         let before = credentials.registration.as_ref().map(|registration| registration.redirect_uri.clone());
         let visit = consent.begin(before.as_deref()).await?;
         let redirect_uri = visit.redirect_uri().to_owned();
@@ -140,7 +140,7 @@ impl Flow<'_> {
             Ok(address) => address,
             Err(error) => {
                 if matches!(error, Error::Refused(_)) {
-                    self.change(|credentials| credentials.doubt(&client.client_id)).await;
+                    self.update(|credentials| credentials.doubt(&client.client_id)).await;
                 }
                 return Err(error);
             }
@@ -159,13 +159,13 @@ impl Flow<'_> {
         self.add_resource(&mut form);
         match self.ask(Some(&client), form).await {
             Ok(answer) => self.read(answer, Some(&client), scopes),
-            Err(ungranted) => Err(self.refused(ungranted, &client).await),
+            Err(error) => Err(self.refused(error, &client).await),
         }
     }
 
     /// [Authorization, Scope Selection]: these and what a client may ask for to stay logged in, where the server knows it.
     pub(crate) fn staying(&self, scopes: &Scopes) -> Scopes {
-        let more = if self.found.server.has_scope(OFFLINE) { OFFLINE } else { "" };
+        let more = if self.discovered.server.has_scope(OFFLINE) { OFFLINE } else { "" };
         scopes.clone().and(&Scopes::parse(more))
     }
 
@@ -176,7 +176,7 @@ impl Flow<'_> {
         redirect_uri: Option<&str>,
         credentials: &mut Credentials,
     ) -> Result<Identity> {
-        let server = &self.found.server;
+        let server = &self.discovered.server;
         if self.settings.registered.is_some() {
             return self.registered();
         }
@@ -188,55 +188,55 @@ impl Flow<'_> {
         if let Some(registration) = &credentials.registration
             && registration.serves(redirect_uri.unwrap_or_default(), now())
         {
-            return Ok(given(registration, server));
+            return Ok(registration.identity(server));
         }
         let registration = register(self.web, server, name, redirect_uri).await?;
-        let client = given(&registration, server);
+        let client = registration.identity(server);
         let _lock = self.lock().await;
         // Another process may have registered and logged in meanwhile: its client is as good, and has tokens.
-        if let Some(kept) = self.settings.store.load(&self.found.key).await?
+        if let Some(kept) = self.settings.store.load(&self.discovered.key).await?
             && let Some(registration) = &kept.registration
             && registration.serves(redirect_uri.unwrap_or_default(), now())
         {
-            let client = given(registration, server);
+            let client = registration.identity(server);
             *credentials = kept;
             return Ok(client);
         }
         // What the former client was given is of no use to this one.
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
-        self.settings.store.save(&self.found.key, credentials).await?;
+        self.settings.store.save(&self.discovered.key, credentials).await?;
         Ok(client)
     }
 
     /// Why a login came to nothing. If the client is not known any more, the next one registers it anew.
-    pub(crate) async fn refused(&self, ungranted: Ungranted, client: &Identity) -> Error {
-        if ungranted.is_client() {
-            self.change(|credentials| credentials.forget(&client.client_id)).await;
+    pub(crate) async fn refused(&self, error: TokenError, client: &Identity) -> Error {
+        if error.is_client() {
+            self.update(|credentials| credentials.forget(&client.client_id)).await;
         }
-        ungranted.into_error(&self.found.key)
+        error.into_error(&self.discovered.key)
     }
 
     /// Keeps others who share the store from changing what is kept for the issuer. If that cannot be, the worst is a login
     /// that would not have been needed.
     pub(crate) async fn lock(&self) -> StoreLock {
-        self.settings.store.lock(&self.found.key).await.unwrap_or_else(|error| {
-            tracing::warn!(issuer = self.found.key, %error, "what is kept could not be locked");
+        self.settings.store.lock(&self.discovered.key).await.unwrap_or_else(|error| {
+            tracing::warn!(issuer = self.discovered.key, %error, "what is kept could not be locked");
             StoreLock::none()
         })
     }
 
     /// Changes what is kept for the next run. A login that cannot be kept is still one.
-    pub(crate) async fn change(&self, change: impl FnOnce(&mut Credentials)) {
+    pub(crate) async fn update(&self, update: impl FnOnce(&mut Credentials)) {
         let lock = self.lock().await;
-        self.change_locked(&lock, change).await;
+        self.update_locked(&lock, update).await;
     }
 
     /// Changes what is kept while it is locked.
-    pub(crate) async fn change_locked(&self, _: &StoreLock, change: impl FnOnce(&mut Credentials)) {
-        let (store, key) = (&self.settings.store, &self.found.key);
+    pub(crate) async fn update_locked(&self, _: &StoreLock, update: impl FnOnce(&mut Credentials)) {
+        let (store, key) = (&self.settings.store, &self.discovered.key);
         let kept = async {
             let mut credentials = store.load(key).await?.unwrap_or_default();
-            change(&mut credentials);
+            update(&mut credentials);
             store.save(key, &credentials).await
         };
         if let Err(error) = kept.await {
@@ -254,7 +254,7 @@ impl Flow<'_> {
 
     /// The client that tokens were given to, if it still is one.
     async fn known(&self, client_id: &str) -> Result<Option<Identity>> {
-        let server = &self.found.server;
+        let server = &self.discovered.server;
         let is_it = |client: &Identity| client.client_id == client_id;
         if self.settings.registered.is_some() {
             return Ok(Some(self.registered()?).filter(is_it));
@@ -262,15 +262,15 @@ impl Flow<'_> {
         if self.settings.document.as_deref() == Some(client_id) {
             return Ok(Some(Identity::documented(client_id)));
         }
-        let credentials = self.settings.store.load(&self.found.key).await?.unwrap_or_default();
-        Ok(credentials.registration.map(|registration| given(&registration, server)).filter(is_it))
+        let credentials = self.settings.store.load(&self.discovered.key).await?.unwrap_or_default();
+        Ok(credentials.registration.map(|registration| registration.identity(server)).filter(is_it))
     }
 
     fn registered(&self) -> Result<Identity> {
         let missing =
             || Error::Misuse("this way to be let in needs a client: give it to `OAuth::registered`".into());
         let client: &Registered = self.settings.registered.as_ref().ok_or_else(missing)?;
-        Ok(Identity::registered(client, &self.found.server))
+        Ok(Identity::registered(client, &self.discovered.server))
     }
 
     /// The identity provider's word that its user may use the server: an ID-JAG.
@@ -279,7 +279,7 @@ impl Flow<'_> {
         let mut form = Form::new()
             .with("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
             .with("requested_token_type", ID_JAG)
-            .with("audience", &self.found.key)
+            .with("audience", &self.discovered.key)
             .with("subject_token", id_token.reveal())
             .with("subject_token_type", "urn:ietf:params:oauth:token-type:id_token");
         self.add_resource(&mut form);
@@ -301,9 +301,9 @@ impl Flow<'_> {
             form,
         };
         let answer = request
-            .send::<TokenAnswer>("access_token")
+            .send::<TokenResponse>("access_token")
             .await
-            .map_err(|ungranted| ungranted.into_error(&provider.token_endpoint))?;
+            .map_err(|error| error.into_error(&provider.token_endpoint))?;
         if answer.issued_token_type.is_some_and(|kind| kind != ID_JAG) {
             return Err(Error::Decode(format!(
                 "`{}` gave a token that says nothing to other servers: it has to be an ID-JAG",
@@ -321,19 +321,22 @@ impl Flow<'_> {
     }
 
     pub(crate) fn add_resource(&self, form: &mut Form) {
-        if let Some(resource) = &self.found.resource {
+        if let Some(resource) = &self.discovered.resource {
             form.push("resource", resource);
         }
     }
 
     async fn tokens(&self, client: Option<&Identity>, form: Form, scopes: Scopes) -> Result<Tokens> {
-        let answer =
-            self.ask(client, form).await.map_err(|ungranted| ungranted.into_error(&self.found.key))?;
+        let answer = self.ask(client, form).await.map_err(|error| error.into_error(&self.discovered.key))?;
         self.read(answer, client, scopes)
     }
 
-    pub(crate) async fn ask(&self, client: Option<&Identity>, form: Form) -> Result<TokenAnswer, Ungranted> {
-        let endpoint = self.found.server.token_endpoint()?;
+    pub(crate) async fn ask(
+        &self,
+        client: Option<&Identity>,
+        form: Form,
+    ) -> Result<TokenResponse, TokenError> {
+        let endpoint = self.discovered.server.token_endpoint()?;
         self.request(endpoint, client, form).send("access_token").await
     }
 
@@ -344,12 +347,12 @@ impl Flow<'_> {
         form: Form,
     ) -> TokenRequest<'a> {
         let dpop = self.dpop.map(|dpop| &**dpop);
-        TokenRequest { web: self.web, endpoint, issuer: &self.found.server.issuer, client, dpop, form }
+        TokenRequest { web: self.web, endpoint, issuer: &self.discovered.server.issuer, client, dpop, form }
     }
 
     pub(crate) fn read(
         &self,
-        answer: TokenAnswer,
+        answer: TokenResponse,
         client: Option<&Identity>,
         requested: Scopes,
     ) -> Result<Tokens> {
@@ -360,7 +363,7 @@ impl Flow<'_> {
             _ => {
                 return Err(Error::Decode(format!(
                     "the authorization server `{}` gave a token of a kind that was not asked for",
-                    self.found.key
+                    self.discovered.key
                 )));
             }
         };
@@ -375,9 +378,9 @@ impl Flow<'_> {
     }
 
     /// What these tokens are kept under, beside others of the same issuer.
-    pub(crate) fn kept_under(&self) -> String {
+    pub(crate) fn storage_key(&self) -> String {
         let server = format!("{}{}", crate::shared::address::origin(self.server), self.server.path());
-        self.found.resource.clone().unwrap_or(server)
+        self.discovered.resource.clone().unwrap_or(server)
     }
 }
 

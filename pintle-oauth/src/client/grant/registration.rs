@@ -2,31 +2,13 @@
 
 use http::HeaderMap;
 use pintle::{Error, Result};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::token::ErrorResponse;
 use crate::{
     client::{consent::callback::told, store::credentials::Registration},
-    shared::{
-        identity::{Identity, Method},
-        metadata::ServerMetadata,
-        registered::Proof,
-        web::Guarded,
-    },
+    shared::{identity::Method, metadata::ServerMetadata, web::Guarded},
 };
-
-/// Who the client is after it was registered.
-pub(crate) fn given(registration: &Registration, server: &ServerMetadata) -> Identity {
-    let named = registration.token_endpoint_auth_method.as_deref().and_then(Method::named);
-    let (proof, method) = match &registration.client_secret {
-        None => (Proof::None, Method::None),
-        Some(secret) => {
-            let secret = Proof::Secret(secret.clone());
-            (secret, named.unwrap_or_else(|| Method::with_secret(server)))
-        }
-    };
-    Identity { client_id: registration.client_id.clone(), proof, method }
-}
 
 /// Registers the client. What it gets is good for this redirect address, or for logins by another device.
 pub(crate) async fn register(
@@ -45,7 +27,7 @@ pub(crate) async fn register(
     let body = request(name, redirect_uri, Method::to_register(server)).to_string();
     let answer = web.post(endpoint, "application/json", HeaderMap::new(), body).await?;
     if !answer.status().is_success() {
-        let refusal: Refusal = serde_json::from_slice(answer.body()).unwrap_or_default();
+        let refusal: ErrorResponse = serde_json::from_slice(answer.body()).unwrap_or_default();
         let status = answer.status().as_u16();
         let said = match refusal.error.as_str() {
             "" => format!("status {status}"),
@@ -88,49 +70,9 @@ fn request(name: &str, redirect_uri: Option<&str>, method: Method) -> Value {
     })
 }
 
-#[derive(Default, Deserialize)]
-struct Refusal {
-    #[serde(default)]
-    error: String,
-    #[serde(default)]
-    error_description: String,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn server(methods: &[&str]) -> ServerMetadata {
-        let methods = (!methods.is_empty()).then(|| methods.iter().map(|name| (*name).to_owned()).collect());
-        ServerMetadata { token_endpoint_auth_methods_supported: methods, ..ServerMetadata::default() }
-    }
-
-    #[test]
-    fn a_secret_is_asked_for_only_where_there_is_no_other_way() {
-        let table: &[(&[&str], Method)] = &[
-            (&[], Method::None),
-            (&["none"], Method::None),
-            (&["client_secret_basic"], Method::Basic),
-            (&["client_secret_post"], Method::Post),
-            (&["client_secret_post", "client_secret_basic", "none"], Method::None),
-            (&["tls_client_auth", "client_secret_post"], Method::Post),
-        ];
-        for (methods, expected) in table {
-            assert_eq!(Method::to_register(&server(methods)), *expected, "{methods:?}");
-        }
-    }
-
-    #[test]
-    fn what_registration_gave_is_used() {
-        let given = |text: &str| super::given(&serde_json::from_str(text).unwrap(), &server(&[])).method;
-        assert_eq!(given(r#"{"client_id":"c"}"#), Method::None);
-        assert_eq!(given(r#"{"client_id":"c","client_secret":"s"}"#), Method::Basic);
-        let post =
-            r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
-        assert_eq!(given(post), Method::Post);
-        let none = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#;
-        assert_eq!(given(none), Method::None);
-    }
 
     #[test]
     fn a_client_for_other_devices_is_sent_back_nowhere() {

@@ -25,7 +25,7 @@ pub(crate) struct TokenRequest<'a> {
 
 /// What came back.
 #[derive(Debug, Deserialize)]
-pub(crate) struct TokenAnswer {
+pub(crate) struct TokenResponse {
     pub(crate) access_token: Secret,
     #[serde(default)]
     pub(crate) token_type: String,
@@ -37,20 +37,20 @@ pub(crate) struct TokenAnswer {
 
 /// Why nothing did.
 #[derive(Debug)]
-pub(crate) enum Ungranted {
+pub(crate) enum TokenError {
     /// The authorization server said no, and why.
     Refused { error: String, description: String },
     /// It did not get to say anything.
     Failed(Error),
 }
 
-impl From<Error> for Ungranted {
+impl From<Error> for TokenError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl Ungranted {
+impl TokenError {
     /// That it would say the same again. Besides `invalid_grant` there are words that no standard has.
     pub(crate) fn is_final(&self) -> bool {
         const LATER: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
@@ -74,17 +74,18 @@ impl Ungranted {
     }
 }
 
+/// The body of an error response: RFC 6749 §5.2 and RFC 7591 §3.2.2.
 #[derive(Default, Deserialize)]
-struct Refusal {
+pub(crate) struct ErrorResponse {
     #[serde(default)]
-    error: String,
+    pub(crate) error: String,
     #[serde(default)]
-    error_description: String,
+    pub(crate) error_description: String,
 }
 
 impl TokenRequest<'_> {
     /// What comes back; `member` is what it has to have.
-    pub(crate) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, Ungranted> {
+    pub(crate) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, TokenError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -102,20 +103,20 @@ impl TokenRequest<'_> {
                 };
                 return serde_json::from_slice(answer.body()).map_err(|_| unread().into());
             }
-            let refusal: Refusal = serde_json::from_slice(answer.body()).unwrap_or_default();
+            let refusal: ErrorResponse = serde_json::from_slice(answer.body()).unwrap_or_default();
             if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
                 continue;
             }
             let is_busy = answer.status().is_server_error() || answer.status() == 429;
             if is_busy || refusal.error.is_empty() {
-                return Err(Ungranted::Failed(Error::Io(std::io::Error::other(format!(
+                return Err(TokenError::Failed(Error::Io(std::io::Error::other(format!(
                     "`{}` answered with status {}",
                     self.endpoint,
                     answer.status().as_u16()
                 )))));
             }
             let description = refusal.error_description;
-            return Err(Ungranted::Refused { error: refusal.error, description });
+            return Err(TokenError::Refused { error: refusal.error, description });
         }
     }
 
@@ -153,7 +154,7 @@ mod tests {
             (r#"{"access_token":"t","expires_in":null,"scope":"x"}"#, None),
             (r#"{"access_token":"t","expires_in":-5}"#, Some(0)),
         ] {
-            let answer: TokenAnswer = serde_json::from_str(text).unwrap();
+            let answer: TokenResponse = serde_json::from_str(text).unwrap();
             assert_eq!(answer.expires_in, expires_in, "{text}");
             assert!(!format!("{answer:?}").contains("\"t\""));
         }

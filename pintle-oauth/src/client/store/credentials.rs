@@ -2,7 +2,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::shared::{scope::Scopes, secret::Secret};
+use crate::shared::{
+    identity::{Identity, Method},
+    metadata::ServerMetadata,
+    registered::Proof,
+    scope::Scopes,
+    secret::Secret,
+};
 
 /// What a client has from one authorization server: how it is registered there, and its tokens by what they are for.
 ///
@@ -35,6 +41,20 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// Returns the identity of the registered client at this server.
+    pub(crate) fn identity(&self, server: &ServerMetadata) -> Identity {
+        let named = self.token_endpoint_auth_method.as_deref().and_then(Method::named);
+        let (proof, method) = match &self.client_secret {
+            None => (Proof::None, Method::None),
+            Some(secret) => {
+                let secret = Proof::Secret(secret.clone());
+                (secret, named.unwrap_or_else(|| Method::with_secret(server)))
+            }
+        };
+        Identity { client_id: self.client_id.clone(), proof, method }
+    }
+
+    /// Whether the registration can be used with this redirect address now.
     pub(crate) fn serves(&self, redirect_uri: &str, now: u64) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
         self.redirect_uri == redirect_uri && !expired && !self.in_doubt
@@ -93,6 +113,21 @@ pub(crate) fn stale_at(now: u64, expires_in: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_registered_client_uses_the_method_it_was_registered_with() {
+        let method = |text: &str| {
+            let registration: Registration = serde_json::from_str(text).unwrap();
+            registration.identity(&ServerMetadata::default()).method
+        };
+        assert_eq!(method(r#"{"client_id":"c"}"#), Method::None);
+        assert_eq!(method(r#"{"client_id":"c","client_secret":"s"}"#), Method::Basic);
+        let post =
+            r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
+        assert_eq!(method(post), Method::Post);
+        let none = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#;
+        assert_eq!(method(none), Method::None);
+    }
 
     #[test]
     fn a_token_is_replaced_before_it_expires() {

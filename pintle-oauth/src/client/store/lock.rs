@@ -144,7 +144,7 @@ mod tests {
     fn a_lock_of_a_process_that_has_died_is_free() {
         let path = path();
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "client::lock::tests::another_process", "--nocapture"])
+            .args(["--exact", "client::store::lock::tests::another_process", "--nocapture"])
             .env(TO_LOCK, &path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
