@@ -7,7 +7,6 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Poll,
     time::Duration,
 };
 
