@@ -13,6 +13,8 @@ mod session_limits;
 #[cfg(feature = "http-server")]
 mod sessions;
 #[cfg(feature = "http-server")]
+mod slow_stores;
+#[cfg(feature = "http-server")]
 mod stores;
 #[cfg(feature = "http-server")]
 mod two_endpoints;

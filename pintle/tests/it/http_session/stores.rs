@@ -1,7 +1,5 @@
 //! Sessions and events that are written down: what holds when a store or a log fails, is full, or is used by others.
 
-mod interleaved;
-
 use std::{
     io,
     sync::{

@@ -25,9 +25,9 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::{
+use crate::support::{
     eras::{R2, R4},
-    http_kit::{Answer, Wire},
+    http_client::{Answer, Wire},
 };
 
 /// Less than the time after which a stream shows a sign of life.
