@@ -212,7 +212,7 @@ async fn a_method_that_names_nothing_required_passes_and_judges_for_itself() {
     let (http, told) = (server().method("bank/count", judged).http().unwrap(), Challenged::default());
     let wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", "bank/count");
     // It has the name of what is protected among its params, which means nothing in a method that the table does not have.
-    let params = crate::raw::modern(json!({"name": "open_safe"}), json!({}));
+    let params = crate::support::line_client::modern(json!({"name": "open_safe"}), json!({}));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "bank/count", "params": params});
     let request = || wire.request("POST", "/mcp", body.to_string());
     let mut answer = wire.send(by(request(), &[], &told)).await;
