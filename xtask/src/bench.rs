@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use peers::Peer;
+use peers::BenchPeer;
 
 use crate::cargo::{Cargo, Failure};
 use crate::page;
@@ -19,7 +19,7 @@ const SERVERS: &[(&str, &str)] = &[("limit", "limit"), ("pintle", "served")];
 
 /// How much is measured.
 #[derive(Debug)]
-struct Run {
+struct BenchRun {
     peers: &'static [&'static str],
     options: &'static [&'static str],
     /// Every figure goes to this file below `bench` in the target folder.
@@ -28,13 +28,13 @@ struct Run {
     written: bool,
 }
 
-const ALL: Run = Run {
+const ALL: BenchRun = BenchRun {
     peers: peers::ALL,
     options: &["15", "--seconds", "560", "--plots", "bench/plots"],
     data: "figures.jsonl",
     written: true,
 };
-const QUICK: Run = Run {
+const QUICK: BenchRun = BenchRun {
     peers: &["rmcp"],
     options: &["5", "--seconds", "85", "--quick"],
     data: "quick.jsonl",
@@ -56,7 +56,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if run.written { page::rewrite("bench/README.md", "servers", &tables, REPEAT) } else { Ok(()) }
 }
 
-fn run(args: &[String]) -> Result<&'static Run, Failure> {
+fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
     match args {
         [] => Ok(&ALL),
         [quick] if quick == "--quick" => Ok(&QUICK),
@@ -65,14 +65,14 @@ fn run(args: &[String]) -> Result<&'static Run, Failure> {
 }
 
 /// Has the load generator measure all of them; its tables.
-fn measure(run: &Run, peers: &[Peer]) -> Result<String, Failure> {
+fn measure(run: &BenchRun, peers: &[BenchPeer]) -> Result<String, Failure> {
     let failure = |what: String| Failure::new(format!("the load generator: {what}"), REPEAT);
     let pair = |name: &str, program: &Path| format!("{name}={}", shown(program));
     let mut load = Command::new(built("release", "load"));
     load.args(run.options).arg("--data").arg(target().join("bench").join(run.data)).current_dir(root());
     load.args(SERVERS.iter().map(|(name, program)| pair(name, &built("release", program))));
     load.arg("--client").arg(pair("pintle", &built("release", "client")));
-    for Peer { name, server, client } in peers {
+    for BenchPeer { name, server, client } in peers {
         load.arg(pair(name, server));
         if let Some(client) = client {
             load.arg("--client").arg(pair(name, client));
@@ -87,8 +87,8 @@ fn measure(run: &Run, peers: &[Peer]) -> Result<String, Failure> {
     Err(failure(output.status.to_string()))
 }
 
-/// Who should have been measured, and could not.
-fn left_out(run: &Run, peers: &[Peer]) -> String {
+/// The servers that should have been measured and could not be.
+fn left_out(run: &BenchRun, peers: &[BenchPeer]) -> String {
     let has = |name: &str| peers.iter().any(|peer| peer.name == name);
     let names: Vec<_> = run.peers.iter().copied().filter(|name| !has(name)).collect();
     match names.is_empty() {
@@ -119,7 +119,7 @@ mod tests {
             left_out(&QUICK, &[]),
             "\nLeft out, because they could not be built or installed: rmcp.\n"
         );
-        let rmcp = Peer { name: "rmcp", server: "server".into(), client: None };
+        let rmcp = BenchPeer { name: "rmcp", server: "server".into(), client: None };
         assert_eq!(left_out(&QUICK, &[rmcp]), "");
     }
 }

@@ -8,7 +8,7 @@ struct Budget {
     package: &'static str,
     /// Shown in the table: what the build is for.
     build: &'static str,
-    /// What `cargo tree` is told besides the package.
+    /// Arguments of `cargo tree` besides the package.
     features: &'static str,
     most: usize,
 }

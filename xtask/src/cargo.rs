@@ -24,13 +24,13 @@ impl Failure {
 #[derive(Debug)]
 pub(crate) struct Cargo {
     args: Vec<String>,
-    env: Option<(&'static str, &'static str)>,
+    env: Vec<(&'static str, String)>,
 }
 
 impl Cargo {
     /// A command from the words after `cargo`; no word may hold a space.
     pub(crate) fn new(line: &str) -> Self {
-        Self { args: line.split_whitespace().map(str::to_owned).collect(), env: None }
+        Self { args: line.split_whitespace().map(str::to_owned).collect(), env: Vec::new() }
     }
 
     /// Adds one word, which may hold spaces.
@@ -39,8 +39,8 @@ impl Cargo {
         self
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.env = Some((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -86,13 +86,7 @@ impl Cargo {
     fn command(&self) -> Command {
         let mut command = Command::new("cargo");
         command.args(&self.args).current_dir(root()).stdin(Stdio::null());
-        if let Some((name, value)) = self.env {
-            command.env(name, value);
-        }
-        if self.args.first().is_some_and(|word| word.starts_with('+')) {
-            // Set by the toolchain that runs us; they would win over the `+`.
-            command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -103,7 +97,7 @@ impl Cargo {
 
 impl fmt::Display for Cargo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((name, value)) = self.env {
+        for (name, value) in &self.env {
             write!(f, "{name}='{value}' ")?;
         }
         write!(f, "cargo {}", self.args.join(" "))

@@ -6,7 +6,7 @@ use crate::cargo::{Cargo, Failure};
 use crate::workspace::root;
 
 const TARGETS: &str = "fuzz/fuzz_targets";
-/// What libFuzzer found worth keeping, per target. Not checked in.
+/// Inputs that libFuzzer found worth keeping, per target. Not checked in.
 const CORPUS: &str = "fuzz/corpus";
 /// A few inputs to start from, per target. Checked in.
 const SEEDS: &str = "fuzz/seeds";
@@ -15,7 +15,7 @@ const USAGE: &str = "cargo xtask fuzz [target…] [--seconds N]";
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let asked = parse(args).map_err(|what| Failure::new(what, USAGE))?;
     let targets = choose(&asked.targets, &found()?).map_err(|what| Failure::new(what, USAGE))?;
-    tools_are_here()?;
+    cargo_fuzz_is_here()?;
     for target in targets {
         println!("==> {target}, {} s", asked.seconds);
         let corpus = format!("{CORPUS}/{target}");
@@ -26,12 +26,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// New finds go to the first folder. Our own code has no `unsafe`, so the sanitizer would only make it slow.
+/// New inputs go to the first folder. Our own code has no `unsafe`, so a sanitizer would only make it slow, and need a nightly
+/// toolchain.
 fn run(target: &str, corpus: &str, seconds: u32) -> Result<(), Failure> {
     let seeds =
         Some(format!("{SEEDS}/{target}")).filter(|seeds| root().join(seeds).is_dir()).unwrap_or_default();
     let stop = format!("-max_total_time={seconds} -timeout=10 -rss_limit_mb=1024");
-    Cargo::new(&format!("+nightly fuzz run --sanitizer none {target} {corpus} {seeds} -- {stop}")).run()
+    Cargo::new(&format!("fuzz run --sanitizer none {target} {corpus} {seeds} -- {stop}")).run()
 }
 
 #[derive(Debug)]
@@ -83,20 +84,13 @@ fn found() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-fn tools_are_here() -> Result<(), Failure> {
-    let needs = [
-        ("+nightly --version", "a nightly toolchain", "rustup toolchain install nightly --profile minimal"),
-        ("+nightly fuzz --version", "cargo-fuzz", "cargo install cargo-fuzz"),
-    ];
-    for (probe, what, install) in needs {
-        if !Cargo::new(probe).works() {
-            return Err(Failure::new(
-                format!("fuzzing needs {what}, which is missing; install it with `{install}`"),
-                USAGE,
-            ));
-        }
+fn cargo_fuzz_is_here() -> Result<(), Failure> {
+    if Cargo::new("fuzz --version").works() {
+        return Ok(());
     }
-    Ok(())
+    let what =
+        "fuzzing needs cargo-fuzz, which is missing; install it with `cargo install --locked cargo-fuzz`";
+    Err(Failure::new(what, USAGE))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::workspace::{program, shown, target};
 
 /// All cases take seconds, and one that hangs is given up after twenty.
-const PATIENCE: Duration = Duration::from_secs(200);
+const TIMEOUT: Duration = Duration::from_secs(200);
 const START: Duration = Duration::from_secs(30);
 
 /// `args` choose cases by a part of their name; without any it is all of them.
@@ -35,15 +35,15 @@ fn run(args: &[String]) -> io::Result<Option<String>> {
     let log = place.join("provider.log");
     let (mut provider, setup) = Process::serve(node.arg(place.join("provider.mjs")), &log, START)?;
 
-    let said = place.join("login.log");
+    let output = place.join("login.log");
     let mut login = Command::new(program("interop-login"));
-    let status = Process::start(login.arg(setup).args(args), &said)?.wait(PATIENCE)?;
-    print!("{}", fs::read_to_string(&said)?);
+    let status = Process::start(login.arg(setup).args(args), &output)?.wait(TIMEOUT)?;
+    print!("{}", fs::read_to_string(&output)?);
     println!("in {:.1} s; the provider's log is {}", start.elapsed().as_secs_f64(), shown(&log));
     Ok(match status {
         Some(_) if !provider.runs() => Some(format!("the provider ended; see {}", log.display())),
         Some(status) if status.success() => None,
         Some(_) => Some("a case failed".to_owned()),
-        None => Some(format!("the cases did not end within {} s", PATIENCE.as_secs())),
+        None => Some(format!("the cases did not end within {} s", TIMEOUT.as_secs())),
     })
 }

@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` alone lists them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to its terminal")]
 
+mod api;
 mod bench;
 mod budget;
 mod cargo;
@@ -56,6 +57,12 @@ const COMMANDS: &[Command] = &[
         run: budget::command,
     },
     Command {
+        name: "api",
+        usage: "[--bless]",
+        about: "the public API of each library, against its snapshot; `--bless` makes a new one",
+        run: api::command,
+    },
+    Command {
         name: "conformance",
         usage: "[--only run] [--scenario name] [--server program] [--client program]",
         about: "the official suite, against our server and our client; needs npm",
@@ -100,6 +107,9 @@ const COMMANDS: &[Command] = &[
 ];
 
 fn main() -> ExitCode {
+    if let Some(code) = api::as_rustdoc() {
+        return code;
+    }
     let mut args = std::env::args().skip(1);
     let Some(name) = args.next() else {
         print!("{}", help());

@@ -1,4 +1,4 @@
-//! What a lock file of npm's says, installed below `target`.
+//! Installing the packages of an npm lock file below `target`.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::workspace::root;
 
 const FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Installs what the lock file in the folder `from` says into `place`, and puts the programs of that folder there too: Node
 /// looks for packages beside the program that wants them.
@@ -42,7 +42,7 @@ pub(crate) fn install(from: &str, place: &Path) -> io::Result<()> {
     let log = place.join("npm.log");
     let mut command = Command::new("npm");
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place);
-    match Process::start(&mut command, &log)?.wait(PATIENCE)? {
+    match Process::start(&mut command, &log)?.wait(TIMEOUT)? {
         Some(status) if status.success() => fs::write(&mark, wanted),
         Some(status) => Err(io::Error::other(format!("`npm ci`: {status}; see {}", log.display()))),
         None => Err(io::Error::other(format!("`npm ci` took too long; see {}", log.display()))),

@@ -1,4 +1,4 @@
-//! What requirements of Python's say, installed below `target`.
+//! Installing Python packages from requirements files below `target`.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::process::Process;
 use crate::workspace::root;
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Installs what these files say, every file by its hash, into `venv` in `place`, unless it is there.
 pub(crate) fn install(requirements: &[&str], place: &Path) -> io::Result<()> {
@@ -35,7 +35,7 @@ pub(crate) fn install(requirements: &[&str], place: &Path) -> io::Result<()> {
 
 fn run(command: &mut Command, log: &Path) -> io::Result<()> {
     let what = command.get_program().to_string_lossy().into_owned();
-    match Process::start(command, log)?.wait(PATIENCE)? {
+    match Process::start(command, log)?.wait(TIMEOUT)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => Err(io::Error::other(format!("`{what}`: {status}; see {}", log.display()))),
         None => Err(io::Error::other(format!("`{what}` took too long; see {}", log.display()))),

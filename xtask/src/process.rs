@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts a command that writes what it has to say to `log`.
+    /// Starts a command with its output in `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
         let log = File::create(log)?;
         Self::start_apart(command, log.try_clone()?, log)
@@ -26,36 +26,36 @@ impl Process {
         Ok(Self(command.spawn()?))
     }
 
-    /// Starts a server and waits for the line in which it says where it is.
-    pub(crate) fn serve(command: &mut Command, log: &Path, patience: Duration) -> io::Result<(Self, String)> {
+    /// Starts a server and waits for the line with its address.
+    pub(crate) fn serve(command: &mut Command, log: &Path, timeout: Duration) -> io::Result<(Self, String)> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         own_group(command);
         let mut process = Self(command.spawn()?);
         let stdout = process.0.stdout.take();
-        let (found, said) = mpsc::sync_channel(1);
+        let (found, line) = mpsc::sync_channel(1);
         thread::spawn(move || {
             let mut lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
-            // Who asked may have run out of patience.
+            // The receiver may have timed out.
             let _ = found.send(lines.next());
             // Read on, or the server's next line would find no reader.
             lines.for_each(drop);
         });
-        match said.recv_timeout(patience) {
+        match line.recv_timeout(timeout) {
             Ok(Some(Ok(line))) => Ok((process, line)),
             Ok(Some(Err(error))) => Err(error),
-            Ok(None) => Err(io::Error::other("the server ended before it said where it is")),
-            Err(_) => Err(io::Error::other("the server did not say where it is")),
+            Ok(None) => Err(io::Error::other("the server ended before it printed its address")),
+            Err(_) => Err(io::Error::other("the server did not print its address in time")),
         }
     }
 
     /// Waits for the end; `None` if there was none in time.
-    pub(crate) fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(Some(status));
             }
-            if start.elapsed() > patience {
+            if start.elapsed() > timeout {
                 return Ok(None);
             }
             thread::sleep(Duration::from_millis(20));
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_where_it_is_or_is_an_error() {
+    fn a_server_prints_its_address_or_is_an_error() {
         let serve =
             |script: &str| Process::serve(&mut shell(script), Path::new("/dev/null"), Duration::from_secs(5));
         let (mut process, line) = serve("echo http://here; sleep 600").unwrap();
         assert_eq!(line, "http://here");
         assert!(process.runs());
         let error = serve("exit 3").unwrap_err();
-        assert_eq!(error.to_string(), "the server ended before it said where it is");
+        assert_eq!(error.to_string(), "the server ended before it printed its address");
     }
 }

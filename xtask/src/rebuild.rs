@@ -99,7 +99,7 @@ async fn main() -> pintle::Result<()> {
 }
 "#;
 
-/// What the others are compared with.
+/// The SDK that the others are compared with.
 const YARDSTICK: &str = "rmcp";
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
@@ -169,7 +169,7 @@ impl Smallest {
         Ok(pulled_in_by(&format!("smallest-{}", self.name), &manifest)?.len() - 1)
     }
 
-    /// What the program takes on a disk, symbols included.
+    /// The size of the program's file, symbols included.
     fn megabytes(&self) -> Result<f64, Failure> {
         let name = format!("release/smallest-{}{}", self.name, std::env::consts::EXE_SUFFIX);
         let path = target().join("rebuild/target").join(name);

@@ -1,4 +1,4 @@
-//! What cargo knows about our crates.
+//! The workspace's crates, as cargo describes them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

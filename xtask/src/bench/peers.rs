@@ -11,7 +11,7 @@ use crate::workspace::{root, shown, target};
 
 /// Programs of one SDK, ready to be started as Pintle's are: see `bench/peers/README.md`.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct BenchPeer {
     /// As it is called in the figures.
     pub(super) name: &'static str,
     pub(super) server: PathBuf,
@@ -29,7 +29,7 @@ fn place() -> PathBuf {
 
 /// Builds and installs what is missing of these. One that is not to be had is told of and left out: the others are still
 /// worth comparing with.
-pub(super) fn ready(names: &[&'static str]) -> Vec<Peer> {
+pub(super) fn ready(names: &[&'static str]) -> Vec<BenchPeer> {
     let made = names.iter().filter_map(|name| match peer(name) {
         Ok(peer) => Some(peer),
         Err(error) => {
@@ -43,7 +43,7 @@ pub(super) fn ready(names: &[&'static str]) -> Vec<Peer> {
 /// `cargo xtask bench --peers`: makes all of them ready, and says where they are.
 pub(super) fn command() -> Result<(), Failure> {
     let peers = ready(ALL);
-    for Peer { name, server, client } in &peers {
+    for BenchPeer { name, server, client } in &peers {
         let client = client.as_deref().map_or(String::new(), |client| format!(", {}", shown(client)));
         println!("    {name:<11} {}{client}", shown(server));
     }
@@ -54,7 +54,7 @@ pub(super) fn command() -> Result<(), Failure> {
     Err(Failure::new(format!("{missing} could not be made ready"), "cargo xtask bench --peers"))
 }
 
-fn peer(name: &'static str) -> Result<Peer, String> {
+fn peer(name: &'static str) -> Result<BenchPeer, String> {
     match name {
         "rmcp" => rust(name, "rmcp"),
         "tower-mcp" => rust(name, "tower"),
@@ -67,20 +67,20 @@ fn peer(name: &'static str) -> Result<Peer, String> {
 }
 
 /// Both share a folder for what they have in common.
-fn rust(name: &'static str, folder: &str) -> Result<Peer, String> {
+fn rust(name: &'static str, folder: &str) -> Result<BenchPeer, String> {
     let manifest = format!("--manifest-path bench/peers/{folder}/Cargo.toml");
     let build = Cargo::new(&format!("build --quiet --release --locked {manifest}"));
     build.arg("--target-dir").arg(place()).run().map_err(|failure| failure.what)?;
     let built = |role: &str| place().join(format!("release/{folder}-{role}{}", std::env::consts::EXE_SUFFIX));
-    Ok(Peer { name, server: built("server"), client: Some(built("client")) })
+    Ok(BenchPeer { name, server: built("server"), client: Some(built("client")) })
 }
 
-/// What runs the script looks for packages beside it, so it goes where they are.
+/// Copies a script beside its packages, where its interpreter looks for them.
 fn script(
     name: &'static str,
     folder: &str,
     install: impl Fn(&Path) -> std::io::Result<()>,
-) -> Result<Peer, String> {
+) -> Result<BenchPeer, String> {
     let (from, place) = (root().join("bench/peers").join(folder), place().join(folder));
     let installed = install(&place).and_then(|()| {
         for entry in fs::read_dir(from)? {
@@ -90,5 +90,5 @@ fn script(
         Ok(())
     });
     installed.map_err(|error| error.to_string())?;
-    Ok(Peer { name, server: place.join("server"), client: None })
+    Ok(BenchPeer { name, server: place.join("server"), client: None })
 }

@@ -1,4 +1,4 @@
-//! What one scenario found, read from the checks themselves: the suite's own verdict overlooks warnings, scenarios in
+//! The findings of one scenario, read from the checks themselves: the suite's own verdict overlooks warnings, scenarios in
 //! which nothing was checked, and how a client ended.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::cargo::Failure;
 pub(super) struct Scenario {
     pub(super) name: String,
     pub(super) successes: usize,
-    /// What went wrong, or not quite right: a line each.
+    /// Errors and warnings, a line each.
     pub(super) faults: Vec<String>,
     /// How the client ended; a server does not end.
     pub(super) exit: Option<i32>,
@@ -55,14 +55,16 @@ impl Scenario {
         if scenario.successes == 0 && scenario.faults.is_empty() && !STUBS.contains(&name) {
             scenario.faults.push("nothing was checked".to_owned());
         }
-        if let Some(said) = client {
+        if let Some(output) = client {
             scenario.exit =
-                said.lines().next_back().and_then(|line| line.strip_prefix("exit ")?.parse().ok());
+                output.lines().next_back().and_then(|line| line.strip_prefix("exit ")?.parse().ok());
             match scenario.exit {
                 Some(0) => {}
                 Some(code) if code != UNKNOWN && MAY_FAIL.contains(&name) => {}
-                Some(code) => scenario.faults.push(format!("the client ended with {code}: {}", words(said))),
-                None => scenario.faults.push(format!("the client was ended: {}", words(said))),
+                Some(code) => {
+                    scenario.faults.push(format!("the client ended with {code}: {}", words(output)))
+                }
+                None => scenario.faults.push(format!("the client was ended: {}", words(output))),
             }
         }
         Ok(scenario)
@@ -76,8 +78,8 @@ impl Scenario {
 fn fault(check: &Value) -> String {
     let text = |name: &str| check[name].as_str().unwrap_or_default();
     let status = check["status"].as_str().unwrap_or("NO STATUS");
-    let said = if check["errorMessage"].is_string() { text("errorMessage") } else { text("description") };
-    let mut line = format!("{status} {}: {said}", text("id"));
+    let output = if check["errorMessage"].is_string() { text("errorMessage") } else { text("description") };
+    let mut line = format!("{status} {}: {output}", text("id"));
     if !check["details"].is_null() {
         line.push_str(&format!(" {}", shortened(&check["details"].to_string(), 600)));
     }
@@ -85,13 +87,13 @@ fn fault(check: &Value) -> String {
 }
 
 /// The last words of a client, but for how it ended.
-fn words(said: &str) -> String {
-    let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("exit ")).collect();
+fn words(output: &str) -> String {
+    let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("exit ")).collect();
     shortened(lines.last().unwrap_or(&"without a word"), 300)
 }
 
-fn shortened(text: &str, most: usize) -> String {
-    let short: String = text.chars().take(most).collect();
+fn shortened(text: &str, limit: usize) -> String {
+    let short: String = text.chars().take(limit).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
 
@@ -119,11 +121,12 @@ fn collect(folder: &Path, above: &str, client: bool, found: &mut Vec<Scenario>) 
             continue;
         }
         let text = fs::read_to_string(&checks).map_err(|error| error.to_string())?;
-        let said = fs::read(entry.join("stderr.txt")).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
+        let output = fs::read(entry.join("stderr.txt")).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
         let name = scenario_of(&path, client);
         found.push(
-            Scenario::read(name, &text, client.then_some(&*said)).map_err(|why| format!("{path}: {why}"))?,
+            Scenario::read(name, &text, client.then_some(&*output))
+                .map_err(|why| format!("{path}: {why}"))?,
         );
     }
     Ok(())
@@ -144,8 +147,8 @@ mod tests {
         Scenario::read(name, checks, None).unwrap()
     }
 
-    fn client(name: &str, said: &str) -> Scenario {
-        Scenario::read(name, r#"[{"id":"a","status":"SUCCESS"}]"#, Some(said)).unwrap()
+    fn client(name: &str, output: &str) -> Scenario {
+        Scenario::read(name, r#"[{"id":"a","status":"SUCCESS"}]"#, Some(output)).unwrap()
     }
 
     #[test]

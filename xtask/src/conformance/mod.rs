@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use install::Installed;
+use install::InstalledSuites;
 use report::Report;
 use runs::{Pick, RUNS, Role, Run, TIMED};
 
@@ -26,7 +26,7 @@ use crate::workspace::{program, root, shown, target};
 /// More would make the suite's own clocks suffer on two cores.
 const AT_ONCE: usize = 2;
 /// One run of the suite takes seconds; one that hangs is a fault.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 const START: Duration = Duration::from_secs(10);
 const PAGE: &str = "docs/conformance.md";
 
@@ -41,7 +41,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     // With the features of the tests, whose build can then be used.
     Cargo::new("build --workspace --all-features --bin conformance-server --bin conformance-client").run()?;
     let place = target().join("conformance");
-    let bench = Bench { suite: install::install(&place)?, place, wanted };
+    let bench = SuiteRunner { suite: install::install(&place)?, place, wanted };
     let mut reports = bench.run_all(&chosen)?;
     if let Some(scenario) = &bench.wanted.scenario {
         reports.retain(|report| !report.scenarios.is_empty() || report.fault.is_some());
@@ -71,7 +71,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, Default)]
 struct Wanted {
     only: Vec<String>,
@@ -112,13 +112,13 @@ impl Wanted {
 
 /// Where the suite is, and where its results go.
 #[derive(Debug)]
-struct Bench {
-    suite: Installed,
+struct SuiteRunner {
+    suite: InstalledSuites,
     place: PathBuf,
     wanted: Wanted,
 }
 
-impl Bench {
+impl SuiteRunner {
     /// A few at a time; the reports come in the order of the runs.
     fn run_all(&self, chosen: &[Run]) -> Result<Vec<Report>, Failure> {
         let next = AtomicUsize::new(0);
@@ -173,11 +173,11 @@ impl Bench {
                 served = Some(process);
             }
         }
-        let ended = Process::start(&mut command, &folder.join("suite.log"))?.wait(PATIENCE)?;
+        let ended = Process::start(&mut command, &folder.join("suite.log"))?.wait(TIMEOUT)?;
         if served.is_some_and(|mut server| !server.runs()) {
             return Ok(Some("the server ended before the suite did".to_owned()));
         }
-        Ok(ended.is_none().then(|| format!("the suite did not end within {} s", PATIENCE.as_secs())))
+        Ok(ended.is_none().then(|| format!("the suite did not end within {} s", TIMEOUT.as_secs())))
     }
 
     /// The suite puts the URL behind this and gives it to a shell. How the client ended is the last line on stderr,

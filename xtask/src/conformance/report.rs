@@ -7,12 +7,12 @@ use super::checks::Scenario;
 use super::gaps;
 use super::runs::{Run, Suite};
 
-/// What came of one run.
+/// The results of one run.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) run: Run,
     pub(super) scenarios: Vec<Scenario>,
-    /// What was wrong with the run as a whole.
+    /// An error of the run as a whole.
     pub(super) fault: Option<String>,
 }
 

@@ -15,7 +15,7 @@ impl Suite {
         }
     }
 
-    /// Its name in `fixtures/suite/package.json`.
+    /// The name in `fixtures/suite/package.json`.
     pub(super) fn package(self) -> &'static str {
         match self {
             Self::Old => "conformance-0.1",
@@ -24,7 +24,7 @@ impl Suite {
     }
 }
 
-/// What is looked at.
+/// The side that is tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
     Server,
@@ -47,7 +47,7 @@ pub(super) enum Pick {
     Suite(&'static str),
     /// Of all scenarios those that a revision has.
     Revision(&'static str),
-    /// What a revision requires, as it was when the revision came out.
+    /// The scenarios that a revision requires, as they were when the revision came out.
     Required(&'static str),
     /// One scenario whose clock would suffer among others.
     Alone(&'static str),
@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// What the suite's command is told, for this one scenario if any.
+    /// Arguments of the suite's command, for one scenario or for all.
     pub(super) fn args(&self, scenario: Option<&str>) -> Vec<String> {
         let words: Vec<&str> = match (self.pick, scenario) {
             (Named(_) | Alone(_), Some(scenario)) => vec!["--scenario", scenario],

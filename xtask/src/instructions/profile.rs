@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const WORTH: u64 = 200;
 const REST: &str = "(everything else)";
 
-/// What each function costs by itself, without those that it calls.
+/// The cost of each function by itself, without those that it calls.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Profile(pub(super) BTreeMap<String, u64>);
 
@@ -42,7 +42,7 @@ impl Profile {
         self.0.values().sum()
     }
 
-    /// What is over if the other is taken away.
+    /// The difference to another profile; nothing is below zero.
     pub(super) fn less(mut self, other: &Self) -> Self {
         for (name, cost) in &other.0 {
             if let Some(own) = self.0.get_mut(name) {

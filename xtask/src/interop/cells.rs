@@ -22,35 +22,35 @@ pub(super) const CELLS: &[(&str, &str)] = &[
     ("pages", "a list of three pages comes page by page"),
 ];
 
-/// What a client says of one cell.
+/// The result that a client reports for one cell.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Reported {
     Works(String),
     Fails(String),
 }
 
-/// Reads what a client said. What is no line about a cell, or the second about the same, is an error.
-pub(super) fn read(text: &str) -> Result<BTreeMap<&'static str, Said>, String> {
+/// Reads what a client reported. What is no line about a cell, or the second about the same, is an error.
+pub(super) fn read(text: &str) -> Result<BTreeMap<&'static str, Reported>, String> {
     let mut cells = BTreeMap::new();
     for line in text.lines() {
-        let (cell, said) = read_line(line).ok_or_else(|| format!("the client said `{line}`"))?;
-        if cells.insert(cell, said).is_some() {
+        let (cell, reported) = read_line(line).ok_or_else(|| format!("the client printed `{line}`"))?;
+        if cells.insert(cell, reported).is_some() {
             return Err(format!("the client spoke twice of `{cell}`"));
         }
     }
     Ok(cells)
 }
 
-fn read_line(line: &str) -> Option<(&'static str, Said)> {
+fn read_line(line: &str) -> Option<(&'static str, Reported)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let name = value["cell"].as_str()?;
     let (cell, _) = CELLS.iter().find(|(cell, _)| *cell == name)?;
-    let said = match (value["ok"].as_str(), value["error"].as_str()) {
-        (Some(shown), None) => Said::Works(shown.to_owned()),
-        (None, Some(error)) => Said::Fails(error.to_owned()),
+    let reported = match (value["ok"].as_str(), value["error"].as_str()) {
+        (Some(shown), None) => Reported::Works(shown.to_owned()),
+        (None, Some(error)) => Reported::Fails(error.to_owned()),
         _ => return None,
     };
-    Some((cell, said))
+    Some((cell, reported))
 }
 
 #[cfg(test)]
@@ -61,8 +61,8 @@ mod tests {
     fn each_line_is_about_one_cell() {
         let text = "{\"cell\":\"open\",\"ok\":\"2026-07-28\"}\n{\"cell\":\"list\",\"error\":\"no\"}\n";
         let cells = read(text).unwrap();
-        assert_eq!(cells["open"], Said::Works("2026-07-28".to_owned()));
-        assert_eq!(cells["list"], Said::Fails("no".to_owned()));
+        assert_eq!(cells["open"], Reported::Works("2026-07-28".to_owned()));
+        assert_eq!(cells["list"], Reported::Fails("no".to_owned()));
         assert_eq!(cells.len(), 2);
     }
 

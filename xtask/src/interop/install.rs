@@ -12,12 +12,12 @@ use crate::workspace::root;
 
 /// The programs of the other SDKs, ready to run.
 #[derive(Debug)]
-pub(super) struct Installed {
+pub(super) struct InstalledSdks {
     place: PathBuf,
 }
 
 /// Installs what these peers need, unless it is there.
-pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<Installed, Failure> {
+pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<InstalledSdks, Failure> {
     let has = |wanted: &[Peer]| peers.iter().any(|peer| wanted.contains(peer));
     let failed = |error: io::Error| wrong(error.to_string());
     if has(&[Peer::Ts2, Peer::Ts1]) {
@@ -33,10 +33,10 @@ pub(super) fn install(place: &Path, peers: &[Peer]) -> Result<Installed, Failure
             .arg(place.join("rmcp"))
             .run()?;
     }
-    Ok(Installed { place: place.to_owned() })
+    Ok(InstalledSdks { place: place.to_owned() })
 }
 
-impl Installed {
+impl InstalledSdks {
     /// The words that start a peer's server; its transport comes last.
     pub(super) fn server(&self, peer: Peer) -> Vec<String> {
         self.program(peer, "server")

@@ -1,8 +1,8 @@
-//! What a row is worth: each cell works, cannot be, or is a fault.
+//! The verdict on a row: each cell works, cannot be, or is a fault.
 
 use std::collections::BTreeMap;
 
-use super::cells::{self, CELLS, Said};
+use super::cells::{self, CELLS, Reported};
 use super::reasons;
 use super::rows::Row;
 
@@ -15,11 +15,11 @@ pub(super) struct Judged {
     pub(super) row: Row,
     /// In the order of the columns.
     pub(super) marks: Vec<Mark>,
-    /// What was wrong beside the cells.
+    /// An error besides the cells.
     pub(super) fault: Option<String>,
 }
 
-/// What a cell is worth.
+/// The verdict on a cell.
 #[derive(Debug, PartialEq)]
 pub(super) enum Mark {
     Works,
@@ -28,9 +28,9 @@ pub(super) enum Mark {
     Fault(String),
 }
 
-/// Judges what a client said, and how its process and the server's fared.
-pub(super) fn judge(row: Row, said: &str, fault: Option<String>) -> Judged {
-    let (cells, misread) = match cells::read(said) {
+/// Judges what a client output, and how its process and the server's fared.
+pub(super) fn judge(row: Row, output: &str, fault: Option<String>) -> Judged {
+    let (cells, misread) = match cells::read(output) {
         Ok(cells) => (cells, None),
         Err(error) => (BTreeMap::new(), Some(error)),
     };
@@ -38,16 +38,16 @@ pub(super) fn judge(row: Row, said: &str, fault: Option<String>) -> Judged {
     Judged { row, marks, fault: fault.or(misread) }
 }
 
-fn mark(row: &Row, cell: &str, said: Option<&Said>) -> Mark {
-    match (said, reasons::reason(row, cell)) {
-        (Some(Said::Works(revision)), None) if cell == "open" => opened(row, revision),
-        (Some(Said::Works(_)), None) => Mark::Works,
-        (Some(Said::Works(_)), Some(why)) => Mark::Fault(format!(
+fn mark(row: &Row, cell: &str, output: Option<&Reported>) -> Mark {
+    match (output, reasons::reason(row, cell)) {
+        (Some(Reported::Works(revision)), None) if cell == "open" => opened(row, revision),
+        (Some(Reported::Works(_)), None) => Mark::Works,
+        (Some(Reported::Works(_)), Some(why)) => Mark::Fault(format!(
             "works, though xtask/src/interop/reasons.rs says that {why}: take it out there"
         )),
         (_, Some(why)) => Mark::Cannot(why),
-        (Some(Said::Fails(error)), None) => Mark::Fault(error.clone()),
-        (None, None) => Mark::Fault("nothing was said".to_owned()),
+        (Some(Reported::Fails(error)), None) => Mark::Fault(error.clone()),
+        (None, None) => Mark::Fault("nothing was reported".to_owned()),
     }
 }
 
@@ -61,11 +61,11 @@ fn opened(row: &Row, revision: &str) -> Mark {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Era, Peer, Role, Transport};
+    use super::super::rows::{Era, Peer, TheirRole, Transport};
     use super::*;
 
     fn row(peer: Peer, era: Era) -> Row {
-        Row { peer, transport: Transport::Http, era, role: Role::Server }
+        Row { peer, transport: Transport::Http, era, role: TheirRole::Server }
     }
 
     fn all_well(revision: &str) -> String {
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn a_cell_that_fails_or_is_not_spoken_of_is_a_fault() {
-        let said = all_well("2026-07-28");
-        let failed = said.replace(r#"{"cell":"call","ok":"fine"}"#, r#"{"cell":"call","error":"no sum"}"#);
+        let output = all_well("2026-07-28");
+        let failed = output.replace(r#"{"cell":"call","ok":"fine"}"#, r#"{"cell":"call","error":"no sum"}"#);
         let judged = judge(row(Peer::Ts2, Era::Auto), &failed, None);
         assert_eq!(judged.marks[2], Mark::Fault("no sum".to_owned()));
         assert_eq!(faults(&judged), 1);
 
-        let missing: String = said.lines().take(5).map(|line| format!("{line}\n")).collect();
+        let missing: String = output.lines().take(5).map(|line| format!("{line}\n")).collect();
         let judged = judge(row(Peer::Ts2, Era::Auto), &missing, None);
         assert_eq!(faults(&judged), CELLS.len() - 5);
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_and_a_process_that_fails_are_faults() {
         let judged = judge(row(Peer::Ts2, Era::Auto), "Segmentation fault\n", None);
-        assert_eq!(judged.fault.as_deref(), Some("the client said `Segmentation fault`"));
+        assert_eq!(judged.fault.as_deref(), Some("the client printed `Segmentation fault`"));
         let judged = judge(row(Peer::Ts2, Era::Auto), &all_well("2026-07-28"), Some("hangs".to_owned()));
         assert_eq!(judged.fault.as_deref(), Some("hangs"));
     }

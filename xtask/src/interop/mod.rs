@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use install::Installed;
+use install::InstalledSdks;
 use judge::Judged;
-use rows::{Peer, Role, Row, Transport};
+use rows::{Peer, Row, TheirRole, Transport};
 
 use crate::cargo::{Cargo, Failure};
 use crate::process::Process;
@@ -27,7 +27,7 @@ use crate::workspace::{self, root, shown, target};
 /// Each has two or three processes, and this is about two cores' worth of them.
 const AT_ONCE: usize = 3;
 /// A row takes seconds, and a cell that hangs is given up after ten.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 const START: Duration = Duration::from_secs(30);
 const PAGE: &str = "docs/interop.md";
 
@@ -44,7 +44,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let peers: Vec<Peer> =
         Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.peer == *peer)).collect();
     let place = target().join("interop");
-    let bench = Bench { peers: install::install(&place, &peers)?, place };
+    let bench = RowRunner { peers: install::install(&place, &peers)?, place };
     let ran = Instant::now();
     let judged = bench.run_all(&rows);
 
@@ -89,12 +89,12 @@ fn takes(only: &[String], row: &Row) -> bool {
 
 /// Where the programs are, and where their words go.
 #[derive(Debug)]
-struct Bench {
-    peers: Installed,
+struct RowRunner {
+    peers: InstalledSdks,
     place: PathBuf,
 }
 
-impl Bench {
+impl RowRunner {
     /// A few at a time; they come back in the order of the rows.
     fn run_all(&self, rows: &[Row]) -> Vec<Judged> {
         let next = AtomicUsize::new(0);
@@ -120,14 +120,14 @@ impl Bench {
 
     fn run(&self, row: &Row) -> Judged {
         let folder = self.place.join("results").join(row.name().replace('/', "_"));
-        let (said, fault) = match self.talk(row, &folder) {
-            Ok((said, fault)) => (said, fault),
+        let (output, fault) = match self.talk(row, &folder) {
+            Ok((output, fault)) => (output, fault),
             Err(error) => (String::new(), Some(error.to_string())),
         };
-        judge::judge(*row, &said, fault)
+        judge::judge(*row, &output, fault)
     }
 
-    /// Has the two talk, and returns what the client said and what was wrong with the processes, if anything.
+    /// Has the two talk, and returns what the client output and what was wrong with the processes, if anything.
     fn talk(&self, row: &Row, folder: &Path) -> io::Result<(String, Option<String>)> {
         fs::create_dir_all(folder)?;
         let mut server = self.server(row);
@@ -147,10 +147,10 @@ impl Bench {
         let answers = folder.join("client.jsonl");
         let log = File::create(folder.join("client.log"))?;
         let mut process = Process::start_apart(&mut program(&client), File::create(&answers)?, log)?;
-        let fault = match process.wait(PATIENCE)? {
+        let fault = match process.wait(TIMEOUT)? {
             Some(status) if status.success() => None,
             Some(status) => Some(format!("the client ended with {status}")),
-            None => Some(format!("the client did not end within {} s", PATIENCE.as_secs())),
+            None => Some(format!("the client did not end within {} s", TIMEOUT.as_secs())),
         };
         let gone = served.is_some_and(|mut server| !server.runs());
         let gone = gone.then(|| "the server ended before the client did".to_owned());
@@ -159,15 +159,15 @@ impl Bench {
 
     fn server(&self, row: &Row) -> Vec<String> {
         match row.role {
-            Role::Server => self.peers.server(row.peer),
-            Role::Client => vec![ours("interop-server")],
+            TheirRole::Server => self.peers.server(row.peer),
+            TheirRole::Client => vec![ours("interop-server")],
         }
     }
 
     fn client(&self, row: &Row) -> Vec<String> {
         match row.role {
-            Role::Server => vec![ours("interop-client")],
-            Role::Client => self.peers.client(row.peer),
+            TheirRole::Server => vec![ours("interop-client")],
+            TheirRole::Client => self.peers.client(row.peer),
         }
     }
 }

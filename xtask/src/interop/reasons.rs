@@ -1,6 +1,6 @@
-//! What other SDKs cannot do. A cell leaves this table when it works: that is a fault until it is taken out.
+//! Features that other SDKs lack. A cell leaves this table when it works: that is a fault until it is taken out.
 
-use super::rows::{Era, Peer, Role, Row, Transport};
+use super::rows::{Era, Peer, Row, TheirRole, Transport};
 
 /// Which cells, and why not; `None` is all of them.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ struct Reason {
     peer: Peer,
     transport: Option<Transport>,
     era: Option<Era>,
-    role: Option<Role>,
+    role: Option<TheirRole>,
     cell: Option<&'static str>,
     why: &'static str,
 }
@@ -57,15 +57,16 @@ mod tests {
             peer: Peer::Py2,
             transport: Some(Transport::Http),
             era: None,
-            role: Some(Role::Client),
+            role: Some(TheirRole::Client),
             cell: Some("cancel"),
             why: "",
         };
-        let row = Row { peer: Peer::Py2, transport: Transport::Http, era: Era::Auto, role: Role::Client };
+        let row =
+            Row { peer: Peer::Py2, transport: Transport::Http, era: Era::Auto, role: TheirRole::Client };
         assert!(narrow.covers(&row, "cancel"));
         assert!(!narrow.covers(&row, "call"));
         assert!(!narrow.covers(&Row { transport: Transport::Stdio, ..row }, "cancel"));
-        assert!(!narrow.covers(&Row { role: Role::Server, ..row }, "cancel"));
+        assert!(!narrow.covers(&Row { role: TheirRole::Server, ..row }, "cancel"));
         assert!(!narrow.covers(&Row { peer: Peer::Rmcp, ..row }, "cancel"));
     }
 }

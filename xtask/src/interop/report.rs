@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::cells::CELLS;
 use super::judge::{Judged, Mark};
-use super::rows::{Peer, Role};
+use super::rows::{Peer, TheirRole};
 
 /// A row for each conversation, a column for each thing done in it; below it why some cells cannot be.
 pub(super) fn table<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> String {
@@ -62,7 +62,7 @@ pub(super) fn faults(judged: &[Judged]) -> Vec<String> {
 pub(super) fn page(judged: &[Judged]) -> String {
     let mut text = String::from(
         "# With other SDKs\n\nPintle's client with the servers of other SDKs, and its server with their clients. `cargo xtask \
-         interop` has them\ntalk and writes this page; it fails if a cell does, or if one works that is said to be impossible. \
+         interop` has them\ntalk and writes this page; it fails if a cell does, or if one works that is listed as impossible. \
          The programs are in\n[interop](../interop/README.md).\n\n",
     );
     for peer in Peer::ALL {
@@ -74,7 +74,8 @@ pub(super) fn page(judged: &[Judged]) -> String {
     for (cell, shown) in CELLS {
         let _ = writeln!(text, "- {cell}: {shown}");
     }
-    let sides = [(Role::Server, "Our client, their server"), (Role::Client, "Our server, their client")];
+    let sides =
+        [(TheirRole::Server, "Our client, their server"), (TheirRole::Client, "Our server, their client")];
     for (role, title) in sides {
         let rows = judged.iter().filter(|judged| judged.row.role == role);
         let _ = write!(text, "\n## {title}\n\n{}", table(rows));
@@ -88,9 +89,9 @@ mod tests {
     use super::super::rows::{Era, Row, Transport};
     use super::*;
 
-    fn judged(peer: Peer, era: Era, said: &str, fault: Option<&str>) -> Judged {
-        let row = Row { peer, transport: Transport::Stdio, era, role: Role::Client };
-        judge(row, said, fault.map(str::to_owned))
+    fn judged(peer: Peer, era: Era, output: &str, fault: Option<&str>) -> Judged {
+        let row = Row { peer, transport: Transport::Stdio, era, role: TheirRole::Client };
+        judge(row, output, fault.map(str::to_owned))
     }
 
     #[test]

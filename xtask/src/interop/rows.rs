@@ -16,7 +16,7 @@ pub(super) enum Transport {
     Http,
 }
 
-/// What the client is told to speak.
+/// The era that the client is started for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Era {
     Session,
@@ -26,7 +26,7 @@ pub(super) enum Era {
 
 /// Which side is the other SDK's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Role {
+pub(super) enum TheirRole {
     Server,
     Client,
 }
@@ -37,12 +37,12 @@ pub(super) struct Row {
     pub(super) peer: Peer,
     pub(super) transport: Transport,
     pub(super) era: Era,
-    pub(super) role: Role,
+    pub(super) role: TheirRole,
 }
 
 pub(super) fn all() -> impl Iterator<Item = Row> {
     Peer::ALL.into_iter().flat_map(|peer| {
-        Role::ALL.into_iter().flat_map(move |role| {
+        TheirRole::ALL.into_iter().flat_map(move |role| {
             Transport::ALL.into_iter().flat_map(move |transport| {
                 Era::ALL.into_iter().map(move |era| Row { peer, transport, era, role })
             })
@@ -113,7 +113,7 @@ impl Era {
     }
 }
 
-impl Role {
+impl TheirRole {
     const ALL: [Self; 2] = [Self::Server, Self::Client];
 
     pub(super) fn as_str(self) -> &'static str {

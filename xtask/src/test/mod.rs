@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::Failure;
 use plan::{Plan, Scope};
-use steps::{Report, STEPS};
+use steps::{RunReport, STEPS};
 
 const USAGE: &str = "cargo xtask test [--quick | --all] [--plan]";
 
@@ -27,7 +27,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 }
 
 fn run(plan: Plan<'_>) -> Result<(), Failure> {
-    let mut report = Report { skipped: plan.skipped, ..Report::default() };
+    let mut report = RunReport { skipped: plan.skipped, ..RunReport::default() };
     let mut times = Vec::new();
     for step in plan.steps {
         println!("\n==> {}", step.name);

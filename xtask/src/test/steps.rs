@@ -4,7 +4,7 @@ use super::tally::Tally;
 use super::tools::Tool;
 use crate::cargo::{Cargo, Failure};
 use crate::workspace::root;
-use crate::{budget, conformance, features, instructions, interop, login, tidy};
+use crate::{api, budget, conformance, features, instructions, interop, login, tidy};
 
 /// One part of the run.
 #[derive(Debug)]
@@ -13,12 +13,12 @@ pub(super) struct Step {
     /// Whether it is part of the inner loop.
     pub(super) quick: bool,
     pub(super) needs: &'static [Tool],
-    pub(super) run: fn(&mut Report) -> Result<(), Failure>,
+    pub(super) run: fn(&mut RunReport) -> Result<(), Failure>,
 }
 
 /// The findings of a run besides failures.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct RunReport {
     pub(super) tally: Tally,
     /// Lines that say what was not checked and why.
     pub(super) skipped: Vec<String>,
@@ -58,6 +58,15 @@ pub(super) const STEPS: &[Step] = &[
             Cargo::new("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
         },
     },
+    Step {
+        name: "public API",
+        quick: false,
+        needs: &[],
+        run: |report| {
+            report.skipped.extend(api::check()?);
+            Ok(())
+        },
+    },
     Step { name: "conformance", quick: false, needs: &[Tool::Node], run: |_| conformance::command(&[]) },
     Step {
         name: "other SDKs",
@@ -79,7 +88,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "licences and advisories", quick: false, needs: &[Tool::CargoDeny], run: deny },
 ];
 
-fn tests(report: &mut Report) -> Result<(), Failure> {
+fn tests(report: &mut RunReport) -> Result<(), Failure> {
     let given = std::env::var_os("PINTLE_SPEC_DIR").map(std::path::PathBuf::from);
     if !given.unwrap_or_else(|| root().join("../shared/spec")).is_dir() {
         // Those tests pass without it.
@@ -89,11 +98,11 @@ fn tests(report: &mut Report) -> Result<(), Failure> {
     count("test --workspace --all-features --tests --no-fail-fast", report)
 }
 
-fn count(line: &str, report: &mut Report) -> Result<(), Failure> {
+fn count(line: &str, report: &mut RunReport) -> Result<(), Failure> {
     Cargo::new(line).run_watched(|line| report.tally.read(line))
 }
 
-fn deny(report: &mut Report) -> Result<(), Failure> {
+fn deny(report: &mut RunReport) -> Result<(), Failure> {
     Cargo::new("deny --log-level error check bans licenses sources").run()?;
     // The database of advisories is no package of a registry.
     if let Err(failure) = Cargo::new("deny fetch db").output() {

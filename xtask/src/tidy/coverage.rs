@@ -1,4 +1,4 @@
-//! What `docs/coverage.md` says is tested must be: every row of the digest's part 1 is there, and every test it names.
+//! Tests that `docs/coverage.md` names must exist: every row of the digest's part 1 is there, and every test it names.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::source::Source;
 use super::tree::Tree;
 
 const PAGE: &str = "docs/coverage.md";
-/// What a row says, with a reason behind it, of what no test covers.
+/// The beginning of a cell that gives a reason instead of a test.
 const ADMITTED: &[&str] = &["not built: ", "untested: "];
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     faults.extend(twice.map(|row| row.fault("this row is there twice; keep one")));
     if let Some(digest) = &tree.digest {
         let wanted = rows(digest);
-        let known: BTreeSet<_> = wanted.iter().map(Row::key).collect();
+        let known: BTreeSet<_> = wanted.iter().map(CoverageRow::key).collect();
         let foreign = covered.iter().filter(|row| !known.contains(&row.key()));
         faults.extend(foreign.map(|row| row.fault("the digest has no such row; mend or remove it")));
         faults.extend(wanted.iter().filter(|row| !seen.contains(&row.key())).map(|row| {
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
 }
 
 /// One row of a table of part 1, in the digest or on the page.
-struct Row<'a> {
+struct CoverageRow<'a> {
     /// `1.4`.
     section: &'a str,
     /// The first cell.
@@ -46,7 +46,7 @@ struct Row<'a> {
     line: usize,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CoverageRow<'a> {
     fn key(&self) -> (&'a str, &'a str) {
         (self.section, self.name)
     }
@@ -57,7 +57,7 @@ impl<'a> Row<'a> {
 }
 
 /// The rows below each heading `## 1.x`; the head of a table and the line under it are none.
-fn rows(text: &str) -> Vec<Row<'_>> {
+fn rows(text: &str) -> Vec<CoverageRow<'_>> {
     let mut found = Vec::new();
     let mut section = "";
     let mut before = "";
@@ -73,14 +73,14 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         {
             let mut cells = line.trim_matches('|').split('|').map(str::trim);
             let (name, rest) = (cells.next().unwrap_or(""), cells.next().unwrap_or(""));
-            found.push(Row { section, name, rest, line: number });
+            found.push(CoverageRow { section, name, rest, line: number });
         }
         before = line;
     }
     found
 }
 
-/// What is wrong with the tests that a cell names.
+/// The faults of the tests that a cell names.
 pub(super) fn named_tests(tree: &Tree, cell: &str) -> Vec<String> {
     let admitted = ADMITTED.iter().filter_map(|words| cell.find(words)).min();
     let mut wrong = Vec::new();

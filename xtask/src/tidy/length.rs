@@ -3,7 +3,7 @@
 use super::Fault;
 use super::tree::Tree;
 
-const MOST: usize = 600;
+const LIMIT: usize = 600;
 
 /// Files that may be longer, and why.
 const LONGER: &[(&str, &str)] = &[];
@@ -16,9 +16,9 @@ fn too_long(tree: &Tree, longer: &[(&str, &str)]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for source in &tree.sources {
         let lines = source.raw.lines().count();
-        if lines > MOST && !longer.iter().any(|(path, _)| *path == source.path) {
+        if lines > LIMIT && !longer.iter().any(|(path, _)| *path == source.path) {
             let what = format!(
-                "{lines} lines, at most {MOST}: split it by its nouns, or give a reason in xtask/src/tidy/length.rs"
+                "{lines} lines, at most {LIMIT}: split it by its nouns, or give a reason in xtask/src/tidy/length.rs"
             );
             faults.push(Fault::new(&source.path, 0, what));
         }

@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// What `[text](target)` and `[label]: target` point at, in one line.
+/// The targets of `[text](target)` and `[label]: target` in one line.
 fn targets(line: &str) -> Vec<&str> {
     // Every second piece is inside backticks.
     let pieces = line.split('`').step_by(2);

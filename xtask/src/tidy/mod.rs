@@ -118,7 +118,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What the rules' own tests share.
+/// Shared by the tests of the rules.
 #[cfg(test)]
 mod testing {
     use super::{Fault, Rule, tree::Tree};

@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// What is wrong with the item that names `Revision` at `at`, if it is its definition or an impl for it.
+/// The fault of the item that names `Revision` at `at`, if it is its definition or an impl for it.
 fn broken(source: &Source, at: usize) -> Option<String> {
     let bare = &source.bare;
     let start = bare[..at].rfind([';', '}']).map_or(0, |end| end + 1);

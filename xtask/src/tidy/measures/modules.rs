@@ -103,7 +103,7 @@ pub(super) struct Import<'a> {
     pub(super) exported: bool,
 }
 
-/// What the `use` lines of a file bring into scope, outside its tests.
+/// The names that the `use` lines of a file bring into scope, outside its tests.
 pub(super) fn imports(source: &Source) -> Vec<Import<'_>> {
     let bare = source.bare.as_str();
     let mut found = Vec::new();
