@@ -173,6 +173,16 @@ impl Driver {
             self.stop(&id);
         }
         self.shared.tools_unsubscribed();
+        // Nobody will acknowledge what they wait for.
+        for (uri, post) in std::mem::take(&mut self.watching.waiters) {
+            match uri {
+                Some(uri) => {
+                    let reason = format!("`{uri}` was unsubscribed from before the server had answered");
+                    post.end(Err(Failure::Refused(reason)), 0);
+                }
+                None => done(post),
+            }
+        }
     }
 
     fn stop(&mut self, id: &RequestId) {

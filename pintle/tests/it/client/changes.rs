@@ -122,6 +122,28 @@ async fn a_resource_is_watched_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_ends_with_the_last_resource_that_is_watched() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let (subscribed, listen) = tokio::join!(server.subscribe("a:1"), acknowledge(&mut peer));
+    subscribed.unwrap();
+    server.unsubscribe("a:1").await.unwrap();
+    settle().await;
+    let cancelled = peer.hears_now().await.expect("the server still holds the stream open");
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], listen["id"]);
+    // One that was not acknowledged yet ends too.
+    let script = async {
+        let opening = peer.hears("subscriptions/listen").await;
+        server.unsubscribe("a:2").await.unwrap();
+        let cancelled = peer.hears("notifications/cancelled").await;
+        assert_eq!(cancelled["params"]["requestId"], opening["id"]);
+    };
+    let (overtaken, ()) = tokio::join!(server.subscribe("a:2"), script);
+    let overtaken = overtaken.unwrap_err().to_string();
+    assert_eq!(overtaken, "`a:2` was unsubscribed from before the server had answered");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_server_does_not_grant_is_said() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let script = async {

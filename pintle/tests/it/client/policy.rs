@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use pintle::{Connection, Error, client::Policy, testing::Peer};
+use pintle::{
+    Connection, Error,
+    client::{Answer, Policy},
+    testing::Peer,
+};
 use serde_json::json;
 
 use crate::support::scripted_server::{BATCHES, SESSION, STATELESS, client, open, settle, text};
@@ -196,4 +200,30 @@ async fn what_changes_while_the_user_thinks_is_decided_on_anew() {
     runs(&mut peer).await;
     call.await.unwrap().unwrap();
     assert_eq!(asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_the_user_answers_the_server_is_decided_on_anew() {
+    for (hints, refused) in [(json!({"readOnlyHint": true}), false), (json!({}), true)] {
+        let client = reads_only().on_elicit(|_| async { Answer::accept(json!({"city": "Rome"})) });
+        let (server, mut peer) = open(&client, STATELESS, CHANGING()).await;
+        let script = async {
+            lists(&mut peer, json!({"readOnlyHint": true})).await;
+            let call = peer.hears("tools/call").await;
+            let form = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Where?",
+                "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}});
+            let asks =
+                json!({"resultType": "input_required", "inputRequests": {"a": form}, "requestState": "s"});
+            peer.answers(&call, asks).await;
+            // Nobody tells of changes: what the tool is now has to be looked up.
+            lists(&mut peer, hints).await;
+            if !refused {
+                runs(&mut peer).await;
+            }
+        };
+        let (called, ()) = tokio::join!(server.call_tool("t", ()), script);
+        assert_eq!(matches!(called, Err(Error::Refused(_))), refused, "{called:?}");
+        settle().await;
+        assert_eq!(peer.hears_now().await, None);
+    }
 }
