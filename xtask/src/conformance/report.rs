@@ -86,10 +86,10 @@ pub(super) fn table(reports: &[Report]) -> String {
 /// The page for people.
 pub(super) fn page(reports: &[Report]) -> String {
     let mut text = format!(
-        "# Conformance\n\nWhat the official conformance suite says of Pintle, in the versions {} and {}. `cargo xtask conformance` runs it\nand \
-         writes this page.\n\nThe suite's own verdict is not enough: it forgives warnings, scenarios in which nothing was checked, and\nclients \
-         that end with an error. Here a scenario passes if none of its checks failed or warned, at least one\nsucceeded, and the client ended \
-         with 0 where the suite does not expect an error.\n\n",
+        "# Conformance\n\nResults of the official conformance suite, versions {} and {}. `cargo xtask conformance` runs it and writes\nthis \
+         page.\n\nThe suite itself ignores warnings, scenarios without any check, and clients that exit with an error. Here a scenario\npasses \
+         only if none of its checks failed or warned, at least one succeeded, and the client exited with 0 unless the suite\nexpects an \
+         error.\n\n",
         Suite::Old.version(),
         Suite::New.version()
     );

@@ -6,20 +6,20 @@ use serde_json::Value;
 
 /// The columns: the name in a client's lines, and what a cell of it has shown, for people.
 pub(super) const CELLS: &[(&str, &str)] = &[
-    ("open", "a connection in the wanted era, or in the newest that both speak"),
+    ("open", "a connection in the requested era, or in the newest that both support"),
     ("list", "tools are listed"),
-    ("call", "a tool is called, and its structured result is right"),
-    ("bad-arguments", "a call that does not fit the tool's schema is refused"),
-    ("progress", "every step that a call tells of arrives, in order"),
-    ("answer", "the user is asked in the middle of a call, and answers"),
-    ("decline", "the user is asked, and declines"),
-    ("sample", "the client's model is asked in the middle of a call"),
-    ("cancel", "a call is cancelled, and its handler learns of it"),
+    ("call", "a tool is called and returns the correct structured result"),
+    ("bad-arguments", "a call that does not match the tool's schema is refused"),
+    ("progress", "all progress notifications of a call arrive in order"),
+    ("answer", "the user is asked during a call, and accepts"),
+    ("decline", "the user is asked during a call, and declines"),
+    ("sample", "the client's model is asked during a call"),
+    ("cancel", "a call is cancelled, and so is its handler"),
     ("read", "a resource is read"),
-    ("update", "a resource that is watched changes, and the client is told"),
-    ("change", "the list of tools changes, the client is told, and lists the new one"),
+    ("update", "a subscribed resource changes, and the client is notified"),
+    ("change", "the list of tools changes, and the client is notified and lists the new tool"),
     ("complete", "an argument of a prompt is completed"),
-    ("pages", "a list of three pages comes page by page"),
+    ("pages", "a list of three pages is fetched page by page"),
 ];
 
 /// The result that a client reports for one cell.

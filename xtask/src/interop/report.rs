@@ -61,16 +61,14 @@ pub(super) fn faults(judged: &[Judged]) -> Vec<String> {
 /// The page for people.
 pub(super) fn page(judged: &[Judged]) -> String {
     let mut text = String::from(
-        "# With other SDKs\n\nPintle's client with the servers of other SDKs, and its server with their clients. `cargo xtask \
-         interop` has them\ntalk and writes this page; it fails if a cell does, or if one works that is listed as impossible. \
-         The programs are in\n[interop](../interop/README.md).\n\n",
+        "# Interoperability with other SDKs\n\nPintle's client with the servers of other SDKs, and its server with their clients. \
+         `cargo xtask interop` runs them\nand writes this page. It fails if a cell fails, or if a cell that is marked impossible \
+         passes. The programs are in\n[interop](../interop/README.md).\n\n",
     );
     for peer in Peer::ALL {
         let _ = writeln!(text, "- `{}`: {}", peer.as_str(), peer.title());
     }
-    text.push_str(
-        "\nThe era is what the client is told to speak: with a session, without one, or what it finds out to be best.\n\n",
-    );
+    text.push_str("\nThe era is the mode of the client: with a session, without one, or negotiated.\n\n");
     for (cell, shown) in CELLS {
         let _ = writeln!(text, "- {cell}: {shown}");
     }
