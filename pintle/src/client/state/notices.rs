@@ -188,4 +188,16 @@ mod tests {
         // Whoever waits for those that came before a result does not wait for what was dropped.
         assert_eq!(notices.count(), 6);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_result_does_not_wait_for_what_was_dropped() {
+        let mut settings = Settings::new(pintle_types::schema::Implementation::new("c", "0"));
+        settings.on_change = Some(Arc::new(|_| {}));
+        settings.limits.queued_bytes = 100;
+        let notices = Notices::start(&Arc::new(settings)).unwrap();
+        notices.push(Notice::Change(Change::Resource("u".repeat(200).into())));
+        let before = tokio::time::Instant::now();
+        notices.reached(notices.count()).await;
+        assert_eq!(before.elapsed(), Duration::ZERO, "it waited until its patience was over");
+    }
 }
