@@ -8,11 +8,15 @@ mod connection;
 mod driver;
 #[cfg(feature = "http-client")]
 pub mod http;
-mod redial;
+mod reconnect;
 mod state;
 mod tools;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Weak},
+};
 
 use pintle_proto::{Limits, Revision};
 use pintle_types::{
@@ -24,12 +28,15 @@ use pintle_types::{
 };
 use tokio::sync::mpsc;
 
-use crate::{Result, Timeouts, transport::Transport};
+use crate::{
+    Result, Timeouts,
+    transport::{DrivenTransport, Transport, driven},
+};
 
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Roots};
 pub use connection::{Batch, Call, Changes, Connection, Group, Items, List, Listing};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
-pub use redial::{Connector, Redial};
+pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
@@ -259,10 +266,10 @@ impl Client {
     ///
     /// The server is silent, went away, refused, or speaks nothing that this client may speak: the error says which.
     pub async fn connect(&self, transport: impl Transport) -> Result<Connection> {
-        self.open(Box::new(transport)).await
+        self.open(driven(transport)).await
     }
 
-    async fn open(&self, mut transport: Box<dyn Transport>) -> Result<Connection> {
+    async fn open(&self, mut transport: Box<dyn DrivenTransport>) -> Result<Connection> {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
         transport.limit_messages(settings.limits.message_bytes);
@@ -271,7 +278,8 @@ impl Client {
         let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);
         driver.open(self.settings.remembered).await?;
         if let Some(roots) = &self.settings.handlers.roots {
-            roots.register(&shared);
+            let observer: Weak<Shared> = Arc::downgrade(&shared);
+            roots.register(observer);
         }
         let seat = Arc::new(Seat::new());
         tokio::spawn(driver.run(seat.clone()));

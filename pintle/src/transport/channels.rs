@@ -28,7 +28,7 @@ use super::{Incoming, Transport};
 /// # drop((transport, incoming, outgoing.try_recv()));
 /// ```
 pub fn channels(incoming: mpsc::Receiver<Bytes>, outgoing: mpsc::Sender<Bytes>) -> Channels {
-    Channels { incoming, outgoing, queued: VecDeque::new(), room: None, limit: usize::MAX }
+    Channels { incoming, outgoing, queued: VecDeque::new(), room: None }
 }
 
 /// See [`channels`].
@@ -37,7 +37,6 @@ pub struct Channels {
     outgoing: mpsc::Sender<Bytes>,
     queued: VecDeque<Bytes>,
     room: Option<Room>,
-    limit: usize,
 }
 
 type Room =
@@ -45,12 +44,7 @@ type Room =
 
 impl Transport for Channels {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
-        let limit = self.limit;
-        self.incoming.poll_recv(cx).map(|message| Ok(message.map(|message| Incoming::within(message, limit))))
-    }
-
-    fn limit_messages(&mut self, bytes: usize) {
-        self.limit = bytes;
+        self.incoming.poll_recv(cx).map(|message| Ok(message.map(Incoming::Message)))
     }
 
     fn send(&mut self, message: Bytes) {

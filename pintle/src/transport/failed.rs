@@ -3,41 +3,40 @@ use std::{borrow::Cow, fmt};
 use pintle_proto::http::Probed;
 use pintle_types::{RequestId, RpcError};
 
-/// Why one request has no answer, while the connection goes on.
+/// The failure of a single request, while the connection stays open.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    /// The request. Only the transport and its driver need to know.
-    pub request: Option<RequestId>,
-    /// The HTTP status, if there was an answer with one.
+    pub(crate) request: Option<RequestId>,
+    /// The HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// What the server said of it: an error of the protocol.
+    /// The JSON-RPC error in the response, if there was one.
     pub error: Option<RpcError>,
-    /// Why the server refused it, in the server's own words: one line, cut, control characters escaped.
+    /// The text of the server's response: one line, shortened, control characters escaped.
     pub reason: Option<Box<str>>,
-    /// What it says about the server, while a connection is being opened.
-    pub probed: Probed,
-    /// Whether the server may have got the request.
+    /// What the failure reveals about the server while a connection is being opened.
+    pub(crate) probed: Probed,
+    /// Whether the server may have received the request.
     pub delivery: Delivery,
     /// What happened, and what to do.
-    pub said: Cow<'static, str>,
+    pub message: Cow<'static, str>,
 }
 
-/// Whether a request that failed may have been carried out.
+/// Whether a failed request may have been executed.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Delivery {
-    /// The server may have got it.
+    /// The server may have received it.
     Maybe,
-    /// It did not get as far as that.
+    /// The server did not receive it.
     Never,
-    /// The server did not take it, because the session that it belongs to is gone.
+    /// The server rejected it, because its session no longer exists.
     LostSession,
 }
 
 impl Failed {
-    /// A request whose fate is unknown.
-    pub fn new(said: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates the failure of a request that may have been delivered.
+    pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             request: None,
             status: None,
@@ -45,17 +44,17 @@ impl Failed {
             reason: None,
             probed: Probed::Nothing,
             delivery: Delivery::Maybe,
-            said: said.into(),
+            message: message.into(),
         }
     }
 
-    /// It was this request.
+    /// Sets the request that failed.
     pub fn of(mut self, request: &RequestId) -> Self {
         self.request = Some(request.clone());
         self
     }
 
-    /// The server did not get it.
+    /// States that the server did not receive the request.
     pub fn undelivered(mut self) -> Self {
         self.delivery = Delivery::Never;
         self
@@ -64,7 +63,7 @@ impl Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.said)
+        f.write_str(&self.message)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Incoming, Transport};
+use super::{Driven, DrivenTransport, Incoming, Transport};
 
 /// Two transports that are connected to each other in memory.
 ///
@@ -114,6 +114,12 @@ impl Transport for Memory {
         if self.queued.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Memory {
     fn limit_messages(&mut self, bytes: usize) {
         self.limit = bytes;
     }

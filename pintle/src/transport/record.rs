@@ -6,7 +6,12 @@ use std::{
 use bytes::Bytes;
 use pintle_types::RequestId;
 
-use super::{About, Failed, Holdups, Incoming, Listening, Transport};
+use super::{
+    Failed, Incoming, Transport,
+    deadline_pauses::DeadlinePauses,
+    driven::{Driven, DrivenTransport, MessageContext, driven},
+    push_state::PushState,
+};
 
 /// A transport that shows every message that passes through it, for finding out what really was said.
 ///
@@ -28,8 +33,8 @@ use super::{About, Failed, Holdups, Incoming, Listening, Transport};
 /// # }
 /// # Ok(()) }
 /// ```
-pub struct Record<T> {
-    transport: T,
+pub struct Record {
+    transport: Box<dyn DrivenTransport>,
     sink: Box<dyn FnMut(Recorded<'_>) + Send>,
     number: u64,
 }
@@ -59,16 +64,16 @@ pub enum Direction {
 /// How much of a message is printed.
 const SHOWN: usize = 4 << 10;
 
-impl<T: Transport> Record<T> {
+impl Record {
     /// Shows each message to a function: one that goes out when it is queued, one that comes in when it is taken.
-    pub fn new(transport: T, sink: impl FnMut(Recorded<'_>) + Send + 'static) -> Self {
-        Self { transport, sink: Box::new(sink), number: 0 }
+    pub fn new(transport: impl Transport, sink: impl FnMut(Recorded<'_>) + Send + 'static) -> Self {
+        Self { transport: driven(transport), sink: Box::new(sink), number: 0 }
     }
 
     /// Writes each message as a line, `1 → {…}` or `2 ← {…}`, at most 4 KiB of it.
     ///
     /// A writer that fails is no reason to end the connection: what it cannot take is not recorded.
-    pub fn to_writer(transport: T, mut writer: impl io::Write + Send + 'static) -> Self {
+    pub fn to_writer(transport: impl Transport, mut writer: impl io::Write + Send + 'static) -> Self {
         Self::new(transport, move |recorded| {
             let _ = writeln!(writer, "{recorded}").and_then(|()| writer.flush());
         })
@@ -80,7 +85,7 @@ impl<T: Transport> Record<T> {
     }
 }
 
-impl<T: Transport> Transport for Record<T> {
+impl Transport for Record {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         let incoming = ready!(self.transport.poll_recv(cx))?;
         match &incoming {
@@ -104,8 +109,22 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.poll_close(cx)
     }
 
-    fn why_ended(&self) -> Option<String> {
-        self.transport.why_ended()
+    fn close_reason(&self) -> Option<String> {
+        self.transport.close_reason()
+    }
+
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Record {
+    fn limit_messages(&mut self, bytes: usize) {
+        self.transport.limit_messages(bytes);
+    }
+
+    fn is_local(&self) -> bool {
+        self.transport.is_local()
     }
 
     fn ended_unread(&self) -> bool {
@@ -116,9 +135,9 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.restart()
     }
 
-    fn send_about(&mut self, message: Bytes, about: About<'_>) {
+    fn send_with(&mut self, message: Bytes, context: MessageContext<'_>) {
         self.show(Direction::Out, Some(&message));
-        self.transport.send_about(message, about);
+        self.transport.send_with(message, context);
     }
 
     fn has_headers(&self) -> bool {
@@ -133,28 +152,20 @@ impl<T: Transport> Transport for Record<T> {
         self.transport.answered(request);
     }
 
-    fn stream_of(&self) -> Option<&RequestId> {
-        self.transport.stream_of()
+    fn stream_request(&self) -> Option<&RequestId> {
+        self.transport.stream_request()
     }
 
-    fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
-        self.transport.poll_two_endpoints(cx)
+    fn poll_sse_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
+        self.transport.poll_sse_endpoints(cx)
     }
 
-    fn is_local(&self) -> bool {
-        self.transport.is_local()
+    fn deadline_pauses(&self) -> DeadlinePauses {
+        self.transport.deadline_pauses()
     }
 
-    fn holdups(&self) -> Holdups {
-        self.transport.holdups()
-    }
-
-    fn limit_messages(&mut self, bytes: usize) {
-        self.transport.limit_messages(bytes);
-    }
-
-    fn listening(&self) -> Listening {
-        self.transport.listening()
+    fn push_state(&self) -> PushState {
+        self.transport.push_state()
     }
 }
 
@@ -178,7 +189,7 @@ impl fmt::Display for Recorded<'_> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Record<T> {
+impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Record")
             .field("transport", &self.transport)

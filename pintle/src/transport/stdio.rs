@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::{Incoming, Stream, Transport};
+use super::{Driven, DrivenTransport, Incoming, Stream, Transport};
 
 /// The process's own standard streams: how a server talks to the host that started it.
 ///
@@ -84,6 +84,12 @@ impl Transport for Stdio {
         self.stream.poll_close(cx)
     }
 
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Stdio {
     fn is_local(&self) -> bool {
         true
     }

@@ -8,7 +8,7 @@ use std::{
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::{Incoming, Transport, oversized::Ends};
+use super::{Driven, DrivenTransport, Incoming, Transport, oversized::Ends};
 
 /// Messages on a byte stream, one a line.
 ///
@@ -246,6 +246,12 @@ impl Transport for Stream {
         self.writer.as_mut().poll_shutdown(cx)
     }
 
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Stream {
     fn is_local(&self) -> bool {
         self.local
     }

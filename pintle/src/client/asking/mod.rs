@@ -10,3 +10,4 @@ pub use elicit_url::ElicitUrl;
 pub use roots::{IntoRoot, IntoRoots, Roots};
 
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
+pub(super) use roots::RootsObserver;

@@ -1,11 +1,12 @@
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use pintle_types::schema::Root;
 
-use crate::{Error, Result, client::state::Shared, uri::root_from_path};
+use crate::{Error, Result, uri::root_from_path};
 
 /// The places that servers may work in. They may change while connections are open; servers are told.
 ///
@@ -22,12 +23,17 @@ use crate::{Error, Result, client::state::Shared, uri::root_from_path};
 /// # Ok::<(), pintle::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Roots(Arc<Mutex<Inside>>);
+pub struct Roots(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Inner {
     roots: Vec<Root>,
-    connections: Vec<Weak<Shared>>,
+    observers: Vec<Weak<dyn RootsObserver>>,
+}
+
+/// A connection whose server is notified when the roots change.
+pub(in crate::client) trait RootsObserver: fmt::Debug + Send + Sync {
+    fn roots_changed(&self);
 }
 
 impl Roots {
@@ -98,23 +104,23 @@ impl Roots {
         Ok(())
     }
 
-    /// From now on this connection is told of changes.
-    pub(in crate::client) fn register(&self, connection: &Arc<Shared>) {
-        let mut inside = self.lock();
-        inside.connections.retain(|connection| connection.strong_count() > 0);
-        inside.connections.push(Arc::downgrade(connection));
+    /// Registers a connection for changes.
+    pub(in crate::client) fn register(&self, observer: Weak<dyn RootsObserver>) {
+        let mut inner = self.lock();
+        inner.observers.retain(|observer| observer.strong_count() > 0);
+        inner.observers.push(observer);
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<Root>) -> bool) {
-        let mut inside = self.lock();
-        if change(&mut inside.roots) {
-            for connection in inside.connections.iter().filter_map(Weak::upgrade) {
-                connection.signals.roots_changed();
+        let mut inner = self.lock();
+        if change(&mut inner.roots) {
+            for observer in inner.observers.iter().filter_map(Weak::upgrade) {
+                observer.roots_changed();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -99,7 +99,7 @@ impl Options {
         started: Instant,
     ) -> Result<Outcome, Missing> {
         let shared: Arc<Shared> = pending.shared().clone();
-        let mut begun = shared.holdups.ended();
+        let mut begun = shared.deadline_pauses.ended();
         let mut deadline = self.deadline(started);
         let mut latest = after(started, self.longest.max(self.timeout));
         loop {
@@ -124,7 +124,7 @@ impl Options {
                 }
                 // While the server waits for an answer of ours the time is not its own.
                 Err(_) if shared.was_held_up(begun) => {
-                    begun = shared.holdups.ended();
+                    begun = shared.deadline_pauses.ended();
                     deadline = after(Instant::now(), self.timeout);
                     latest = latest.max(deadline);
                 }

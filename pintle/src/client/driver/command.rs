@@ -8,7 +8,7 @@ use pintle_types::{Message, RawObject, schema::LoggingLevel};
 use super::{Driver, Failure, Waiting};
 use crate::{
     client::{state::Post, tools::Stamp},
-    transport::About,
+    transport::MessageContext,
 };
 
 /// What a handle wants of the driver.
@@ -123,8 +123,8 @@ impl Driver {
                     message.write(&mut array);
                 }
                 array.push(b']');
-                let about = About::new(messages, self.engine.revision());
-                self.transport.send_about(Bytes::from(array), about);
+                let about = MessageContext::new(messages, self.engine.revision());
+                self.transport.send_with(Bytes::from(array), about);
                 continue;
             };
             self.send(message);

@@ -33,7 +33,7 @@ use super::state::{Failure, Post, Shared};
 use crate::{
     Ended,
     timeouts::after,
-    transport::{About, Failed, Transport},
+    transport::{DrivenTransport, Failed, MessageContext},
 };
 
 pub(super) use command::{Ask, Command, Watch};
@@ -62,7 +62,7 @@ const STEADY: Duration = Duration::from_secs(30);
 pub(super) struct Driver {
     shared: Arc<Shared>,
     profile: Profile,
-    transport: Box<dyn Transport>,
+    transport: Box<dyn DrivenTransport>,
     engine: Engine,
     commands: mpsc::Receiver<Command>,
     /// Who waits for the answer to which request.
@@ -127,7 +127,7 @@ impl Driver {
     pub(super) fn new(
         shared: Arc<Shared>,
         profile: Profile,
-        transport: Box<dyn Transport>,
+        transport: Box<dyn DrivenTransport>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
@@ -422,8 +422,8 @@ impl Driver {
         let bytes = Bytes::from(message.to_vec());
         self.replies += 1;
         self.reply_bytes += bytes.len();
-        let about = About::new(std::slice::from_ref(&message), self.engine.revision());
-        self.transport.send_about(bytes, about);
+        let about = MessageContext::new(std::slice::from_ref(&message), self.engine.revision());
+        self.transport.send_with(bytes, about);
     }
 
     /// Whether the server has more answers of ours to read before it is heard again. It chooses their number, and, by ids
@@ -456,9 +456,9 @@ impl Driver {
     }
 
     fn send_as(&mut self, message: &Message, revision: Option<Revision>, headers: HeaderMap) {
-        let mut about = About::new(std::slice::from_ref(message), revision);
+        let mut about = MessageContext::new(std::slice::from_ref(message), revision);
         about.headers = headers;
-        self.transport.send_about(Bytes::from(message.to_vec()), about);
+        self.transport.send_with(Bytes::from(message.to_vec()), about);
     }
 
     /// Nothing that is open will be answered.
@@ -510,11 +510,11 @@ impl Driver {
     }
 
     fn went_away(&self) -> Ended {
-        Ended::ByPeer { known: self.transport.why_ended().map(Into::into) }
+        Ended::ByPeer { known: self.transport.close_reason().map(Into::into) }
     }
 
     fn failed(&self, error: &io::Error) -> Ended {
-        match self.transport.why_ended() {
+        match self.transport.close_reason() {
             Some(known) => Ended::ByPeer { known: Some(known.into()) },
             None if error.kind() == io::ErrorKind::BrokenPipe => Ended::ByPeer { known: None },
             None => Ended::Failed { said: error.to_string().into() },

@@ -100,7 +100,7 @@ impl Driver {
                 },
                 Step::TwoEndpoints => {
                     let wait = self.shared.settings.timeouts.initialize;
-                    match timeout(wait, poll_fn(|cx| self.transport.poll_two_endpoints(cx))).await {
+                    match timeout(wait, poll_fn(|cx| self.transport.poll_sse_endpoints(cx))).await {
                         Ok(Ok(())) => opening.step(Event::Done),
                         Ok(Err(failed)) => match failed.status {
                             Some(status) if failed.probed == Probed::Rejected => {
@@ -200,7 +200,7 @@ impl Driver {
 
     async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
         loop {
-            let begun = self.shared.holdups.ended();
+            let begun = self.shared.deadline_pauses.ended();
             match timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await {
                 Ok(came) => return came,
                 // As while a user logs in.
@@ -273,7 +273,7 @@ impl Driver {
         if let Some(id) = &self.stray {
             seen.push(format!("it answered request {id}, which was never sent"));
         }
-        seen.extend(self.transport.why_ended());
+        seen.extend(self.transport.close_reason());
         Error::Open { error, seen: Some(seen.join("; ")).filter(|seen| !seen.is_empty()) }
     }
 }
@@ -288,7 +288,7 @@ impl fmt::Display for Refusal {
 /// A failure, and what the server had said before it.
 fn failed_after(mut failed: Box<Failed>, refusals: &[Refusal]) -> Error {
     for refusal in refusals.iter().filter(|refusal| failed.reason.as_ref() != Some(&refusal.reason)) {
-        let said = failed.said.to_mut();
+        let said = failed.message.to_mut();
         said.push_str("; before that the server ");
         said.push_str(&refusal.to_string());
     }

@@ -129,7 +129,7 @@ impl Driver {
         if failed.probed == Probed::Answered
             && let Some(id) = self.stray.take()
         {
-            let said = failed.said.to_mut();
+            let said = failed.message.to_mut();
             said.push_str(&format!("; it answered request {id}, which was never sent"));
         }
     }
@@ -204,7 +204,7 @@ impl Driver {
         let asked = id.clone();
         let task =
             self.thinking.spawn(async move { (asked, handlers.answer(server, &method, &params).await) });
-        let call = self.transport.stream_of().cloned();
+        let call = self.transport.stream_request().cloned();
         self.questions.insert(id, Thought { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
     }

@@ -7,9 +7,15 @@ mod connect;
 mod fetch;
 mod transport;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt, io,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use pintle_types::{Frame, RequestId};
 use tower_service::Service;
 
 pub use connect::{Body, Limits, Proxy};
@@ -17,7 +23,9 @@ pub use fetch::{Auth, Bearer, Challenge, Outgoing, Requests, Retry};
 
 use crate::{
     Result,
-    transport::{Holdups, Listening},
+    transport::{
+        DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushState, Transport,
+    },
 };
 use connect::{Address, Erased, Fetch, Sender};
 use fetch::{AnyAuth, Wire};
@@ -48,8 +56,8 @@ pub struct Http {
     retry: Retry,
     proxy: Proxy,
     fault: Option<String>,
-    holdups: Holdups,
-    listening: Listening,
+    deadline_pauses: DeadlinePauses,
+    push_state: PushState,
     /// What the client that uses it says.
     message_bytes: usize,
     live: Option<Live>,
@@ -71,8 +79,8 @@ impl Http {
             retry: Retry::default(),
             proxy: Proxy::system(),
             fault: None,
-            holdups: Holdups::new(),
-            listening: Listening::closed(),
+            deadline_pauses: DeadlinePauses::new(),
+            push_state: PushState::closed(),
             message_bytes: pintle_proto::Limits::default().message_bytes,
             live: None,
         })
@@ -184,6 +192,14 @@ impl Http {
         self
     }
 
+    fn live(&mut self) -> &mut Live {
+        if self.live.is_none() {
+            let wire = Arc::new(self.wire());
+            self.live = Some(Live::new(wire));
+        }
+        self.live.as_mut().expect("it was just made")
+    }
+
     fn wire(&mut self) -> Wire {
         let sender = match self.client.take() {
             Some(client) => Sender::Theirs(client),
@@ -200,15 +216,170 @@ impl Http {
             limits: self.limits.clone(),
             answer: self.limits.answer(self.message_bytes),
             retry: self.retry.clone(),
-            holdups: self.holdups.clone(),
-            listening: self.listening.clone(),
+            deadline_pauses: self.deadline_pauses.clone(),
+            push_state: self.push_state.clone(),
             fault: self.fault.take(),
         }
+    }
+}
+
+impl Transport for Http {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        self.live().poll_recv(cx).map(Ok)
+    }
+
+    fn send(&mut self, message: Bytes) {
+        let messages = match Frame::parse(&message, usize::MAX) {
+            Ok(Frame::One(one)) => vec![one],
+            Ok(Frame::Batch(several)) => several.into_iter().filter_map(Result::ok).collect(),
+            Err(malformed) => return tracing::debug!(?malformed, "a malformed message is not sent"),
+        };
+        self.live().send(message, MessageContext::new(&messages, None));
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.live {
+            Some(live) => live.poll_flush(cx).map(Ok),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.live {
+            Some(live) => live.poll_close(cx).map(Ok),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn close_reason(&self) -> Option<String> {
+        Some(format!("`{}`: {}", self.address, self.live.as_ref()?.close_reason()?))
+    }
+
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Http {
+    fn limit_messages(&mut self, bytes: usize) {
+        self.message_bytes = bytes;
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.live().restart();
+        Ok(())
+    }
+
+    fn send_with(&mut self, message: Bytes, context: MessageContext<'_>) {
+        self.live().send(message, context);
+    }
+
+    fn has_headers(&self) -> bool {
+        true
+    }
+
+    fn abandon(&mut self, request: &RequestId) -> bool {
+        self.live().abandon(request)
+    }
+
+    fn answered(&mut self, request: &RequestId) {
+        if let Some(live) = &mut self.live {
+            live.answered(request);
+        }
+    }
+
+    fn stream_request(&self) -> Option<&RequestId> {
+        self.live.as_ref()?.stream_request()
+    }
+
+    fn poll_sse_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
+        self.live().poll_sse_endpoints(cx)
+    }
+
+    fn deadline_pauses(&self) -> DeadlinePauses {
+        self.deadline_pauses.clone()
+    }
+
+    fn push_state(&self) -> PushState {
+        self.push_state.clone()
     }
 }
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::poll_fn, pin::Pin};
+
+    use http::{Request, Response};
+    use http_body::Frame as Piece;
+
+    use super::*;
+
+    /// A server of the oldest revision that takes everything, and never answers.
+    #[derive(Clone)]
+    struct Silent;
+
+    /// Names the endpoint, and stays open.
+    struct Stream(Option<&'static str>);
+
+    impl tower_service::Service<Request<Body>> for Silent {
+        type Response = Response<Stream>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Response<Stream>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<Body>) -> Self::Future {
+            let answer = match request.method() {
+                &http::Method::GET => Response::builder()
+                    .header("content-type", "text/event-stream")
+                    .body(Stream(Some("event: endpoint\ndata: /messages\n\n"))),
+                _ => Response::builder().status(202).body(Stream(None)),
+            };
+            std::future::ready(Ok(answer.unwrap()))
+        }
+    }
+
+    impl http_body::Body for Stream {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
+            let said = self.0.as_mut().map(std::mem::take);
+            match said {
+                None => Poll::Ready(None),
+                Some("") => Poll::Pending,
+                Some(said) => Poll::Ready(Some(Ok(Piece::data(said.into())))),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_request_whose_answer_comes_elsewhere() {
+        let mut http = Http::new("http://server.test/sse").unwrap().client(Silent);
+        poll_fn(|task| http.poll_sse_endpoints(task)).await.unwrap();
+        for id in 1..=10 {
+            http.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).into());
+        }
+        assert_eq!(http.live().open_requests(), 10);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            poll_fn(|task| {
+                assert!(http.poll_recv(task).is_pending(), "nothing has come");
+                Poll::Ready(())
+            })
+            .await;
+        }
+        assert_eq!(http.live().open_requests(), 0);
     }
 }

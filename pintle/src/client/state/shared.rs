@@ -25,9 +25,10 @@ use super::{
 };
 use crate::{
     Ended,
+    client::asking::RootsObserver,
     client::tools::{Known, Page, Stamp, ToolRegistry},
     timeouts::after,
-    transport::{Holdups, Listening, Transport},
+    transport::{DeadlinePauses, DrivenTransport, PushState},
 };
 
 /// What the driver of a connection and its handles share.
@@ -51,8 +52,8 @@ pub(in crate::client) struct Shared {
     started: Instant,
     /// Whether the transport says things in headers too.
     pub(in crate::client) has_headers: bool,
-    pub(in crate::client) holdups: Holdups,
-    listening: Listening,
+    pub(in crate::client) deadline_pauses: DeadlinePauses,
+    push_state: PushState,
 }
 
 /// Which part of a list a page is.
@@ -90,7 +91,7 @@ impl Facts {
 }
 
 impl Shared {
-    pub(in crate::client) fn new(settings: Arc<Settings>, transport: &dyn Transport) -> Self {
+    pub(in crate::client) fn new(settings: Arc<Settings>, transport: &dyn DrivenTransport) -> Self {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
@@ -106,15 +107,15 @@ impl Shared {
             last_meta: Mutex::default(),
             started: Instant::now(),
             has_headers: transport.has_headers(),
-            holdups: transport.holdups(),
-            listening: transport.listening(),
+            deadline_pauses: transport.deadline_pauses(),
+            push_state: transport.push_state(),
             settings,
         }
     }
 
     /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
     pub(in crate::client) fn was_held_up(&self, since: usize) -> bool {
-        self.questions.load(Ordering::Relaxed) > 0 || self.holdups.since(since)
+        self.questions.load(Ordering::Relaxed) > 0 || self.deadline_pauses.any_since(since)
     }
 
     pub(in crate::client) fn facts(&self) -> Arc<Facts> {
@@ -187,7 +188,7 @@ impl Shared {
             }
             verdict => verdict.is_some(),
         };
-        told.then(|| self.listening.period()).flatten()
+        told.then(|| self.push_state.period()).flatten()
     }
 
     /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
@@ -303,6 +304,12 @@ impl Shared {
         });
         self.hub.close();
         self.notices.iter().for_each(|notices| notices.close());
+    }
+}
+
+impl RootsObserver for Shared {
+    fn roots_changed(&self) {
+        self.signals.roots_changed();
     }
 }
 

@@ -369,7 +369,7 @@ impl Connection {
                     break;
                 }
                 Poll::Ready(None) => {
-                    self.close(Ended::ByPeer { known: self.transport.why_ended().map(Into::into) })
+                    self.close(Ended::ByPeer { known: self.transport.close_reason().map(Into::into) })
                 }
                 Poll::Ready(Some(incoming)) => self.receive(incoming, cx),
             }

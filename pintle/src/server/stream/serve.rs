@@ -6,24 +6,29 @@ use super::Connection;
 use crate::{
     Result,
     server::{Caller, Server, Serving, serving::Stop},
-    transport::{Memory, Transport, memory},
+    transport::{DrivenTransport, Memory, Transport, driven, memory},
 };
 
 impl Server {
     /// Serves one connection in a task of its own.
     ///
-    /// Whoever is at the other end of a transport that [is local](Transport::is_local) may do everything; on any other one
-    /// it is anonymous, and may do nothing that something is [required](crate::server::ToolRoute::requires) for.
+    /// The peer of a local transport has every right: standard streams, memory, and Unix sockets that only the user of this
+    /// process can open. On any other transport the peer is anonymous, and may not use what
+    /// [requires](crate::server::ToolRoute::requires) a right. [`serve_to`](Self::serve_to) serves a known peer.
     pub fn serve(&self, transport: impl Transport) -> Result<Serving> {
+        let transport = driven(transport);
         let caller = if transport.is_local() { Caller::local() } else { Caller::new() };
-        self.serve_to(transport, caller)
+        self.serve_driven(transport, caller)
     }
 
     /// The same, for somebody who is known: what `caller` says counts, whatever the transport.
     pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
+        self.serve_driven(driven(transport), caller)
+    }
+
+    fn serve_driven(&self, mut transport: Box<dyn DrivenTransport>, caller: Caller) -> Result<Serving> {
         self.check()?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));
-        let mut transport: Box<dyn Transport> = Box::new(transport);
         transport.limit_messages(self.state().service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
         let connection = Connection::new(self.clone(), transport, stop.clone()).known(caller);

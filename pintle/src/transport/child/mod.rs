@@ -20,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Incoming, Stream, Transport};
+use super::{Driven, DrivenTransport, Incoming, Stream, Transport};
 use keeper::Kept;
 
 pub use command::ChildCommand;
@@ -235,10 +235,16 @@ impl Transport for Child {
         Poll::Ready(Ok(()))
     }
 
-    fn why_ended(&self) -> Option<String> {
+    fn close_reason(&self) -> Option<String> {
         self.describe_exit()
     }
 
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl DrivenTransport for Child {
     fn ended_unread(&self) -> bool {
         let Some(stream) = &self.stream else { return false };
         self.kept.exit().is_some() && self.kept.unread() == Some(stream.written())

@@ -7,7 +7,7 @@ use std::{
 
 use pintle::{
     Error,
-    client::{Change, Event, Redial},
+    client::{Change, Event, Reconnect},
     testing::Peer,
 };
 use serde_json::{Value, json};
@@ -189,7 +189,8 @@ async fn wishes_outlive_a_lost_connection() {
     for revision in BOTH {
         let ((mut first, one), (mut second, two)) = (Peer::new(), Peer::new());
         let mut lines = vec![two, one];
-        let transport = Redial::connect(move || std::future::ready(Ok(lines.pop().unwrap()))).await.unwrap();
+        let transport =
+            Reconnect::connect(move || std::future::ready(Ok(lines.pop().unwrap()))).await.unwrap();
         let client = client();
         let opening = accept(&mut first, revision, everything());
         let (server, ()) = tokio::join!(client.connect(transport), opening);

@@ -2,7 +2,7 @@
 
 use pintle::{
     Client, Error,
-    client::{Mode, OpenError, Redial},
+    client::{Mode, OpenError, Reconnect},
     testing::Peer,
     transport::Memory,
 };
@@ -154,9 +154,9 @@ async fn a_server_that_goes_away_is_told_apart() {
 }
 
 /// Connects to one played server after the other.
-async fn redial(peers: Vec<Memory>) -> Redial<impl pintle::client::Connector<Transport = Memory>> {
+async fn redial(peers: Vec<Memory>) -> Reconnect<impl pintle::client::Connector<Transport = Memory>> {
     let mut peers = peers.into_iter();
-    Redial::connect(move || {
+    Reconnect::connect(move || {
         std::future::ready(peers.next().ok_or(std::io::ErrorKind::ConnectionRefused.into()))
     })
     .await

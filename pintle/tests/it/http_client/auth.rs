@@ -117,7 +117,7 @@ async fn challenges_are_not_met_for_ever() {
     let Err(Error::Failed(failed)) = called else { panic!() };
     assert_eq!(failed.status, Some(401));
     assert!(
-        failed.said.ends_with("with status 401; what it was authorized with was not accepted"),
+        failed.message.ends_with("with status 401; what it was authorized with was not accepted"),
         "{failed}"
     );
     assert_eq!(tokens.challenges.lock().unwrap().len(), 3);

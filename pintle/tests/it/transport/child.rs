@@ -126,7 +126,7 @@ async fn an_exit_is_noticed_though_another_process_holds_the_output_open() {
 async fn closing_waits_like_shutdown() {
     let mut child: Box<dyn Transport> = Box::new(sh("cat >/dev/null; exit 4").spawn().unwrap());
     std::future::poll_fn(|cx| child.poll_close(cx)).await.unwrap();
-    assert_eq!(child.why_ended().unwrap(), "the server `sh` exited with status 4");
+    assert_eq!(child.close_reason().unwrap(), "the server `sh` exited with status 4");
     assert_eq!(recv(&mut child).await, None);
     child.send("late".into());
     let late = std::future::poll_fn(|cx| child.poll_flush(cx)).await.unwrap_err();
@@ -159,7 +159,7 @@ async fn a_server_that_dies_in_a_call_ends_the_connection_and_tells_why() {
     assert_eq!(rest(&mut child).await, ["half an ans"]);
     assert_eq!(child.exit_status().unwrap().code(), Some(3));
     let why = "the server `sh` exited with status 3; its last words: `first`, `disk full`";
-    assert_eq!(child.why_ended().unwrap(), why);
+    assert_eq!(child.close_reason().unwrap(), why);
     assert_eq!(*seen.lock().unwrap(), ["first", "disk full"]);
 }
 

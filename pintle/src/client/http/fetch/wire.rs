@@ -19,7 +19,7 @@ use super::{
 use crate::{
     client::http::connect::{Address, Answer, AnswerLimit, Body, Limits, Sender, Unconnected},
     excerpt::excerpt,
-    transport::{Delivery, Failed, Holdups, Listening},
+    transport::{DeadlinePauses, Delivery, Failed, PushState},
 };
 
 /// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
@@ -40,9 +40,9 @@ pub(in crate::client::http) struct Wire {
     /// How long an answer may be.
     pub(in crate::client::http) answer: AnswerLimit,
     pub(in crate::client::http) retry: Retry,
-    pub(in crate::client::http) holdups: Holdups,
+    pub(in crate::client::http) deadline_pauses: DeadlinePauses,
     /// Whether the stream of the session is open.
-    pub(in crate::client::http) listening: Listening,
+    pub(in crate::client::http) push_state: PushState,
     /// What is wrong with the settings.
     pub(in crate::client::http) fault: Option<String>,
 }
@@ -144,7 +144,7 @@ impl Wire {
                     sent,
                     tries: challenges,
                 };
-                let _holdup = self.holdups.hold();
+                let _holdup = self.deadline_pauses.pause();
                 match auth.challenged(challenge).await {
                     Ok(true) => {
                         Box::pin(drain(body)).await;
@@ -162,7 +162,7 @@ impl Wire {
                 // While a connection is opened, the time that the server asks for is not that of its answer: who takes it
                 // for silence would ask again in another way, and too early.
                 let opens = matches!(&*ask.what, method::SERVER_DISCOVER | method::INITIALIZE);
-                let _holdup = opens.then(|| self.holdups.hold());
+                let _holdup = opens.then(|| self.deadline_pauses.pause());
                 Box::pin(sleep(wait)).await;
                 continue;
             }
@@ -196,7 +196,7 @@ impl Wire {
 
     /// What a request is authorized with.
     async fn authorize(&self, auth: &dyn AnyAuth, ask: &Ask, to: &Address) -> Result<HeaderMap, Failed> {
-        let _holdup = self.holdups.hold();
+        let _holdup = self.deadline_pauses.pause();
         let request = Outgoing { method: &ask.method, url: &to.uri, body: &ask.body };
         let given = auth.authorize(request).await;
         given.map_err(|error| unauthorized(&ask.address, &error, None))
@@ -246,7 +246,7 @@ impl Wire {
             reason: reason.map(Into::into),
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
-            said: said.into(),
+            message: said.into(),
         }
     }
 }

@@ -96,9 +96,9 @@ impl Line {
 
     /// The stream for what belongs to no request is open, unless this is not the connection any more.
     pub(in crate::client::http) fn listens(&self) {
-        self.wire.listening.open();
+        self.wire.push_state.open();
         if self.events.is_closed() {
-            self.wire.listening.close();
+            self.wire.push_state.close();
         }
     }
 

@@ -1,7 +1,6 @@
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
-    io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -10,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::client::OwnIds;
-use pintle_types::{Frame, Message, RequestId, method};
+use pintle_types::{Message, RequestId, method};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     task::JoinSet,
@@ -25,11 +24,8 @@ use super::{
     standing,
 };
 use crate::{
-    client::http::{
-        Http,
-        fetch::{Wire, drain},
-    },
-    transport::{About, Delivery, Failed, Holdups, Incoming, Listening, Transport},
+    client::http::fetch::{Wire, drain},
+    transport::{Delivery, Failed, Incoming, MessageContext},
 };
 
 /// How many messages that are no requests may be on their way before more of them have to wait.
@@ -106,7 +102,7 @@ struct Open {
 }
 
 impl Live {
-    fn new(wire: Arc<Wire>) -> Self {
+    pub(in crate::client::http) fn new(wire: Arc<Wire>) -> Self {
         let (line, events) = Line::new(wire.clone());
         Self {
             wire,
@@ -129,6 +125,93 @@ impl Live {
             looking: false,
             ended: None,
         }
+    }
+
+    pub(in crate::client::http) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+        if let Some(id) = self.doubtful.take() {
+            let failed = exchange::unanswered().of(&id);
+            return Poll::Ready(Some(Incoming::Failed(Box::new(failed))));
+        }
+        if self.inbox.is_empty() {
+            if self.crowded {
+                self.asking.aside().wake();
+            }
+            self.look(cx, false);
+            self.unseen = false;
+        }
+        if let Some(Happened { incoming, last_for, stream_of, _room }) = self.inbox.pop_front() {
+            (self.doubtful, self.stream_of) = (last_for, stream_of);
+            return Poll::Ready(Some(incoming));
+        }
+        if self.ended.is_some() {
+            return Poll::Ready(None);
+        }
+        if let Some(refusals) = &mut self.lost
+            && (!self.line.has_headless() || refusals.as_mut().poll(cx).is_ready())
+        {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    }
+
+    pub(in crate::client::http) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.look(cx, true);
+        if std::mem::take(&mut self.unseen) {
+            cx.waker().wake_by_ref();
+        }
+        match self.queue.is_empty() && self.telling.len() < TELLING {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    /// The reason why the connection ended, without the server's address.
+    pub(in crate::client::http) fn close_reason(&self) -> Option<&str> {
+        match &self.lost {
+            Some(_) => Some("the server has forgotten the session"),
+            None => self.ended.as_deref(),
+        }
+    }
+
+    /// Returns whether the server notices that the request is abandoned.
+    pub(in crate::client::http) fn abandon(&mut self, request: &RequestId) -> bool {
+        let Some(open) = self.open.remove(request) else { return self.line.hanging_up_cancels() };
+        let awaited = |other: &Open| other.exchange == open.exchange;
+        if !open.has_company || !self.open.values().any(awaited) {
+            self.asking.stop(open.exchange);
+        }
+        open.hanging_up_cancels
+    }
+
+    pub(in crate::client::http) fn answered(&mut self, request: &RequestId) {
+        if self.doubtful.as_ref() == Some(request) {
+            self.doubtful = None;
+        }
+    }
+
+    /// The request on whose stream the last message arrived.
+    pub(in crate::client::http) fn stream_request(&self) -> Option<&RequestId> {
+        self.stream_of.as_ref()
+    }
+
+    pub(in crate::client::http) fn poll_sse_endpoints(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Box<Failed>>> {
+        if !std::mem::replace(&mut self.looking, true) {
+            self.listen(oldest::run(self.line.clone()));
+        }
+        self.look(cx, true);
+        match self.endpoint.take() {
+            Some(found) => Poll::Ready(found),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The number of requests that were not answered yet.
+    #[cfg(test)]
+    pub(in crate::client::http) fn open_requests(&self) -> usize {
+        self.open.len()
     }
 
     /// Looks at what has happened: at all of it, or until there is something in the inbox.
@@ -254,9 +337,9 @@ impl Live {
         self.push(Incoming::Failed(Box::new(failed.clone().of(id))), None);
     }
 
-    fn send(&mut self, message: Bytes, about: About<'_>) {
-        let requests = Ids::of(about.messages);
-        let purpose = match about.messages {
+    pub(in crate::client::http) fn send(&mut self, message: Bytes, context: MessageContext<'_>) {
+        let requests = Ids::of(context.messages);
+        let purpose = match context.messages {
             [Message::Request(request)] if request.method == method::INITIALIZE => Purpose::Initialize,
             [Message::Notification(notification)]
                 if notification.method == method::NOTIFICATIONS_INITIALIZED =>
@@ -266,14 +349,14 @@ impl Live {
             _ if requests.is_empty() => Purpose::Tell,
             _ => Purpose::Ask,
         };
-        match (purpose, about.revision) {
+        match (purpose, context.revision) {
             (Purpose::Initialize, _) => self.line.begin(),
             (_, Some(revision)) => self.line.agree(revision),
             (_, None) => {}
         }
-        match self.line.post(about.messages, message) {
+        match self.line.post(context.messages, message) {
             Ok(mut ask) => {
-                ask.mirrored = Some(about.headers).filter(|headers| !headers.is_empty()).map(Box::new);
+                ask.mirrored = Some(context.headers).filter(|headers| !headers.is_empty()).map(Box::new);
                 let post = Post { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),
@@ -312,14 +395,14 @@ impl Live {
     }
 
     /// Nothing of before is left; what was sent has no answer.
-    fn restart(&mut self) {
+    pub(in crate::client::http) fn restart(&mut self) {
         *self = Self::new(self.wire.clone());
         // What listened before may have said so until it was dropped.
-        self.wire.listening.close();
+        self.wire.push_state.close();
     }
 
     /// Ready when what was to be said is said, and the session ended.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(in crate::client::http) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.asking = asking();
         self.listening.abort_all();
         loop {
@@ -364,215 +447,5 @@ impl Drop for Live {
             // It goes in the background.
             self.telling.detach_all();
         }
-    }
-}
-
-impl Http {
-    fn live(&mut self) -> &mut Live {
-        if self.live.is_none() {
-            let wire = Arc::new(self.wire());
-            self.live = Some(Live::new(wire));
-        }
-        self.live.as_mut().expect("it was just made")
-    }
-}
-
-impl Transport for Http {
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
-        let live = self.live();
-        if let Some(id) = live.doubtful.take() {
-            let failed = exchange::unanswered().of(&id);
-            return Poll::Ready(Ok(Some(Incoming::Failed(Box::new(failed)))));
-        }
-        if live.inbox.is_empty() {
-            if live.crowded {
-                live.asking.aside().wake();
-            }
-            live.look(cx, false);
-            live.unseen = false;
-        }
-        if let Some(Happened { incoming, last_for, stream_of, _room }) = live.inbox.pop_front() {
-            (live.doubtful, live.stream_of) = (last_for, stream_of);
-            return Poll::Ready(Ok(Some(incoming)));
-        }
-        if live.ended.is_some() {
-            return Poll::Ready(Ok(None));
-        }
-        if let Some(patience) = &mut live.lost
-            && (!live.line.has_headless() || patience.as_mut().poll(cx).is_ready())
-        {
-            return Poll::Ready(Ok(None));
-        }
-        Poll::Pending
-    }
-
-    fn send(&mut self, message: Bytes) {
-        let messages = match Frame::parse(&message, usize::MAX) {
-            Ok(Frame::One(one)) => vec![one],
-            Ok(Frame::Batch(several)) => several.into_iter().filter_map(Result::ok).collect(),
-            Err(malformed) => return tracing::debug!(?malformed, "what is no message is not sent"),
-        };
-        self.live().send(message, About::new(&messages, None));
-    }
-
-    fn send_about(&mut self, message: Bytes, about: About<'_>) {
-        self.live().send(message, about);
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(live) = &mut self.live else { return Poll::Ready(Ok(())) };
-        live.look(cx, true);
-        if std::mem::take(&mut live.unseen) {
-            cx.waker().wake_by_ref();
-        }
-        match live.queue.is_empty() && live.telling.len() < TELLING {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
-        }
-    }
-
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.live {
-            Some(live) => live.poll_close(cx).map(Ok),
-            None => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn why_ended(&self) -> Option<String> {
-        let live = self.live.as_ref()?;
-        match &live.lost {
-            Some(_) => Some(format!("`{}` has forgotten the session", self.address)),
-            None => live.ended.as_ref().map(|why| format!("`{}`: {why}", self.address)),
-        }
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        self.live().restart();
-        Ok(())
-    }
-
-    fn has_headers(&self) -> bool {
-        true
-    }
-
-    fn abandon(&mut self, request: &RequestId) -> bool {
-        let live = self.live();
-        let Some(open) = live.open.remove(request) else {
-            return live.line.hanging_up_cancels();
-        };
-        let awaited = |other: &Open| other.exchange == open.exchange;
-        if !open.has_company || !live.open.values().any(awaited) {
-            live.asking.stop(open.exchange);
-        }
-        open.hanging_up_cancels
-    }
-
-    fn answered(&mut self, request: &RequestId) {
-        if let Some(live) = &mut self.live
-            && live.doubtful.as_ref() == Some(request)
-        {
-            live.doubtful = None;
-        }
-    }
-
-    fn stream_of(&self) -> Option<&RequestId> {
-        self.live.as_ref()?.stream_of.as_ref()
-    }
-
-    fn poll_two_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
-        let live = self.live();
-        if !std::mem::replace(&mut live.looking, true) {
-            live.listen(oldest::run(live.line.clone()));
-        }
-        live.look(cx, true);
-        match live.endpoint.take() {
-            Some(found) => Poll::Ready(found),
-            None => Poll::Pending,
-        }
-    }
-
-    fn holdups(&self) -> Holdups {
-        self.holdups.clone()
-    }
-
-    fn limit_messages(&mut self, bytes: usize) {
-        self.message_bytes = bytes;
-    }
-
-    fn listening(&self) -> Listening {
-        self.listening.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{convert::Infallible, future::poll_fn};
-
-    use http::{Request, Response};
-    use http_body::Frame as Piece;
-
-    use super::*;
-
-    /// A server of the oldest revision that takes everything, and never answers.
-    #[derive(Clone)]
-    struct Silent;
-
-    /// Names the endpoint, and stays open.
-    struct Stream(Option<&'static str>);
-
-    impl tower_service::Service<Request<crate::client::http::Body>> for Silent {
-        type Response = Response<Stream>;
-        type Error = Infallible;
-        type Future = std::future::Ready<Result<Response<Stream>, Infallible>>;
-
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, request: Request<crate::client::http::Body>) -> Self::Future {
-            let answer = match request.method() {
-                &http::Method::GET => Response::builder()
-                    .header("content-type", "text/event-stream")
-                    .body(Stream(Some("event: endpoint\ndata: /messages\n\n"))),
-                _ => Response::builder().status(202).body(Stream(None)),
-            };
-            std::future::ready(Ok(answer.unwrap()))
-        }
-    }
-
-    impl http_body::Body for Stream {
-        type Data = Bytes;
-        type Error = Infallible;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
-            let said = self.0.as_mut().map(std::mem::take);
-            match said {
-                None => Poll::Ready(None),
-                Some("") => Poll::Pending,
-                Some(said) => Poll::Ready(Some(Ok(Piece::data(said.into())))),
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_kept_of_a_request_whose_answer_comes_elsewhere() {
-        let mut http = Http::new("http://server.test/sse").unwrap().client(Silent);
-        poll_fn(|task| http.poll_two_endpoints(task)).await.unwrap();
-        for id in 1..=10 {
-            http.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).into());
-        }
-        assert_eq!(http.live().open.len(), 10);
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-            poll_fn(|task| {
-                assert!(http.poll_recv(task).is_pending(), "nothing has come");
-                Poll::Ready(())
-            })
-            .await;
-        }
-        assert_eq!(http.live().open.len(), 0);
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 pub(in crate::client::http) async fn run(line: Arc<Line>) {
     let mut named = false;
     let heard = listen(&line, &mut named).await;
-    line.wire.listening.close();
+    line.wire.push_state.close();
     let why = match heard {
         Ok(why) => why,
         Err(failed) if !named => {

@@ -24,7 +24,7 @@ pub(in crate::client::http) async fn run(line: Arc<Line>) {
                 was_open = true;
                 line.listens();
                 let rest = reader.read(body, &mut Vec::new()).await;
-                line.wire.listening.close();
+                line.wire.push_state.close();
                 tracing::debug!(%rest, "the stream of the session ended");
                 failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
                 // From the last event on it would be the same once more.

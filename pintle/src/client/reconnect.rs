@@ -1,0 +1,157 @@
+use std::{
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+
+use crate::transport::{Driven, DrivenTransport, Incoming, Transport, driven};
+
+/// A source of connections to one server.
+///
+/// Implemented by closures that return a future of a transport.
+pub trait Connector: Send + 'static {
+    /// The type of its connections.
+    type Transport: Transport;
+    /// Opens a new connection.
+    fn connect(&mut self) -> impl Future<Output = io::Result<Self::Transport>> + Send + 'static;
+}
+
+impl<F, Fut, T> Connector for F
+where
+    F: FnMut() -> Fut + Send + 'static,
+    Fut: Future<Output = io::Result<T>> + Send + 'static,
+    T: Transport,
+{
+    type Transport = T;
+
+    fn connect(&mut self) -> impl Future<Output = io::Result<T>> + Send + 'static {
+        self()
+    }
+}
+
+/// A transport that connects again when its connection is lost.
+///
+/// ```no_run
+/// use pintle::{Client, client::Reconnect, transport::Stream};
+/// use tokio::io::{duplex, split};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let transport = Reconnect::connect(|| async {
+///     // Here: a socket.
+///     let (reader, writer) = split(duplex(4096).0);
+///     Ok(Stream::new(reader, writer))
+/// })
+/// .await?;
+/// let server = Client::new("demo", "1.0.0").connect(transport).await?;
+/// # Ok(()) }
+/// ```
+pub struct Reconnect<C: Connector> {
+    connector: C,
+    state: State,
+    /// The limit of a message's size, for each new connection.
+    limit: Option<usize>,
+}
+
+enum State {
+    Connected(Box<dyn DrivenTransport>),
+    /// A connection is being made. Messages sent in the meantime are queued.
+    Connecting(Connecting, Vec<Bytes>),
+    /// The last attempt failed, and its error was returned.
+    Failed,
+}
+
+type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn DrivenTransport>>> + Send>>;
+
+impl<C: Connector> Reconnect<C> {
+    /// Opens the first connection.
+    ///
+    /// # Errors
+    ///
+    /// The connection could not be established.
+    pub async fn connect(mut connector: C) -> io::Result<Self> {
+        let connected = driven(connector.connect().await?);
+        Ok(Self { connector, state: State::Connected(connected), limit: None })
+    }
+
+    fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut dyn DrivenTransport>> {
+        if let State::Connecting(connecting, queued) = &mut self.state {
+            let connected = ready!(connecting.as_mut().poll(cx));
+            let queued = std::mem::take(queued);
+            self.state = State::Failed;
+            let mut transport = connected?;
+            self.limit.into_iter().for_each(|bytes| transport.limit_messages(bytes));
+            queued.into_iter().for_each(|message| transport.send(message));
+            self.state = State::Connected(transport);
+        }
+        Poll::Ready(match &mut self.state {
+            State::Connected(transport) => Ok(&mut **transport),
+            State::Connecting(..) | State::Failed => Err(io::ErrorKind::NotConnected.into()),
+        })
+    }
+}
+
+impl<C: Connector> Transport for Reconnect<C> {
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        ready!(self.poll_connected(cx))?.poll_recv(cx)
+    }
+
+    fn send(&mut self, message: Bytes) {
+        match &mut self.state {
+            State::Connected(transport) => transport.send(message),
+            State::Connecting(_, queued) => queued.push(message),
+            State::Failed => {}
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_connected(cx))?.poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.state {
+            State::Connected(transport) => transport.poll_close(cx),
+            State::Connecting(..) | State::Failed => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn close_reason(&self) -> Option<String> {
+        match &self.state {
+            State::Connected(transport) => transport.close_reason(),
+            State::Connecting(..) | State::Failed => None,
+        }
+    }
+
+    fn into_driven(self: Box<Self>) -> Driven {
+        Driven(self)
+    }
+}
+
+impl<C: Connector> DrivenTransport for Reconnect<C> {
+    fn ended_unread(&self) -> bool {
+        matches!(&self.state, State::Connected(transport) if transport.ended_unread())
+    }
+
+    fn limit_messages(&mut self, bytes: usize) {
+        self.limit = Some(bytes);
+        if let State::Connected(transport) = &mut self.state {
+            transport.limit_messages(bytes);
+        }
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        let connecting = self.connector.connect();
+        let connecting = async { connecting.await.map(driven) };
+        self.state = State::Connecting(Box::pin(connecting), Vec::new());
+        Ok(())
+    }
+}
+
+impl<C: Connector> fmt::Debug for Reconnect<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconnect").finish_non_exhaustive()
+    }
+}
