@@ -17,17 +17,17 @@ use crate::stream::{Stream, service};
 
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
-const TITLE: &str = "# What a server replies to bad input
+const TITLE: &str = "# Replies to bad input
 
-Each row is sent to a server that offers everything, as a client of each revision: after a handshake in the first four,
-and with the `_meta` that every request carries in the last (left out below). A number is the code of an error; *no id*
-says that the reply has none, because the request's could not be read; *nothing* is sent to what asks for nothing. In
-the examples `\\xNN` is a byte and `⟨x×n⟩` is n times x; the test that holds the server against this page writes it.
+Each row is sent to a server that offers everything, as a client of each revision: after a handshake in the first four
+revisions, and with the required `_meta` (omitted below) in the last. A number is an error code. *No id* means that the reply
+has no id, because that of the request could not be read. *Nothing* means that no reply is sent. In the examples, `\\xNN` is a
+byte and `⟨x×n⟩` is x repeated n times. A test compares the server with this page and generates it.
 
-All of it came on one pipe. There a second `initialize` is a new agreement, because gateways let several clients share a
-pipe: calls in flight are answered under the old one, subscriptions and the log level stay, later requests go by the new
-one. Over HTTP an `initialize` opens another session and never touches one that is there; where sessions are streams, at
-the two endpoints of the oldest revision, a second one on the same stream is refused with -32600.
+All rows were sent on one pipe. On a pipe, a second `initialize` renegotiates the revision, because gateways let several clients
+share a pipe: calls in flight are answered in the old revision, subscriptions and the log level are kept, and later requests use
+the new revision. Over HTTP, `initialize` opens another session and does not affect existing ones. At the two endpoints of the
+oldest revision, where a stream is a session, a second `initialize` on the same stream is refused with -32600.
 ";
 
 #[test]
@@ -36,7 +36,7 @@ fn every_bad_input_gets_the_reply_that_the_page_promises() {
     let (mut rows, mut wrong) = (0, Vec::new());
     for (title, section) in SECTIONS {
         writeln!(page, "\n## {title}\n").unwrap();
-        writeln!(page, "| what comes in | for example | {} | in words |", REVISIONS.join(" | ")).unwrap();
+        writeln!(page, "| input | example | {} | message |", REVISIONS.join(" | ")).unwrap();
         writeln!(page, "|---|---|{}---|", "---|".repeat(REVISIONS.len())).unwrap();
         for row in *section {
             rows += 1;

@@ -8,39 +8,39 @@ const NOT_JSON: &str = "-32700, no id";
 pub(super) static SECTIONS: &[(&str, &[Row])] = &[
     ("Bytes", BYTES),
     ("Envelope", ENVELOPE),
-    ("Methods and answers", METHODS),
+    ("Methods and responses", METHODS),
     ("Params", PARAMS),
-    ("The stamp of a stateless request", STAMP),
-    ("Asking and listening", ASKING),
+    ("Metadata of a stateless request", STAMP),
+    ("Input requests and subscriptions", ASKING),
     ("Batches", BATCHES),
     ("Before the handshake", EARLY),
-    ("Too much", LIMITS),
+    ("Limits", LIMITS),
 ];
 
 const BYTES: &[Row] = &[
     row("not JSON", "hello", all(NOT_JSON)),
-    row("nothing", "", all(NOT_JSON)),
-    row("cut off", r#"{"jsonrpc":"2.0","id":1,"#, all(NOT_JSON)),
-    row("more behind it", r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, all(NOT_JSON)),
-    row("two on a line", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}{}"#, all(NOT_JSON)),
+    row("an empty line", "", all(NOT_JSON)),
+    row("truncated", r#"{"jsonrpc":"2.0","id":1,"#, all(NOT_JSON)),
+    row("trailing characters", r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, all(NOT_JSON)),
+    row("two messages on a line", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}{}"#, all(NOT_JSON)),
     row("single quotes", "{'jsonrpc':'2.0'}", all(NOT_JSON)),
-    row("a comma too many", r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, all(NOT_JSON)),
+    row("a trailing comma", r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, all(NOT_JSON)),
     row("invalid UTF-8", r#"{"jsonrpc":"2.0","id":1,"method":"\xff"}"#, all(NOT_JSON)),
     row("invalid UTF-8 in an array", r#"[{"jsonrpc":"2.0","id":1,"method":"\xff"}]"#, all(NOT_JSON)),
     row("a byte order mark", r#"\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}"#, all("`{}`")),
     row("a NUL byte", r#"{"jsonrpc":"2.0","id":1,"method":"pi\x00ng"}"#, all(NOT_JSON)),
     row(
-        "half a surrogate pair in the method",
+        "a lone surrogate in the method",
         r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
         all("-32600"),
     ),
     row(
-        "half a surrogate pair in the params",
+        "a lone surrogate in the params",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"\ud800"}}"#,
         all("-32602"),
     ),
     row(
-        "a number that no machine holds",
+        "a number out of range",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"echo","arguments":{"n":1e999}}}"#,
         all("-32602"),
     ),
@@ -50,11 +50,11 @@ const BYTES: &[Row] = &[
         all("-32602"),
     ),
     row(
-        "deep nesting where nobody looks",
+        "deep nesting in an ignored member",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","extra":⟨[×100000⟩⟨]×100000⟩,"params":{@,"name":"echo"}}"#,
         all("result"),
     ),
-    row("deep nesting and nothing else", "⟨[×100000⟩⟨]×100000⟩", batch(UNREAD, "[-32600, no id]")),
+    row("only deep nesting", "⟨[×100000⟩⟨]×100000⟩", batch(UNREAD, "[-32600, no id]")),
 ];
 
 const ENVELOPE: &[Row] = &[
@@ -116,7 +116,7 @@ const ENVELOPE: &[Row] = &[
         all("-32600"),
     ),
     row(
-        "a param occurs twice, once in escapes",
+        "a param occurs twice, once escaped",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"echo","n\u0061me":"fail"}}"#,
         all("-32600"),
     ),
@@ -137,7 +137,7 @@ const ENVELOPE: &[Row] = &[
         all(UNREAD),
     ),
     row(
-        "members that nobody knows",
+        "unknown members",
         r#"{"x":1,"jsonrpc":"2.0","params":{@,"name":"echo","y":2},"method":"tools/call","id":1}"#,
         all("result"),
     ),
@@ -147,7 +147,7 @@ const METHODS: &[Row] = &[
     row("an unknown method", r#"{"jsonrpc":"2.0","id":1,"method":"nope","params":{@}}"#, all("-32601")),
     row("an empty method", r#"{"jsonrpc":"2.0","id":1,"method":"","params":{@}}"#, all("-32601")),
     row(
-        "a method in other letters",
+        "a method in another case",
         r#"{"jsonrpc":"2.0","id":1,"method":"Tools/List","params":{@}}"#,
         all("-32601"),
     ),
@@ -157,17 +157,17 @@ const METHODS: &[Row] = &[
         eras("-32601", "result"),
     ),
     row(
-        "a method that is gone",
+        "a removed method",
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{@}}"#,
         eras("`{}`", "-32601"),
     ),
     row(
-        "a handshake, again or where there is none",
+        "a handshake, repeated or in the wrong era",
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{@,"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
         eras("result", "-32601"),
     ),
     row(
-        "a handshake that does not fit, again or where there is none",
+        "an invalid handshake, repeated or in the wrong era",
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{@}}"#,
         eras("-32602", "-32601"),
     ),
@@ -183,20 +183,20 @@ const METHODS: &[Row] = &[
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}"#,
         all("nothing"),
     ),
-    row("an answer to nothing", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#, all("nothing")),
+    row("an unexpected response", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#, all("nothing")),
     row(
-        "an error to nothing",
+        "an unexpected error",
         r#"{"jsonrpc":"2.0","id":"x","error":{"code":-1,"message":"no"}}"#,
         all("nothing"),
     ),
     row(
-        "an error to nobody knows what",
+        "an error without an id",
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#,
         all("nothing"),
     ),
-    row("an answer that is no object", r#"{"jsonrpc":"2.0","id":1,"result":5}"#, all("nothing")),
+    row("an answer that is not an object", r#"{"jsonrpc":"2.0","id":1,"result":5}"#, all("nothing")),
     row(
-        "an answer and an error",
+        "a result and an error",
         r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
         all("nothing"),
     ),
@@ -207,9 +207,9 @@ const METHODS: &[Row] = &[
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"no"}}"#,
         all("nothing"),
     ),
-    row("an answer of another JSON-RPC", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, all("nothing")),
+    row("a response of another JSON-RPC version", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, all("nothing")),
     row(
-        "a cancellation of nothing",
+        "a cancellation of an unknown id",
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#,
         all("nothing"),
     ),
@@ -230,7 +230,7 @@ const METHODS: &[Row] = &[
     )
     .given(Given::SlowCall),
     row(
-        "the same digits as a string",
+        "the same id as a string",
         r#"{"jsonrpc":"2.0","id":"1","method":"tools/call","params":{@,"name":"echo"}}"#,
         all("result"),
     )
@@ -254,7 +254,7 @@ const PARAMS: &[Row] = &[
         all("-32602"),
     ),
     row(
-        "arguments that do not fit",
+        "arguments that do not match the schema",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"add","arguments":{"a":"x"}}}"#,
         ["-32602", "-32602", "-32602", "tool error", "tool error"],
     ),
@@ -294,7 +294,7 @@ const PARAMS: &[Row] = &[
         eras("-32602", "-32601"),
     ),
     row(
-        "nothing to watch",
+        "no resource to subscribe to",
         r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{@}}"#,
         eras("-32602", "-32601"),
     ),
@@ -342,7 +342,7 @@ const STAMP: &[Row] = &[
         all("-32602"),
     ),
     row(
-        "a version that nobody knows",
+        "an unknown version",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"v9","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
         all("-32022"),
     ),
@@ -380,7 +380,7 @@ const ASKING: &[Row] = &[
         eras("result", "-32602"),
     ),
     row(
-        "a state that is no state",
+        "an invalid state",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"echo","requestState":"!"}}"#,
         eras("result", "-32602"),
     ),
@@ -396,7 +396,7 @@ const ASKING: &[Row] = &[
     )
     .service("state-bytes=1000"),
     row(
-        "a state where none is read",
+        "a state for a method without states",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{@,"requestState":"!"}}"#,
         all("result"),
     ),
@@ -416,12 +416,12 @@ const ASKING: &[Row] = &[
         ["-32600", "-32600", "question", "question", "question"],
     ),
     row(
-        "a tool that needs what the client has not",
+        "a tool that needs a missing client capability",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"sample"}}"#,
         eras("-32600", "-32021"),
     ),
     row(
-        "a subscription to nothing in particular",
+        "a subscription without a filter",
         r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{@}}"#,
         eras("-32601", "-32602"),
     ),
@@ -431,7 +431,7 @@ const ASKING: &[Row] = &[
         eras("-32601", "-32602"),
     ),
     row(
-        "a subscription to what does not exist",
+        "a subscription to an unknown kind",
         r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{@,"notifications":{"nope":true}}}"#,
         eras("-32601", "notification"),
     ),
@@ -446,11 +446,11 @@ const BATCHES: &[Row] = &[
         batch(UNREAD, "nothing"),
     ),
     row(
-        "a batch of answers to nothing",
+        "a batch of unexpected responses",
         r#"[{"jsonrpc":"2.0","id":9,"result":{}}]"#,
         batch(UNREAD, "nothing"),
     ),
-    row("a batch with what is no message", "[1,{}]", batch(UNREAD, "[-32600, no id, -32600, no id]")),
+    row("a batch with an element that is not a message", "[1,{}]", batch(UNREAD, "[-32600, no id, -32600, no id]")),
     row(
         "a batch in a batch",
         r#"[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]"#,
@@ -466,8 +466,8 @@ const BATCHES: &[Row] = &[
         r#"[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}]"#,
         batch(UNREAD, "[-32600]"),
     ),
-    row("a batch that is cut off", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}"#, all(NOT_JSON)),
-    row("a batch with more behind it", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}] x"#, all(NOT_JSON)),
+    row("a truncated batch", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}"#, all(NOT_JSON)),
+    row("a batch with trailing characters", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}] x"#, all(NOT_JSON)),
     row("a batch that is too long", "[⟨1,×100⟩1]", all(UNREAD)),
 ];
 
@@ -476,7 +476,7 @@ const EARLY: &[Row] = &[
     row("an unknown method", r#"{"jsonrpc":"2.0","id":1,"method":"nope"}"#, all("-32602")).given(Given::Nothing),
     row("a ping", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, all("`{}`")).given(Given::Nothing),
     row("a notification", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, all("nothing")).given(Given::Nothing),
-    row("an answer", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, all("nothing")).given(Given::Nothing),
+    row("a response", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, all("nothing")).given(Given::Nothing),
     row("a batch", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, all(UNREAD)).given(Given::Nothing),
     row("a handshake without params", r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#, all("-32602")).given(Given::Nothing),
     row(
@@ -492,13 +492,13 @@ const EARLY: &[Row] = &[
     )
     .given(Given::Nothing),
     row(
-        "a handshake of a version that nobody knows",
+        "a handshake with an unknown version",
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"v9","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#,
         all("result"),
     )
     .given(Given::Nothing),
     row(
-        "a handshake with a server that has none",
+        "a handshake with a stateless server",
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#,
         all("-32022"),
     )
@@ -514,32 +514,32 @@ const LIMITS: &[Row] = &[
     )
     .service("message-bytes=1000"),
     row(
-        "more calls than may be in flight",
+        "too many calls in flight",
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{@,"name":"slow"}}"#,
         all("-31503"),
     )
     .given(Given::SlowCall)
     .service("in-flight=1"),
     row(
-        "more subscriptions than may be open",
+        "too many open subscriptions",
         r#"{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{@,"notifications":{}}}"#,
         eras("-32601", "-31503"),
     )
     .service("subscriptions=0"),
     row(
-        "more to watch than may be watched",
+        "too many resources in a subscription",
         r#"{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{@,"notifications":{"resourceSubscriptions":["a","b"]}}}"#,
         eras("-32601", "-32602"),
     )
     .service("watched=1"),
     row(
-        "one more to watch than may be watched",
+        "too many subscribed resources",
         r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{@,"uri":"a"}}"#,
         eras("-31503", "-32601"),
     )
     .service("watched=0"),
     row(
-        "a tool that asks once too often",
+        "a tool that exceeds the limit of rounds",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"ask"}}"#,
         ["-32600", "-32600", "-32603", "-32603", "-32603"],
     )
