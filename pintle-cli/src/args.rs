@@ -52,23 +52,12 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = String>) -> Result<Command, 
     }
 }
 
-/// The command that was meant, if it is clear: at most every third letter is wrong.
+/// Returns the command that was meant, if at most a third of its letters differ.
 fn near(word: &str) -> Option<&'static str> {
-    let word: Vec<char> = word.trim_start_matches('-').to_lowercase().chars().take(20).collect();
-    let apart = |name: &str| {
-        let mut row: Vec<usize> = (0..=word.len()).collect();
-        for (line, letter) in name.chars().enumerate() {
-            let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-            for (column, typed) in word.iter().enumerate() {
-                let replaced = diagonal + usize::from(*typed != letter);
-                diagonal = row[column + 1];
-                row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-            }
-        }
-        row[word.len()]
-    };
-    let (apart, name) = COMMANDS.iter().map(|(name, _)| (apart(name), *name)).min()?;
-    (apart <= name.len().div_ceil(3)).then_some(name)
+    let word: String = word.trim_start_matches('-').to_lowercase().chars().take(20).collect();
+    let distances = COMMANDS.iter().map(|(name, _)| (strsim::osa_distance(name, &word), *name));
+    let (distance, name) = distances.min()?;
+    (distance <= name.len().div_ceil(3)).then_some(name)
 }
 
 #[cfg(test)]

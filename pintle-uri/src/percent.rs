@@ -89,25 +89,7 @@ pub(super) fn encode_into(out: &mut String, text: &str, allowed: Set, keep_encod
 
 /// Undoes percent-encoding, once. A `%` that encodes nothing stays.
 pub fn decode_bytes(text: &str) -> Cow<'_, [u8]> {
-    let bytes = text.as_bytes();
-    if !bytes.contains(&b'%') {
-        return Cow::Borrowed(bytes);
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while let Some(&byte) = bytes.get(i) {
-        match triplet(bytes, i) {
-            Some(decoded) => {
-                out.push(decoded);
-                i += 3;
-            }
-            None => {
-                out.push(byte);
-                i += 1;
-            }
-        }
-    }
-    Cow::Owned(out)
+    percent_encoding::percent_decode_str(text).into()
 }
 
 /// The byte that is percent-encoded at `i`, if one is.
@@ -142,10 +124,7 @@ pub(super) fn character(text: &str, i: usize, set: Set) -> Option<usize> {
 }
 
 fn push(out: &mut String, byte: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.push('%');
-    out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-    out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    out.push_str(percent_encoding::percent_encode_byte(byte));
 }
 
 #[cfg(test)]

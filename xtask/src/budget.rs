@@ -19,14 +19,15 @@ const BUDGETS: &[Budget] = &[
     Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 16 },
     Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 20 },
     Budget { package: "pintle-macros", build: "all features", features: "--all-features", most: 5 },
-    // Serde with its derive.
-    Budget { package: "pintle-uri", build: "all features", features: "--all-features", most: 8 },
+    // Serde with its derive, percent-encoding and strsim. These two and the crate itself are 3 in everything below, 2 where
+    // an HTTP client brings percent-encoding anyway.
+    Budget { package: "pintle-uri", build: "all features", features: "--all-features", most: 10 },
     // The cipher for sealed states is 7 of them; it is the one that TLS has too.
     Budget {
         package: "pintle",
         build: "server on stdio",
         features: "--no-default-features --features server,stdio",
-        most: 48,
+        most: 51,
     },
     // The validator and its two regular expression engines are 49 of them.
     Budget {
@@ -40,43 +41,43 @@ const BUDGETS: &[Budget] = &[
         package: "pintle",
         build: "server over HTTP",
         features: "--no-default-features --features http-server",
-        most: 56,
+        most: 59,
     },
     // HTTP/2 is 9 crates, for the few who need it without a proxy that speaks it for them.
     Budget {
         package: "pintle",
         build: "server over HTTP, with HTTP/2",
         features: "--no-default-features --features http-server,http2",
-        most: 62,
+        most: 65,
     },
     Budget {
         package: "pintle",
         build: "client of child processes",
         features: "--no-default-features --features client,child",
-        most: 41,
+        most: 44,
     },
     // The hyper client is 15 of them; what reads proxy variables as curl does is 3.
     Budget {
         package: "pintle",
         build: "client over HTTP",
         features: "--no-default-features --features http-client",
-        most: 52,
+        most: 54,
     },
     // rustls with ring is 15 more.
     Budget {
         package: "pintle",
         build: "client over HTTPS",
         features: "--no-default-features --features tls",
-        most: 67,
+        most: 69,
     },
     // The client over HTTPS, and what ring does not bring by itself.
-    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", most: 71 },
+    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", most: 73 },
     // The server over HTTP, and a client over HTTPS for the keys of issuers.
     Budget {
         package: "pintle-oauth",
         build: "server over HTTP",
         features: "--no-default-features --features server,tls",
-        most: 73,
+        most: 75,
     },
     // All of `pintle`; the command itself brings tokio's macros.
     Budget { package: "pintle-cli", build: "all features", features: "--all-features", most: 115 },

@@ -1,5 +1,9 @@
 //! `application/x-www-form-urlencoded`, and the queries that look like it.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 /// Names and values on their way into a query or the body of a request.
 #[derive(Clone, Default)]
 pub(crate) struct Form(String);
@@ -42,24 +46,15 @@ impl Form {
     }
 }
 
-/// One name or value. Unreserved characters stay as they are; a space is `%20`, which every reader understands.
+/// All but the unreserved characters of RFC 3986. A space becomes `%20`, which every reader decodes.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Encodes one name or value.
 pub(crate) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            byte => {
-                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The pairs of a query. `None`: it is not text.
+/// Returns the pairs of a query. `None`: one of them cannot be decoded.
 pub(crate) fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -68,21 +63,14 @@ pub(crate) fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|part| !part.is_empty()).map(pair).collect()
 }
 
+/// Decodes one name or value. `None`: a `%` is not followed by two digits, or the bytes are not UTF-8.
 pub(crate) fn decoded(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'+' => b' ',
-            b'%' => digit(bytes.next()?)? << 4 | digit(bytes.next()?)?,
-            byte => byte,
-        });
+    let is_triplet = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !text.split('%').skip(1).all(is_triplet) {
+        return None;
     }
-    String::from_utf8(out).ok()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

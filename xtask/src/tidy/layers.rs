@@ -21,7 +21,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("pintle-types", &["serde", "serde_json"]),
     ("pintle-proto", &["base64", "http", "memchr", "serde", "serde_json"]),
     ("pintle-macros", &["proc-macro2", "quote", "syn"]),
-    ("pintle-uri", &["serde"]),
+    ("pintle-uri", &["percent-encoding", "serde", "strsim"]),
 ];
 
 /// Runtimes and sources of randomness: not even below `pintle-proto`.

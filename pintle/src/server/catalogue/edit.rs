@@ -4,7 +4,7 @@ use std::{collections::HashSet, slice};
 
 use pintle_proto::server::Change;
 
-use super::{Catalogue, shelf::Shelf};
+use super::{Catalogue, ordered_map::OrderedMap};
 use crate::{
     Error, Result,
     server::{
@@ -25,7 +25,7 @@ pub(super) trait Shelved: Sized {
     fn key(&self) -> &str;
     fn faults(&self) -> &[String];
     fn required(&self) -> &Required;
-    fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self>;
+    fn shelf(catalogue: &mut Catalogue) -> &mut OrderedMap<Self>;
 }
 
 macro_rules! impl_shelved {
@@ -51,7 +51,7 @@ macro_rules! impl_shelved {
                 &self.required
             }
 
-            fn shelf(catalogue: &mut Catalogue) -> &mut Shelf<Self> {
+            fn shelf(catalogue: &mut Catalogue) -> &mut OrderedMap<Self> {
                 &mut catalogue.$shelf
             }
         }
@@ -197,8 +197,10 @@ impl Server {
     }
 
     fn remove<R: Shelved>(&self, key: &str) -> bool {
-        self.rearrange(Requires::default(), |shelf: &mut Shelf<R>| shelf.remove(key).then_some(()).ok_or(()))
-            .is_ok()
+        self.rearrange(Requires::default(), |shelf: &mut OrderedMap<R>| {
+            shelf.remove(key).then_some(()).ok_or(())
+        })
+        .is_ok()
     }
 
     fn required<R: Shelved>(routes: &[R]) -> Requires {
@@ -211,7 +213,7 @@ impl Server {
     fn rearrange<R: Shelved, E>(
         &self,
         requires: Requires,
-        change: impl FnOnce(&mut Shelf<R>) -> Result<(), E>,
+        change: impl FnOnce(&mut OrderedMap<R>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.change_catalogue(|catalogue| {
             change(R::shelf(catalogue))?;
@@ -242,7 +244,7 @@ fn without_fault<R: Shelved>(route: &R) -> Result<()> {
     route.faults().first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
 }
 
-fn fill<R: Shelved>(shelf: &mut Shelf<R>, routes: Vec<R>) {
+fn fill<R: Shelved>(shelf: &mut OrderedMap<R>, routes: Vec<R>) {
     for route in routes {
         let key = route.key().to_owned();
         // None is there: that was looked at before.

@@ -10,7 +10,7 @@ use pintle_types::{
     },
 };
 
-use super::shelf::Shelf;
+use super::ordered_map::OrderedMap;
 use crate::server::{Cx, Entry, access::required::Required, state::State};
 
 /// A list that a server has.
@@ -94,7 +94,7 @@ pub(crate) fn sees(cx: &Cx, required: &Required, entry: Entry<'_>) -> bool {
 fn list<T>(
     cx: &Cx,
     kind: ListKind,
-    shelf: &Shelf<T>,
+    shelf: &OrderedMap<T>,
     printed: &OnceLock<Arc<RawObject>>,
     sees: impl Fn(&T) -> bool,
     print: impl Fn(&[&Arc<T>], Option<String>) -> Result<RawObject, serde_json::Error>,

@@ -7,10 +7,10 @@ pub(crate) mod edit;
 pub(crate) mod extension;
 pub(crate) mod lint;
 pub(crate) mod lists;
+pub(crate) mod ordered_map;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod route;
-pub(crate) mod shelf;
 pub(crate) mod source;
 pub(crate) mod template;
 pub(crate) mod texts;
@@ -24,8 +24,8 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use self::{
-    prompt::PromptRoute, resource::ResourceRoute, shelf::Shelf, source::AnySource, template::TemplateRoute,
-    tool::ToolRoute,
+    ordered_map::OrderedMap, prompt::PromptRoute, resource::ResourceRoute, source::AnySource,
+    template::TemplateRoute, tool::ToolRoute,
 };
 use crate::{
     server::{
@@ -39,10 +39,10 @@ use crate::{
 /// All that a server has to offer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalogue {
-    pub(crate) tools: Shelf<ToolRoute>,
-    pub(crate) prompts: Shelf<PromptRoute>,
-    pub(crate) resources: Shelf<ResourceRoute>,
-    pub(crate) templates: Shelf<TemplateRoute>,
+    pub(crate) tools: OrderedMap<ToolRoute>,
+    pub(crate) prompts: OrderedMap<PromptRoute>,
+    pub(crate) resources: OrderedMap<ResourceRoute>,
+    pub(crate) templates: OrderedMap<TemplateRoute>,
     pub(crate) sources: Sources,
     pub(crate) requires: Requires,
     /// The lists as they are printed for those who see everything, on one page.
