@@ -1,6 +1,7 @@
 //! A feature adds items; code that exists only without one changes them.
 
 use super::Fault;
+use super::source::group_end;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
@@ -10,7 +11,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
             let mut inside = source.bare[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_');
             let first = inside.by_ref().find(|word| !matches!(*word, "" | "any" | "all"));
             let called = source.bare[at + 3..].trim_start().starts_with('(');
-            if called && first == Some("feature") {
+            if called && first == Some("feature") && !sets_a_lint(&source.bare, at) {
                 let what =
                     "`not(feature …)`: a feature may only add items; make both ways exist, or the one always";
                 faults.push(Fault::new(&source.path, source.line(at), what));
@@ -18,6 +19,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Whether this is the condition of `#[cfg_attr(not(feature …), allow(…))]`, which changes no item.
+fn sets_a_lint(bare: &str, at: usize) -> bool {
+    let after = bare[at..].find('(').map_or("", |open| &bare[group_end(bare, at + open)..]);
+    let attribute = after.trim_start().strip_prefix(',').unwrap_or_default().trim_start();
+    let lint = ["allow(", "expect("].iter().any(|lint| attribute.starts_with(lint));
+    lint && bare[..at].trim_end().ends_with("cfg_attr(")
 }
 
 #[cfg(test)]
@@ -31,5 +40,12 @@ mod tests {
                     #[cfg(all(unix, not(any(feature = \"x\", unix))))]\nfn c() {}\n#[cfg(not(unix))]\nfn d() {}\nfn not(feature: u8) {}\n";
         let found = places(check, &[("pintle/src/lib.rs", file)]);
         assert_eq!(found, ["pintle/src/lib.rs:3", "pintle/src/lib.rs:5", "pintle/src/lib.rs:9"]);
+    }
+
+    #[test]
+    fn a_lint_may_depend_on_the_absence_of_a_feature() {
+        let file = "#![cfg_attr(\n    not(feature = \"http\"),\n    allow(dead_code, reason = \"x\")\n)]\n\
+                    #[cfg_attr(not(feature = \"http\"), derive(Debug))]\nstruct A;\n";
+        assert_eq!(places(check, &[("pintle/src/lib.rs", file)]), ["pintle/src/lib.rs:5"]);
     }
 }

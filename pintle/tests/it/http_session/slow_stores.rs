@@ -54,12 +54,15 @@ impl Gate {
     }
 }
 
+/// The operation that is held next, and the gate that it waits at.
+type HeldOperation = (&'static str, Arc<Gate>);
+
 /// A store and a log that several nodes share, and whose operations wait or fail when a test says so.
 #[derive(Clone, Debug, Default)]
 struct Backend {
     store: Arc<MemorySessions>,
     log: Arc<MemoryLog>,
-    held: Arc<Mutex<Option<(&'static str, Arc<Gate>)>>>,
+    held: Arc<Mutex<Option<HeldOperation>>>,
     put_fails: Arc<AtomicBool>,
     /// How often the log was told to forget a session.
     forgotten: Arc<AtomicUsize>,

@@ -16,9 +16,9 @@ pub(super) fn measure(tree: &Tree) -> Measured {
     let mut offenders = Vec::new();
     for source in tree.sources.iter().filter(|source| source.in_src()) {
         let stem = source.inside.trim_end_matches(".rs").rsplit('/').next().unwrap_or_default();
-        offenders.extend(fault(source, 0, stem, &retired));
+        offenders.extend(fault(source, None, stem, &retired));
         for (name, at) in names(source) {
-            offenders.extend(fault(source, source.line(at), name, &retired));
+            offenders.extend(fault(source, Some(at), name, &retired));
         }
     }
     Measured { value: offenders.len(), offenders }
@@ -32,9 +32,11 @@ fn retired(tree: &Tree) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-fn fault(source: &Source, line: usize, name: &str, retired: &BTreeMap<&str, &str>) -> Option<Fault> {
+fn fault(source: &Source, at: Option<usize>, name: &str, retired: &BTreeMap<&str, &str>) -> Option<Fault> {
     let parts = parts(name);
     let (word, instead) = parts.iter().find_map(|part| retired.get_key_value(part.as_str()))?;
+    // Counting lines is slow, and few names get here.
+    let line = at.map_or(0, |at| source.line(at));
     Some(Fault::new(&source.path, line, format!("`{name}` holds `{word}`: {instead}")))
 }
 
