@@ -10,88 +10,88 @@ struct Budget {
     build: &'static str,
     /// Arguments of `cargo tree` besides the package.
     features: &'static str,
-    most: usize,
+    limit: usize,
 }
 
 /// The one place for these numbers.
 const BUDGETS: &[Budget] = &[
     // Serde with its derive and serde_json are 15 crates; none is ours to drop. Four of them keep the order of members.
-    Budget { package: "pintle-types", build: "all features", features: "--all-features", most: 16 },
-    Budget { package: "pintle-proto", build: "all features", features: "--all-features", most: 20 },
-    Budget { package: "pintle-macros", build: "all features", features: "--all-features", most: 5 },
+    Budget { package: "pintle-types", build: "all features", features: "--all-features", limit: 16 },
+    Budget { package: "pintle-proto", build: "all features", features: "--all-features", limit: 20 },
+    Budget { package: "pintle-macros", build: "all features", features: "--all-features", limit: 5 },
     // Serde with its derive, percent-encoding and strsim. These two and the crate itself are 3 in everything below, 2 where
     // an HTTP client brings percent-encoding anyway.
-    Budget { package: "pintle-uri", build: "all features", features: "--all-features", most: 10 },
+    Budget { package: "pintle-uri", build: "all features", features: "--all-features", limit: 10 },
     // The cipher for sealed states is 7 of them; it is the one that TLS has too.
     Budget {
         package: "pintle",
         build: "server on stdio",
         features: "--no-default-features --features server,stdio",
-        most: 51,
+        limit: 51,
     },
     // The validator and its two regular expression engines are 49 of them.
     Budget {
         package: "pintle",
         build: "server on stdio, with validation",
         features: "--no-default-features --features server,stdio,validation",
-        most: 110,
+        limit: 110,
     },
     // With HTTP/2 at most 15 more than on stdio.
     Budget {
         package: "pintle",
         build: "server over HTTP",
         features: "--no-default-features --features http-server",
-        most: 59,
+        limit: 59,
     },
     // HTTP/2 is 9 crates, for the few who need it without a proxy that speaks it for them.
     Budget {
         package: "pintle",
         build: "server over HTTP, with HTTP/2",
         features: "--no-default-features --features http-server,http2",
-        most: 65,
+        limit: 65,
     },
     Budget {
         package: "pintle",
         build: "client of child processes",
         features: "--no-default-features --features client,child",
-        most: 44,
+        limit: 44,
     },
     // The hyper client is 15 of them; what reads proxy variables as curl does is 3.
     Budget {
         package: "pintle",
         build: "client over HTTP",
         features: "--no-default-features --features http-client",
-        most: 54,
+        limit: 54,
     },
     // rustls with ring is 15 more.
     Budget {
         package: "pintle",
         build: "client over HTTPS",
         features: "--no-default-features --features tls",
-        most: 69,
+        limit: 69,
     },
     // The client over HTTPS, and what ring does not bring by itself.
-    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", most: 73 },
+    Budget { package: "pintle-oauth", build: "client over HTTPS", features: "", limit: 73 },
     // The server over HTTP, and a client over HTTPS for the keys of issuers.
     Budget {
         package: "pintle-oauth",
         build: "server over HTTP",
         features: "--no-default-features --features server,tls",
-        most: 75,
+        limit: 75,
     },
     // All of `pintle`; the command itself brings tokio's macros.
-    Budget { package: "pintle-cli", build: "all features", features: "--all-features", most: 115 },
+    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 115 },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {
     let ours = crates()?;
     let mut over = Vec::new();
     for budget in BUDGETS.iter().filter(|budget| ours.iter().any(|krate| krate.name == budget.package)) {
-        let Budget { package, build, features, most } = budget;
+        let Budget { package, build, features, limit } = budget;
         let count = pulled_in(package, features)?.len();
-        println!("    {package:<16} {build:<33} {count:>4} crates, at most {most}");
-        if count > *most {
-            over.push(format!("`{package}` ({build}) pulls in {count} crates, its budget is {most}"));
+        println!("    {package:<16} {build:<33} {count:>4} crates, at most {limit}");
+        if count > *limit {
+            over.push(format!("`{package}` ({build}) pulls in {count} crates, its budget is {limit}"));
         }
     }
     for krate in ours.iter().filter(|krate| krate.published) {
