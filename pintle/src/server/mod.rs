@@ -18,6 +18,7 @@ mod access;
 mod call;
 mod catalogue;
 mod changes;
+mod clock;
 mod handler;
 mod hooks;
 #[cfg(feature = "http-server")]
@@ -49,7 +50,7 @@ pub use access::authenticated::{Authenticated, Lacking};
 pub use access::caller::Caller;
 pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};
-pub use call::around::HttpHead;
+pub use call::context::HttpHead;
 pub use call::cx::Cx;
 pub use call::elicit::Elicited;
 pub use call::layer::{Next, around};

@@ -29,11 +29,7 @@ const BYTES: &[Row] = &[
     row("invalid UTF-8 in an array", r#"[{"jsonrpc":"2.0","id":1,"method":"\xff"}]"#, all(NOT_JSON)),
     row("a byte order mark", r#"\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}"#, all("`{}`")),
     row("a NUL byte", r#"{"jsonrpc":"2.0","id":1,"method":"pi\x00ng"}"#, all(NOT_JSON)),
-    row(
-        "a lone surrogate in the method",
-        r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
-        all("-32600"),
-    ),
+    row("a lone surrogate in the method", r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, all("-32600")),
     row(
         "a lone surrogate in the params",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{@,"name":"\ud800"}}"#,
@@ -450,7 +446,11 @@ const BATCHES: &[Row] = &[
         r#"[{"jsonrpc":"2.0","id":9,"result":{}}]"#,
         batch(UNREAD, "nothing"),
     ),
-    row("a batch with an element that is not a message", "[1,{}]", batch(UNREAD, "[-32600, no id, -32600, no id]")),
+    row(
+        "a batch with an element that is not a message",
+        "[1,{}]",
+        batch(UNREAD, "[-32600, no id, -32600, no id]"),
+    ),
     row(
         "a batch in a batch",
         r#"[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]"#,

@@ -4,7 +4,7 @@ use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError, method};
 use serde::Deserialize;
 
-use super::{cx::Called, replay, run::Handling};
+use super::{cx::Called, replay, run::HandlerFuture};
 use crate::server::{
     Cx, Entry, Next, Principal, ToolRoute,
     access::required::Required,
@@ -16,7 +16,7 @@ pub(crate) enum Start {
     /// Its end: nothing had to be waited for.
     Done(Outcome),
     /// A handler that runs.
-    Run(Handling),
+    Run(HandlerFuture),
 }
 
 /// Finds who answers, through the layers if there are any.
@@ -37,7 +37,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
         method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
         method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
         method::RESOURCES_LIST if !cx.state().catalogue.sources.is_empty() => {
-            Ok(Box::pin(source::list(cx.clone())) as Handling)
+            Ok(Box::pin(source::list(cx.clone())) as HandlerFuture)
         }
         method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
         method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
@@ -50,7 +50,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
                         Ok(result) => Outcome::Complete(result.into()),
                         Err(error) => Outcome::Failed(error),
                     }
-                }) as Handling)
+                }) as HandlerFuture)
             }
         },
     };
@@ -62,7 +62,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
 
 /// Runs a handler: nothing of it before the state that the call came with is the call's own. Whether the caller may have
 /// it has been decided.
-fn go(cx: &Cx, next: &Next) -> Handling {
+fn go(cx: &Cx, next: &Next) -> HandlerFuture {
     if !cx.call().returned() {
         return next.go(cx.clone());
     }
@@ -87,7 +87,7 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
         .map_err(|error| refuse(format!("`{name}` of `{method}` is not a string: {error}")))
 }
 
-fn tool(cx: &Cx) -> Result<Handling, Outcome> {
+fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, &route.required, Entry::Tool(&route.tool))) {
@@ -149,7 +149,7 @@ fn sent(cx: &Cx) -> &str {
     cx.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
 }
 
-fn prompt(cx: &Cx) -> Result<Handling, Outcome> {
+fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.prompts.get(&name);
     match route.filter(|route| lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))) {
@@ -168,7 +168,7 @@ fn unknown(kind: &str, name: &str) -> Outcome {
 }
 
 /// What fits a URI best decides: if the caller does not see that, what fits less is no way around it.
-fn resource(cx: &Cx) -> Result<Handling, Outcome> {
+fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {

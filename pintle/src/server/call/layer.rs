@@ -12,19 +12,19 @@ use pintle_types::RpcError;
 use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
 
-use super::run::Handling;
+use super::run::HandlerFuture;
 use crate::server::Cx;
 
 /// The rest of the way of a call, for a layer to go on with: a `tower` service from [`Cx`] to [`Outcome`].
 #[derive(Clone)]
-pub struct Next(Arc<dyn Fn(Cx) -> Handling + Send + Sync>);
+pub struct Next(Arc<dyn Fn(Cx) -> HandlerFuture + Send + Sync>);
 
 impl Next {
-    pub(crate) fn new(go: impl Fn(Cx) -> Handling + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(go: impl Fn(Cx) -> HandlerFuture + Send + Sync + 'static) -> Self {
         Self(Arc::new(go))
     }
 
-    pub(crate) fn go(&self, cx: Cx) -> Handling {
+    pub(crate) fn go(&self, cx: Cx) -> HandlerFuture {
         (self.0)(cx)
     }
 

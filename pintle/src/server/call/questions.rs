@@ -3,17 +3,17 @@ use std::collections::HashMap;
 use pintle_proto::server::Ticket;
 use pintle_types::RequestId;
 
-use super::port::Reply;
+use super::sink::AnswerSender;
 
-/// Questions that were sent and not answered, and who asked them.
+/// OpenQuestions that were sent and not answered, and who asked them.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
-    replies: HashMap<RequestId, (Option<Ticket>, Reply)>,
+pub(crate) struct OpenQuestions {
+    replies: HashMap<RequestId, (Option<Ticket>, AnswerSender)>,
     of_call: HashMap<Ticket, Vec<RequestId>>,
 }
 
-impl Questions {
-    pub(crate) fn add(&mut self, id: RequestId, ticket: Option<Ticket>, reply: Reply) {
+impl OpenQuestions {
+    pub(crate) fn add(&mut self, id: RequestId, ticket: Option<Ticket>, reply: AnswerSender) {
         if let Some(ticket) = ticket {
             self.of_call.entry(ticket).or_default().push(id.clone());
         }
@@ -41,7 +41,7 @@ impl Questions {
     }
 
     /// Takes out the one that was answered.
-    pub(crate) fn take(&mut self, id: &RequestId) -> Option<Reply> {
+    pub(crate) fn take(&mut self, id: &RequestId) -> Option<AnswerSender> {
         let (ticket, reply) = self.replies.remove(id)?;
         if let Some(ticket) = ticket
             && let Some(ids) = self.of_call.get_mut(&ticket)

@@ -13,14 +13,14 @@ use pintle_types::RpcError;
 use tokio::time::{Instant, sleep};
 
 use super::replay::Held;
-use crate::server::{Cx, stream::sealed_at};
+use crate::server::{Cx, clock::sealed_at};
 
 /// A handler's future, whatever its type was.
-pub(crate) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A call on its way to its end, or to the point where it waits for the client's next round.
 pub(crate) struct Run {
-    handler: Option<Handling>,
+    handler: Option<HandlerFuture>,
     cx: Cx,
     timeout: Option<Duration>,
     /// Set when the handler first waits: a call that waits for its turn has not begun.
@@ -37,7 +37,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(handler: Handling, cx: Cx, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(handler: HandlerFuture, cx: Cx, timeout: Option<Duration>) -> Self {
         #[cfg(feature = "logging")]
         let span = match super::current::Here::new(&cx) {
             Some(_here) => tracing::error_span!(target: "pintle::call", "call", method = cx.method()),
@@ -57,9 +57,9 @@ impl Run {
     }
 
     /// What must be said before the call's end.
-    pub(crate) fn last_words(&mut self) -> Vec<Bytes> {
+    pub(crate) fn last_notifications(&mut self) -> Vec<Bytes> {
         let mut last = std::mem::take(&mut self.last);
-        last.extend(self.cx.last_words());
+        last.extend(self.cx.last_notifications());
         last
     }
 
@@ -113,7 +113,7 @@ impl Future for Run {
             self.drop_handler();
             let Some(held) = self.cx.held().filter(|_| !self.settling) else { return Poll::Ready(outcome) };
             // What is said at the end is made before the end: from there on the call is silent.
-            let (last, sealed_at) = (self.cx.last_words(), sealed_at(&outcome));
+            let (last, sealed_at) = (self.cx.last_notifications(), sealed_at(&outcome));
             match held.settle(&self.cx, outcome, sealed_at) {
                 Err(outcome) => {
                     self.last = last;

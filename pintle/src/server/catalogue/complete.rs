@@ -14,13 +14,13 @@ use super::{
 use crate::server::{
     Cx, Entry, Partial, PromptRoute, TemplateRoute, ToolRoute,
     access::required::Required,
-    call::{dispatch, run::Handling},
+    call::{dispatch, run::HandlerFuture},
 };
 
 /// `completion/complete`: values that complete what is being typed.
 ///
 /// Nobody's call fails because a completer did: then there is nothing to choose from, and this side's log says why.
-pub(crate) fn complete(cx: &Cx) -> Result<Handling, Outcome> {
+pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let refuse = |said: String| Outcome::Failed(RpcError::invalid_params(said));
     let params: CompleteParams =
         cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;

@@ -41,7 +41,7 @@ pub struct ResourceRoute {
     pub(crate) needs: Vec<Need>,
 }
 
-/// Makes a resource of an async function, at a fixed URI. [`template`](super::template) takes one with variables.
+/// Makes a resource of an async function, at a fixed URI. [`template`](crate::server::template) takes one with variables.
 pub fn resource<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceRoute
 where
     H: Handler<M, Output: IntoResourceResult>,

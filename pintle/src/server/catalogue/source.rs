@@ -8,7 +8,9 @@ use pintle_types::{
 };
 
 use super::{lists, resource};
-use crate::server::{Cx, Entry, ListKind, RequestError, access::required::Required, call::run::Handling};
+use crate::server::{
+    Cx, Entry, ListKind, RequestError, access::required::Required, call::run::HandlerFuture,
+};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///
@@ -57,7 +59,7 @@ pub trait ResourceSource: Send + Sync + 'static {
 pub(crate) trait AnySource: Send + Sync {
     fn list(&self, cx: Cx) -> Boxed<'_, Vec<Resource>>;
     fn find(&self, uri: &str) -> Option<Resource>;
-    fn read(self: Arc<Self>, cx: Cx) -> Handling;
+    fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture;
 }
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
@@ -71,7 +73,7 @@ impl<S: ResourceSource> AnySource for S {
         ResourceSource::find(self, uri)
     }
 
-    fn read(self: Arc<Self>, cx: Cx) -> Handling {
+    fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture {
         Box::pin(async move {
             let uri = resource::uri(&cx);
             let read = ResourceSource::read(&*self, cx.clone(), uri.clone()).await;

@@ -350,7 +350,7 @@ impl ToolRoute {
         self
     }
 
-    /// Puts a `tower` layer around this tool alone; [`around`](crate::server::call::around) makes one of a function.
+    /// Puts a `tower` layer around this tool alone; [`around`](crate::server::around) makes one of a function.
     #[must_use]
     pub fn layer<L>(mut self, layer: &L) -> Self
     where

@@ -2,9 +2,7 @@
 //!
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
-mod calls;
 mod choice;
-mod driving;
 mod edge;
 mod origin;
 mod post;

@@ -47,7 +47,7 @@ pub(super) enum Begun {
 }
 
 async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accepts) -> Begun {
-    if let Err(response) = rights::check_body(asked.around.left(), content.bytes()) {
+    if let Err(response) = rights::check_body(asked.context.left(), content.bytes()) {
         return Begun::Answered(*response);
     }
     let frame = match content.parse(asked.state.service.bounds().batch) {

@@ -21,7 +21,7 @@ use pintle_types::{
 
 use super::{Body, edge::response::refused, post::id_of, session::Session};
 use crate::server::{
-    Authenticated, Entry, Lacking, Scope, access::required::Required, call::around::Around,
+    Authenticated, Entry, Lacking, Scope, access::required::Required, call::context::RequestContext,
     catalogue::Catalogue, state::State,
 };
 
@@ -38,12 +38,16 @@ pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box
 }
 
 /// Refuses a call or a subscription of the stateless era that needs more than its caller has.
-pub(super) fn check_call(state: &State, around: &Around, call: &Call) -> Result<(), Box<Response<Body>>> {
+pub(super) fn check_call(
+    state: &State,
+    context: &RequestContext,
+    call: &Call,
+) -> Result<(), Box<Response<Body>>> {
     if !state.catalogue.requires.some {
         return Ok(());
     }
     let peer = call.peer();
-    let mut needs = Needs::new(state, around, call.principal());
+    let mut needs = Needs::new(state, context, call.principal());
     needs.add(Some(peer), call.method(), call.params());
     needs.finish(Some(call.id()), Some(peer.revision))
 }
@@ -52,7 +56,7 @@ pub(super) fn check_call(state: &State, around: &Around, call: &Call) -> Result<
 /// needs, so that nobody is asked twice.
 pub(super) fn check_frame(
     state: &State,
-    around: &Around,
+    context: &RequestContext,
     frame: &Frame,
     session: &Session,
 ) -> Result<(), Box<Response<Body>>> {
@@ -60,7 +64,7 @@ pub(super) fn check_frame(
         return Ok(());
     }
     let peer = session.peer();
-    let mut needs = Needs::new(state, around, session.principal.as_deref());
+    let mut needs = Needs::new(state, context, session.principal.as_deref());
     match frame {
         Frame::One(Message::Request(request)) => needs.add_request(peer.as_ref(), request),
         Frame::One(_) => {}
@@ -75,7 +79,7 @@ pub(super) fn check_frame(
 
 struct Needs<'a> {
     state: &'a State,
-    around: &'a Around,
+    context: &'a RequestContext,
     principal: Option<&'a str>,
     needed: BTreeSet<&'a str>,
     /// The first that needs more than there is, for the message.
@@ -83,8 +87,8 @@ struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    fn new(state: &'a State, around: &'a Around, principal: Option<&'a str>) -> Self {
-        Self { state, around, principal, needed: BTreeSet::new(), lacking: None }
+    fn new(state: &'a State, context: &'a RequestContext, principal: Option<&'a str>) -> Self {
+        Self { state, context, principal, needed: BTreeSet::new(), lacking: None }
     }
 
     /// Of a session; but a request that says itself who sends it is not the session's client's.
@@ -158,11 +162,11 @@ impl<'a> Needs<'a> {
     fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, name: &str) {
         let Some((required, entry)) = found else { return };
         // What is hidden is not there: whoever looks for it by name learns no more than that.
-        if required.is_nothing() || !required.shows(self.around.left()) || !self.sees(peer, entry) {
+        if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(peer, entry) {
             return;
         }
         self.needed.extend(required.rights());
-        if self.lacking.is_none() && !required.is_met(self.around.left()) {
+        if self.lacking.is_none() && !required.is_met(self.context.left()) {
             self.lacking = Some(name.chars().take(128).collect());
         }
     }
@@ -175,7 +179,7 @@ impl<'a> Needs<'a> {
             return true;
         }
         let Some(peer) = peer else { return false };
-        let scope = Scope { peer, principal: self.principal, extensions: self.around.extensions() };
+        let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
         // A filter that panics hides.
         catch_unwind(AssertUnwindSafe(|| filters.iter().all(|filter| filter(&scope, entry)))).unwrap_or(false)
     }
@@ -183,7 +187,7 @@ impl<'a> Needs<'a> {
     fn finish(self, id: Option<&RequestId>, revision: Option<Revision>) -> Result<(), Box<Response<Body>>> {
         let Some(name) = self.lacking else { return Ok(()) };
         let needed: Vec<_> = self.needed.into_iter().collect();
-        let caller = self.around.left().get::<Authenticated>();
+        let caller = self.context.left().get::<Authenticated>();
         let mut said =
             format!("`{name}` needs more than the caller may: `{}` is required", needed.join("`, `"));
         if caller.is_none() {

@@ -20,7 +20,6 @@ use tokio::sync::Semaphore;
 
 use super::{
     Body, Patience, PeerAddress, RequestBody, Unread,
-    calls::Calls,
     choice::{self, Choice},
     edge::{
         body::{Budget, read_content},
@@ -45,7 +44,12 @@ use super::{
 };
 use crate::{
     Ended, Result,
-    server::{Authenticated, HttpHead, Server, call::around::Around, changes::hub::Ears, state::State},
+    server::{
+        Authenticated, HttpHead, Server,
+        call::{context::RequestContext, registry::CallRegistry},
+        changes::hub::Ears,
+        state::State,
+    },
 };
 
 /// A server over HTTP: one `tower` service for clients of every revision.
@@ -87,7 +91,7 @@ pub(super) struct Shared {
     /// Whoever holds a stream open to hear of changes.
     pub(super) listening: Ears,
     pub(super) sessions: Table,
-    pub(super) calls: Calls,
+    pub(super) calls: Arc<CallRegistry>,
     /// Which of them go on without their clients.
     pub(super) detached: Places,
     /// Notifications that are being handled.
@@ -104,7 +108,7 @@ impl Shared {
             listens: Listens::default(),
             listening: Ears::default(),
             sessions: Table::new(),
-            calls: Calls::default(),
+            calls: Arc::default(),
             detached: Places::default(),
             notices: Arc::new(Semaphore::new(NOTICES)),
         }
@@ -147,7 +151,7 @@ pub(super) struct Asked {
     pub(super) server: Server,
     pub(super) state: Arc<State>,
     pub(super) principal: Option<Box<str>>,
-    pub(super) around: Arc<Around>,
+    pub(super) context: Arc<RequestContext>,
     /// Whether HTTP wants it to have a `Host`.
     needs_host: bool,
 }
@@ -247,8 +251,8 @@ impl Http {
         };
         let state = server.state();
         let Parts { method, uri, headers, extensions, .. } = parts;
-        let around = Around::over_http(extensions, HttpHead::new(method, uri, headers), address);
-        Asked { http: self.clone(), state, server, principal, around: Arc::new(around), needs_host: false }
+        let context = RequestContext::over_http(extensions, HttpHead::new(method, uri, headers), address);
+        Asked { http: self.clone(), state, server, principal, context: Arc::new(context), needs_host: false }
     }
 }
 
@@ -319,11 +323,11 @@ impl Asked {
 
     /// What the rules read of the head.
     fn head(&self) -> Option<Head<'_>> {
-        self.around.head.as_ref().map(|head| Head::new(&head.method, &head.uri, &head.headers))
+        self.context.head.as_ref().map(|head| Head::new(&head.method, &head.uri, &head.headers))
     }
 
     fn path(&self) -> &str {
-        self.around.head.as_ref().map_or("", |head| head.uri.path())
+        self.context.head.as_ref().map_or("", |head| head.uri.path())
     }
 
     fn enter(&self, head: &Head<'_>) -> Result<Door, Refusal> {
@@ -343,7 +347,7 @@ impl Asked {
     /// Answers a request that is not a POST to the one endpoint.
     async fn other(&self, head: &Head<'_>) -> Entered {
         let settings = self.http.settings();
-        let extensions = self.around.extensions();
+        let extensions = self.context.extensions();
         let two = settings.two_endpoints.as_ref().and_then(|two| two.part(self.path()));
         let entered = match two {
             Some(part) => two_endpoints::open(self, head, extensions, part).await,
@@ -357,7 +361,7 @@ impl Asked {
 
     /// Answers a request without a body.
     async fn go(&self, head: &Head<'_>, opening: Opening<'_>) -> Result<Response<Body>, Refusal> {
-        let (shared, extensions) = (&self.http.0, self.around.extensions());
+        let (shared, extensions) = (&self.http.0, self.context.extensions());
         let find = async |id| {
             let id = SessionId::parse(id).ok_or_else(Refusal::unknown_session)?;
             self.session(head, id).await

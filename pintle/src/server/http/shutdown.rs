@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Http, Stopping};
+use super::{Http, Stopping, edge::response::shutting_down};
 use crate::Ended;
 
 /// How long what was cut has to be gone: only what blocks its thread takes longer.
@@ -62,7 +62,8 @@ impl Http {
     pub async fn shutdown(&self, grace: Duration) -> Drained {
         self.close();
         let running = self.0.calls.len();
-        let cut = if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut() };
+        let cut =
+            if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut(&shutting_down()) };
         within(CUT, self.0.calls.idle()).await;
         self.end_sessions();
         Drained { finished: running.saturating_sub(cut), cut }

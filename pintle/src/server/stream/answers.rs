@@ -6,10 +6,10 @@ use pintle_proto::{inputs::AskError, server::Ticket};
 use pintle_types::{RawObject, Response};
 
 use super::Connection;
-use crate::server::call::port::Reply;
+use crate::server::call::sink::AnswerSender;
 
 /// Answers that have come while as many calls run as may. There are no more than questions.
-pub(crate) type Answers = VecDeque<(Ticket, Reply, Result<RawObject, AskError>)>;
+pub(crate) type Answers = VecDeque<(Ticket, AnswerSender, Result<RawObject, AskError>)>;
 
 impl Connection {
     /// How many calls run. One that waits for its client does not.

@@ -6,8 +6,8 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{Connection, keepalive::Silence, now};
-use crate::{Ended, Result};
+use super::{Connection, keepalive::Silence};
+use crate::{Ended, Result, server::clock::now};
 
 impl Connection {
     /// Ready when the other side is gone.

@@ -5,10 +5,9 @@ mod serve;
 mod telling;
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     future::Future,
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -20,7 +19,7 @@ use pintle_proto::{
     inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError};
+use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError, schema::InputRequest};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -31,16 +30,17 @@ use self::{answers::Answers, keepalive::Keepalive};
 use crate::{
     Ended, Result,
     server::{
-        Caller, Cx, OnNotification, Server,
+        Caller, OnNotification, Server,
         call::{
-            around::Around,
-            dispatch::{self, Start},
-            port::{Line, Port, ROOM, Reply, Said},
-            questions::Questions,
-            queue::Queue,
-            run::Run,
+            batch,
+            context::RequestContext,
+            driver::{CallDriver, CallStep},
+            limit::WaitQueue,
+            questions::OpenQuestions,
+            sink::{AnswerSender, CAPACITY, CallEvent, CallSink, SharedSink},
         },
         changes::hub::Ear,
+        clock::{now, sealed_at},
         hooks::Visit,
         reading::parse,
         serving::Stop,
@@ -60,15 +60,17 @@ pub(crate) struct Connection {
     engine: Engine,
     server: Server,
     principal: Option<Box<str>>,
-    around: Arc<Around>,
-    line: Line,
-    said: mpsc::Receiver<(Option<Ticket>, Said)>,
+    context: Arc<RequestContext>,
+    sink: SharedSink,
+    events: mpsc::Receiver<(Option<Ticket>, CallEvent)>,
     tasks: JoinSet<()>,
     running: HashMap<Ticket, Running>,
-    /// The call whose first steps are being taken.
-    beginning: Option<Ticket>,
-    queue: Queue,
-    questions: Questions,
+    /// The call that is polled for the first time.
+    starting: Option<Ticket>,
+    /// Calls that the concurrency limit holds back, and the bytes of their parameters.
+    queue: WaitQueue<Call>,
+    queued_bytes: usize,
+    questions: OpenQuestions,
     /// Answers to questions of calls that have to wait for their turn again.
     answers: Answers,
     notices: Notices,
@@ -123,19 +125,20 @@ const TURNS: usize = 8;
 
 impl Connection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
-        let (line, said) = Line::new();
+        let (sink, events) = SharedSink::new();
         Self {
             transport,
             engine: Engine::new(),
             principal: None,
-            around: Arc::default(),
-            line,
-            said,
+            context: Arc::default(),
+            sink,
+            events,
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            beginning: None,
-            queue: Queue::default(),
-            questions: Questions::default(),
+            starting: None,
+            queue: WaitQueue::default(),
+            queued_bytes: 0,
+            questions: OpenQuestions::default(),
             answers: Answers::default(),
             notices: Notices::default(),
             listens: HashMap::new(),
@@ -157,14 +160,14 @@ impl Connection {
     /// Whom the other side is known to be, and what is known of it.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
         self.principal = caller.name().map(Into::into);
-        self.around = Arc::new(Around::new(caller.extensions.clone()));
+        self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
         self.visit = Some(Visit::begin(self.server.clone(), caller));
         self
     }
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
         for turn in 1.. {
-            let mut busy = self.poll_said(cx);
+            let mut busy = self.poll_events(cx);
             busy |= self.poll_tasks(cx);
             busy |= self.poll_queue(cx);
             self.poll_changes(cx);
@@ -222,47 +225,48 @@ impl Connection {
         }
     }
 
-    /// Takes what handlers say. `true` if there was something.
-    fn poll_said(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Receives the events of running calls. Returns whether there were any.
+    fn poll_events(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
         while taken < TURN && !self.is_full() {
             // Taken without a waker as long as there is something: the runtime counts each poll, and a task that polls
             // too often is sent away before it has written.
-            let Some((ticket, said)) = self.said.try_recv().ok().or_else(|| self.poll_next_said(cx)) else {
+            let Some((ticket, event)) = self.events.try_recv().ok().or_else(|| self.poll_next_event(cx))
+            else {
                 break;
             };
-            self.heed(ticket, said);
+            self.handle(ticket, event);
             taken += 1;
         }
-        if self.line.gave_up() {
+        if self.sink.take_abandoned() {
             let ids = self.questions.given_up();
             self.take_back(&ids);
         }
         taken > 0
     }
 
-    fn poll_next_said(&mut self, cx: &mut Context<'_>) -> Option<(Option<Ticket>, Said)> {
-        match self.said.poll_recv(cx) {
-            Poll::Ready(said) => said,
+    fn poll_next_event(&mut self, cx: &mut Context<'_>) -> Option<(Option<Ticket>, CallEvent)> {
+        match self.events.poll_recv(cx) {
+            Poll::Ready(event) => event,
             Poll::Pending => None,
         }
     }
 
-    fn heed(&mut self, ticket: Option<Ticket>, said: Said) {
-        // A task of a handler may outlive it, and what it says may have waited for room since.
+    fn handle(&mut self, ticket: Option<Ticket>, event: CallEvent) {
+        // A task of a handler may outlive it, and its event may have waited for capacity since.
         let current =
-            ticket.is_none_or(|ticket| self.beginning == Some(ticket) || self.running.contains_key(&ticket));
-        match said {
-            Said::Notice(line) if current => self.send(line),
-            // Whoever asks hears that the call is over when `reply` is dropped.
-            Said::Ask(request, reply) if current && self.closing.is_none() && !reply.is_closed() => {
+            ticket.is_none_or(|ticket| self.starting == Some(ticket) || self.running.contains_key(&ticket));
+        match event {
+            CallEvent::Notification(line) if current => self.send(line),
+            // Dropping `reply` ends the question of a call that is over.
+            CallEvent::Ask(request, reply) if current && self.closing.is_none() && !reply.is_closed() => {
                 self.ask(ticket, &request, reply);
             }
-            Said::Notice(_) | Said::Ask(..) | Said::GaveUp => {}
+            CallEvent::Notification(_) | CallEvent::Ask(..) | CallEvent::AskAbandoned => {}
             // There is nothing to come back to but this stream.
             #[cfg(feature = "http-server")]
-            Said::HangUp(_) => {}
-            Said::Done(call, outcome) => {
+            CallEvent::HangUp(_) => {}
+            CallEvent::Done(call, outcome) => {
                 if let Some(ticket) = call.ticket() {
                     self.running.remove(&ticket);
                 }
@@ -272,7 +276,7 @@ impl Connection {
         }
     }
 
-    fn ask(&mut self, ticket: Option<Ticket>, request: &pintle_types::schema::InputRequest, reply: Reply) {
+    fn ask(&mut self, ticket: Option<Ticket>, request: &InputRequest, reply: AnswerSender) {
         // A call that came to its end at once has nobody left to be answered.
         let Some(Running { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else { return };
         // In each case the one who asked may be gone already.
@@ -349,6 +353,7 @@ impl Connection {
         let mut begun = 0;
         while begun < TURN && !self.is_full() && self.active() < state.settings.running {
             let Some(call) = self.queue.pop() else { break };
+            self.queued_bytes -= size(&call);
             self.begin(&state, call, cx);
             begun += 1;
         }
@@ -465,85 +470,69 @@ impl Connection {
         }
     }
 
-    /// A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
     fn decide_many(&mut self, state: &Arc<State>, several: Vec<Inbound>, cx: &mut Context<'_>) {
-        let cancelled = |inbound: &Inbound| match inbound {
-            Inbound::Cancel(ticket) => Some(*ticket),
-            _ => None,
-        };
-        let cancelled: HashSet<Ticket> = several.iter().filter_map(cancelled).collect();
-        for inbound in several {
+        for inbound in batch::without_cancelled(several) {
             match inbound {
-                Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
+                Ok(inbound) => self.decide(state, inbound, cx),
+                Err(call) => {
                     let line = self.engine.cancelled(&call);
                     line.into_iter().for_each(|line| self.send(line.into()));
                 }
-                other => self.decide(state, other, cx),
             }
         }
     }
 
-    /// Begins a call, unless others come first.
+    /// Starts a call, or queues it if the concurrency limit is reached.
     fn admit(&mut self, state: &Arc<State>, call: Call, cx: &mut Context<'_>) {
         let at_once = self.queue.is_empty() && !self.is_full() && self.active() < state.settings.running;
         if at_once {
             return self.begin(state, call, cx);
         }
-        if self.queue.bytes() < QUEUED {
-            return self.queue.push(call);
+        if self.queued_bytes < QUEUED {
+            self.queued_bytes += size(&call);
+            return self.queue.push(call.ticket(), call);
         }
         let said = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
         self.finish(state, &call, Outcome::Failed(RpcError::overloaded(said, RETRY_AFTER_MS)));
     }
 
-    /// Runs a call. Its first steps are taken here and now; only what has to wait becomes a task.
+    /// Runs a call. It is polled once here; only a call that has to wait becomes a task.
     fn begin(&mut self, state: &Arc<State>, call: Call, task: &mut Context<'_>) {
-        let port = Port::Line(self.line.of(&call));
-        let cx = Cx::new(call.clone(), self.server.clone(), state.clone(), self.around.clone(), port);
-        let started = catch_unwind(AssertUnwindSafe(|| dispatch::start(&cx)));
-        let handling = match started {
-            Ok(Start::Run(handling)) => handling,
-            Ok(Start::Done(outcome)) => return self.finish(state, &call, outcome),
-            Err(_) => {
-                tracing::error!(method = call.method(), "a handler panicked before it began");
-                let error = RpcError::internal("the handler failed: see the server's log");
-                return self.finish(state, &call, Outcome::Failed(error));
+        let sink = CallSink::Shared(self.sink.of(&call));
+        let mut driver = CallDriver::start(&self.server, state, &self.context, call, sink);
+        let ticket = driver.call().ticket();
+        while let Poll::Ready(step) = driver.poll(task) {
+            self.drain_events(ticket);
+            match step {
+                CallStep::Event(event) => {
+                    self.starting = ticket;
+                    self.handle(ticket, event);
+                    self.starting = None;
+                }
+                CallStep::Done(outcome) => return self.finish(state, driver.call(), outcome),
+                CallStep::Cancelled => return,
             }
-        };
-        let mut run = Run::new(handling, cx, state.settings.timeout);
-        if let Poll::Ready(outcome) = Pin::new(&mut run).poll(task) {
-            let last = run.last_words();
-            drop(run);
-            self.hear_out(call.ticket());
-            last.into_iter().for_each(|line| self.send(line));
-            return self.finish(state, &call, outcome);
         }
-        let (line, running) = (self.line.of(&call), call.clone());
-        let task = self.tasks.spawn(async move {
-            let outcome = (&mut run).await;
-            for notice in run.last_words() {
-                line.say(Said::Notice(notice)).await;
-            }
-            drop(run);
-            line.say(Said::Done(call, outcome)).await;
-        });
-        if let Some(ticket) = running.ticket() {
-            self.running.insert(ticket, Running { call: running, task });
+        let call = driver.call().clone();
+        let task = self.tasks.spawn(driver.run());
+        if let Some(ticket) = ticket {
+            self.running.insert(ticket, Running { call, task });
         }
     }
 
-    /// What a call said comes before its end. Only what is there by now: others may go on talking.
-    fn hear_out(&mut self, call: Option<Ticket>) {
-        // To look costs less than to take nothing.
-        if self.said.is_empty() {
+    /// Handles the events that a call emitted before its outcome. Only those that are queued by now: other calls may go on
+    /// emitting.
+    fn drain_events(&mut self, call: Option<Ticket>) {
+        // Looking is cheaper than receiving nothing.
+        if self.events.is_empty() {
             return;
         }
-        self.beginning = call;
-        for _ in 0..ROOM {
-            let Ok((ticket, said)) = self.said.try_recv() else { break };
-            self.heed(ticket, said);
+        self.starting = call;
+        for _ in 0..CAPACITY {
+            let Ok((ticket, event)) = self.events.try_recv() else { break };
+            self.handle(ticket, event);
         }
-        self.beginning = None;
+        self.starting = None;
     }
 
     fn cancel(&mut self, ticket: Ticket) {
@@ -553,7 +542,7 @@ impl Connection {
                 task.abort();
                 Some(call)
             }
-            None => self.queue.remove(ticket),
+            None => self.queue.remove(ticket).inspect(|call| self.queued_bytes -= size(call)),
         };
         let Some(call) = ended else { return };
         let line = self.engine.cancelled(&call);
@@ -578,16 +567,7 @@ impl Future for Connection {
     }
 }
 
-/// When a call ends, for those of which a state is sealed: nobody else wants to know.
-pub(crate) fn sealed_at(outcome: &Outcome) -> u64 {
-    match outcome {
-        Outcome::InputRequired => now(),
-        _ => 0,
-    }
-}
-
-/// Milliseconds of the Unix epoch.
-pub(crate) fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+/// Returns the bytes that a queued call holds.
+fn size(call: &Call) -> usize {
+    call.params().as_str().len()
 }

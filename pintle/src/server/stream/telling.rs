@@ -46,7 +46,7 @@ impl Connection {
     /// What somebody does not see has not changed for them either.
     fn withhold(&mut self) {
         let state = self.server.state();
-        let (principal, extensions) = (self.principal.as_deref(), self.around.extensions());
+        let (principal, extensions) = (self.principal.as_deref(), self.context.extensions());
         for (call, listener) in self.listens.values_mut() {
             hearing::withhold(&state, listener, call.peer(), principal, extensions);
         }

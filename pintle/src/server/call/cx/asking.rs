@@ -17,7 +17,7 @@ use pintle_types::{
 use tokio::time::{Instant, timeout_at};
 
 use super::Cx;
-use crate::server::call::port::Waiting;
+use crate::server::call::sink::PendingAnswer;
 
 impl Cx {
     /// Asks the client something. `key` names the question: the same one in every round, another for another question.
@@ -31,7 +31,7 @@ impl Cx {
             Ask::Send(request) => {
                 let deadline = self.answer_deadline();
                 let _asking = Asking::new(self);
-                let answer = self.answer(self.0.port.ask(request).await, deadline).await?;
+                let answer = self.answer(self.0.sink.ask(request).await, deadline).await?;
                 self.0.call.settle(key, kind, &answer)
             }
             Ask::Park => {
@@ -77,7 +77,7 @@ impl Cx {
 
     async fn answer(
         &self,
-        waiting: Waiting<'_>,
+        waiting: PendingAnswer<'_>,
         (deadline, patience): (Option<Instant>, Duration),
     ) -> Result<RawObject, AskError> {
         let Some(deadline) = deadline else { return waiting.answer().await };
@@ -238,7 +238,7 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = Asking::new(self);
         for (key, kind, request) in sent {
-            waiting.push((key, kind, self.0.port.ask(request).await));
+            waiting.push((key, kind, self.0.sink.ask(request).await));
         }
         for (key, kind, waiting) in waiting {
             let answer = self.answer(waiting, deadline).await?;

@@ -20,7 +20,7 @@ use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
 use self::telling::Telling;
-use super::{around::Around, port::Port, replay::Held};
+use super::{context::RequestContext, replay::Held, sink::CallSink};
 use crate::server::{Principal, Scope, Server, ToolRoute, catalogue::texts::Given, state::State};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
@@ -47,11 +47,11 @@ struct Inner {
     server: Server,
     /// The server as it was when the call came: what changes meanwhile is for later calls.
     state: Arc<State>,
-    around: Arc<Around>,
+    context: Arc<RequestContext>,
     /// The texts that came with the call, where it found who takes them.
     given: OnceLock<Box<Given>>,
-    port: Port,
-    /// Whether a question waits for the next round.
+    sink: CallSink,
+    /// Whether a question ends the round.
     parked: AtomicBool,
     /// Who polls the handler, and is to hear of `parked`.
     waker: Mutex<Option<Waker>>,
@@ -93,16 +93,16 @@ impl Cx {
         call: Call,
         server: Server,
         state: Arc<State>,
-        around: Arc<Around>,
-        port: Port,
+        context: Arc<RequestContext>,
+        sink: CallSink,
     ) -> Self {
         Self(Arc::new(Inner {
             call,
             server,
             state,
-            around,
+            context,
             given: OnceLock::new(),
-            port,
+            sink,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
             over: Notify::new(),
@@ -134,6 +134,10 @@ impl Cx {
         self.0.held.get_or_init(|| Box::new(held()))
     }
 
+    pub(crate) fn sink(&self) -> &CallSink {
+        &self.0.sink
+    }
+
     pub(crate) fn call(&self) -> &Call {
         &self.0.call
     }
@@ -161,12 +165,12 @@ impl Cx {
 
     /// What layers below have left for the handler.
     pub fn extensions(&self) -> &Extensions {
-        self.0.around.extensions()
+        self.0.context.extensions()
     }
 
     /// The same but for where the call came from, which does not say who made it.
     pub(crate) fn left(&self) -> &Extensions {
-        self.0.around.left()
+        self.0.context.left()
     }
 
     /// The server, to change its catalogue or tell of changes.

@@ -7,7 +7,7 @@ use pintle_types::schema::LoggingLevel;
 use serde::Serialize;
 
 use super::Cx;
-use crate::server::call::{port::Said, rate::Rate};
+use crate::server::call::{rate::Rate, sink::CallEvent};
 
 /// What was not told yet, because there was no room or too much of it.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Cx {
             let mut telling = self.telling();
             let telling = telling.get_or_insert_default();
             let told = telling.progress.take()
-                && self.0.port.try_notice(|| self.0.call.progress(done, total, message));
+                && self.0.sink.try_notify(|| self.0.call.progress(done, total, message));
             if told {
                 telling.held.take_if(|held| held.done <= done);
             } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
@@ -61,7 +61,7 @@ impl Cx {
     }
 
     /// What must be said before the call's end: it was held back so far.
-    pub(crate) fn last_words(&self) -> Vec<Bytes> {
+    pub(crate) fn last_notifications(&self) -> Vec<Bytes> {
         let Some(telling) = self.telling().take() else { return Vec::new() };
         let Telling { held, lost, .. } = *telling;
         let progress =
@@ -118,7 +118,7 @@ impl Cx {
 
     async fn say(&self, line: Option<Vec<u8>>) {
         if let Some(line) = line {
-            self.0.port.say(Said::Notice(line.into())).await;
+            self.0.sink.send(CallEvent::Notification(line.into())).await;
         }
     }
 }
@@ -136,19 +136,19 @@ impl Cx {
     pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
         let mut telling = self.telling();
         let telling = telling.get_or_insert_default();
-        if !self.0.port.has_room() || !telling.log.take() {
+        if !self.0.sink.has_capacity() || !telling.log.take() {
             telling.lost += 1;
             return;
         }
         let lost = std::mem::take(&mut telling.lost);
         if let Some(line) = self.lost_line(lost)
-            && !self.0.port.try_say(Said::Notice(line.into()))
+            && !self.0.sink.try_send(CallEvent::Notification(line.into()))
         {
             telling.lost = lost + 1;
             return;
         }
         if let Some(line) = self.log_line(level, Some(logger), data)
-            && !self.0.port.try_say(Said::Notice(line.into()))
+            && !self.0.sink.try_send(CallEvent::Notification(line.into()))
         {
             telling.lost += 1;
         }

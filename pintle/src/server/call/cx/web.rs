@@ -1,17 +1,18 @@
 use std::time::Duration;
 
 use super::Cx;
-#[cfg(feature = "http-server")]
-use super::Port;
 use crate::server::HttpHead;
 #[cfg(feature = "http-server")]
-use crate::server::call::{outbox::Outbox, port::Said};
+use crate::server::call::{
+    own_sink::OwnSink,
+    sink::{CallEvent, CallSink},
+};
 
 /// For calls that came over HTTP.
 impl Cx {
     /// The head of the HTTP request that brought the call, if one did.
     pub fn http(&self) -> Option<&HttpHead> {
-        self.0.around.head.as_ref()
+        self.0.context.head.as_ref()
     }
 
     /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
@@ -31,18 +32,18 @@ impl Cx {
     /// ```
     pub async fn hang_up(&self, retry: Duration) {
         #[cfg(feature = "http-server")]
-        if let Port::Own(outbox) = &self.0.port {
-            outbox.say(Said::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
+        if let CallSink::Own(sink) = &self.0.sink {
+            sink.send(CallEvent::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
         }
         let _ = retry;
     }
 
-    /// What the call says, for whoever drives it.
+    /// Returns the sink of a call that has its own.
     #[cfg(feature = "http-server")]
-    pub(crate) fn outbox(&self) -> Option<&Outbox> {
-        match &self.0.port {
-            Port::Own(outbox) => Some(outbox),
-            Port::Line(_) => None,
+    pub(crate) fn own_sink(&self) -> Option<&OwnSink> {
+        match &self.0.sink {
+            CallSink::Own(sink) => Some(sink),
+            CallSink::Shared(_) => None,
         }
     }
 }

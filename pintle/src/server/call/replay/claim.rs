@@ -19,7 +19,7 @@ use ring::digest::{SHA256, digest};
 use tokio::runtime::Handle;
 
 use super::{Claim, Claimed, ReplayGuard, UsedState};
-use crate::server::{Cx, call::run::Handling, stream::now};
+use crate::server::{Cx, call::run::HandlerFuture, clock::now};
 
 /// What a call holds of the state that it came with.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Held {
     }
 
     /// Ends the claim with how the call ended. `Err` if there is nothing to wait for.
-    pub(crate) fn settle(&self, cx: &Cx, outcome: Outcome, now: u64) -> Result<Handling, Outcome> {
+    pub(crate) fn settle(&self, cx: &Cx, outcome: Outcome, now: u64) -> Result<HandlerFuture, Outcome> {
         if self.refused.load(Ordering::Acquire) && is_failure(&outcome) {
             // First nobody begins anything more, then what was done is looked at.
             cx.call().close();
@@ -101,7 +101,7 @@ impl Held {
 }
 
 /// Claims the state that a call came with, then runs its handler. If the state was used before, its reply is the call's.
-pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> Handling + Send + 'static) -> Handling {
+pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> HandlerFuture + Send + 'static) -> HandlerFuture {
     let cx = cx.clone();
     Box::pin(async move {
         let Some(used) = cx.call().state_use() else { return go(cx).await };

@@ -17,7 +17,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{Claim, Claimed, ReplayGuard, UsedState};
 use crate::{
-    server::{random, stream::now},
+    server::{clock::now, random},
     transport::kit::Broken,
 };
 

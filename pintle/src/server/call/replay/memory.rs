@@ -8,7 +8,7 @@ use pintle_proto::server::Reply;
 use tokio::sync::Notify;
 
 use super::{Claim, Claimed, Guarded, ReplayGuard, UsedState};
-use crate::server::stream::now;
+use crate::server::clock::now;
 
 /// Sees to it that a state is used once in this process: what every server has if it is given nothing else.
 ///

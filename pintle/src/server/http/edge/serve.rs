@@ -25,6 +25,7 @@ use super::{
     connection::{self, Terms},
     incoming::RequestBody,
     quiet::Pauses,
+    response::shutting_down,
 };
 use crate::server::{
     ServingHandle,
@@ -374,7 +375,7 @@ impl Hall {
         let aborted = self.tasks.len();
         let mut cut = 0;
         if !drained {
-            cut = services.iter().map(|service| service.0.calls.cut()).sum();
+            cut = services.iter().map(|service| service.0.calls.cut(&shutting_down())).sum();
             // Those who are told that their call was cut have to hear it.
             if cut > 0 {
                 within(CUT, self.idle(services)).await;

@@ -5,7 +5,7 @@ use pintle_proto::{inputs::AskError, server::Call};
 use pintle_types::{Response, schema::InputRequest};
 
 use super::Session;
-use crate::server::call::port::Reply;
+use crate::server::call::sink::AnswerSender;
 
 impl Session {
     /// Words a question of a call; the answer will go to `reply`.
@@ -13,7 +13,7 @@ impl Session {
         &self,
         call: &Call,
         request: &InputRequest,
-        reply: Reply,
+        reply: AnswerSender,
     ) -> Option<Bytes> {
         let mut core = self.lock();
         if core.ended || reply.is_closed() {

@@ -1,12 +1,12 @@
 //! The session era: the handshake, and what comes in a session.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
-    server::{Engine, Inbound, Ticket},
+    server::{Engine, Inbound},
 };
 use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
 
@@ -20,7 +20,7 @@ use super::{
     store::Sessions,
 };
 use crate::server::{
-    call::around::Around,
+    call::{batch, context::RequestContext},
     http::{
         Body, Http,
         edge::response::{accepted, json, overloaded, refused},
@@ -47,7 +47,7 @@ pub(in crate::server::http) async fn open(asked: &Asked, frame: Frame) -> Respon
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, answer.id.as_ref()),
     };
-    session.opened(asked.around.extensions());
+    session.opened(asked.context.extensions());
     let mut response = reply(answer);
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
@@ -68,8 +68,8 @@ impl Asked {
 
     /// The address of the client, as far as it can be known.
     pub(in crate::server::http) fn address(&self) -> Option<AddressKey> {
-        let peer = self.around.address()?.0.ip();
-        let head = self.around.head.as_ref()?;
+        let peer = self.context.address()?.0.ip();
+        let head = self.context.head.as_ref()?;
         Some(AddressKey::of(self.http.settings().proxies.client(peer, &head.headers)))
     }
 
@@ -120,11 +120,11 @@ pub(in crate::server::http) fn begin(
     accepts: Accepts,
 ) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, &asked.context, &frame, session) {
         return Begun::Answered(*response);
     }
     let inbound = session.receive(&state.service, frame);
-    go_on(&asked.http, &asked.around, session, &state, inbound, accepts)
+    go_on(&asked.http, &asked.context, session, &state, inbound, accepts)
 }
 
 /// The same where sessions are written down: before anything is done, so is what the message made of its session.
@@ -136,14 +136,14 @@ pub(in crate::server::http) async fn begin_written(
     accepts: Accepts,
 ) -> Begun {
     let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.around, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, &asked.context, &frame, session) {
         return Begun::Answered(*response);
     }
     let (inbound, change) = session.receive_recorded(&state.service, frame);
     let Some(change) = change else {
-        return go_on(&asked.http, &asked.around, session, &state, inbound, accepts);
+        return go_on(&asked.http, &asked.context, session, &state, inbound, accepts);
     };
-    let (http, around, store) = (asked.http.clone(), asked.around.clone(), store.clone());
+    let (http, context, store) = (asked.http.clone(), asked.context.clone(), store.clone());
     let mut admitted = Admitted { session: session.clone(), inbound: Some(inbound) };
     // In a task: a client that hangs up leaves neither a change that is not written nor calls that are not begun.
     let begun = tokio::spawn(async move {
@@ -158,7 +158,7 @@ pub(in crate::server::http) async fn begin_written(
             return Err(Begun::Answered(refused(&refusal, None)));
         }
         let inbound = admitted.inbound.take().unwrap_or(Inbound::Ignore("nothing was admitted"));
-        match go_on(&http, &around, &admitted.session, &state, inbound, accepts) {
+        match go_on(&http, &context, &admitted.session, &state, inbound, accepts) {
             Begun::InSession(exchange) => Ok(Inline::new(exchange)),
             answered => Err(answered),
         }
@@ -204,7 +204,7 @@ fn store_panicked() -> Refusal {
 
 fn go_on(
     http: &Http,
-    around: &Arc<Around>,
+    context: &Arc<RequestContext>,
     session: &Arc<Session>,
     state: &Arc<State>,
     inbound: Inbound,
@@ -215,7 +215,7 @@ fn go_on(
     }
     let streams = accepts.events && !http.settings().json_only;
     let mut exchange = Exchange::new(&http.0, session, state, streams);
-    decide(&mut exchange, session, around, inbound);
+    decide(&mut exchange, session, context, inbound);
     Begun::InSession(exchange)
 }
 
@@ -224,32 +224,24 @@ fn go_on(
 pub(in crate::server::http) fn decide(
     exchange: &mut Exchange,
     session: &Session,
-    around: &Arc<Around>,
+    context: &Arc<RequestContext>,
     inbound: Inbound,
 ) {
     let several = match inbound {
         Inbound::Many(several) => several,
-        one => return decide_one(exchange, session, around, one),
+        one => return decide_one(exchange, session, context, one),
     };
-    let cancelled = |inbound: &Inbound| match inbound {
-        Inbound::Cancel(ticket) => Some(*ticket),
-        _ => None,
-    };
-    let cancelled: HashSet<Ticket> = several.iter().filter_map(cancelled).collect();
-    for inbound in several {
+    for inbound in batch::without_cancelled(several) {
         match inbound {
-            // A batch may cancel what it begins: that is not begun at all, or the batch would wait for it.
-            Inbound::Call(call) if call.ticket().is_some_and(|ticket| cancelled.contains(&ticket)) => {
-                exchange.skip(&call);
-            }
-            inbound => decide_one(exchange, session, around, inbound),
+            Ok(inbound) => decide_one(exchange, session, context, inbound),
+            Err(call) => exchange.skip(&call),
         }
     }
 }
 
-fn decide_one(exchange: &mut Exchange, session: &Session, around: &Arc<Around>, inbound: Inbound) {
+fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestContext>, inbound: Inbound) {
     match inbound {
-        Inbound::Call(call) => exchange.add(around, call),
+        Inbound::Call(call) => exchange.add(context, call),
         Inbound::Reply(answer) => exchange.reply(Message::Response(answer).to_vec()),
         Inbound::BatchReply(bytes) => exchange.reply(bytes),
         Inbound::Answer(answer) => session.answer(answer),

@@ -36,8 +36,8 @@ impl CallGroup {
 
     /// Ends those that run with this answer.
     fn fail(&self, error: &RpcError) {
-        for outbox in self.0.iter().filter_map(Cx::outbox) {
-            outbox.fail(error.clone());
+        for sink in self.0.iter().filter_map(Cx::own_sink) {
+            sink.fail(error.clone());
         }
     }
 

@@ -23,10 +23,14 @@ use super::{
     detached::{self, CallGroup},
 };
 use crate::server::{
-    call::{around::Around, port::Said},
+    call::{
+        context::RequestContext,
+        driver::{CallDriver, CallStep},
+        own_sink::OwnSink,
+        sink::{CallEvent, CallSink},
+    },
     http::{
         Body,
-        driving::{Driving, Step},
         edge::{
             pulse::Pulse,
             response::{accepted, events, json, session_ended},
@@ -55,7 +59,7 @@ pub(in crate::server::http) struct Exchange {
 
 /// A call, and whether it may run: a session runs so many at the same time.
 struct Turn {
-    driving: Driving,
+    driver: CallDriver,
     granted: bool,
     /// Whether it has asked before.
     queued: bool,
@@ -88,15 +92,21 @@ impl Exchange {
     }
 
     /// Begins a call.
-    pub(in crate::server::http) fn add(&mut self, around: &Arc<Around>, call: Call) {
-        let driving = Driving::begin(&self.session.server, &self.state, around, call);
-        if self.session.begin(driving.call(), driving.cx()) {
+    pub(in crate::server::http) fn add(&mut self, context: &Arc<RequestContext>, call: Call) {
+        let driver = CallDriver::start(
+            &self.session.server,
+            &self.state,
+            context,
+            call,
+            CallSink::Own(OwnSink::default()),
+        );
+        if self.session.begin(driver.call(), driver.cx()) {
             // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
             self.calls.reserve_exact(1);
-            self.calls.push(Turn { driving, granted: false, queued: false, asking: false });
+            self.calls.push(Turn { driver, granted: false, queued: false, asking: false });
         } else {
             let outcome = Outcome::Failed(session_ended());
-            let (lines, answer) = self.session.finish(&self.state.service, driving.call(), outcome);
+            let (lines, answer) = self.session.finish(&self.state.service, driver.call(), outcome);
             let answer = self.send(lines, answer);
             self.lines.extend(answer);
         }
@@ -172,17 +182,17 @@ impl Exchange {
     /// Has handlers run in tasks of their own from here on.
     fn send_away(&mut self) {
         self.away = true;
-        for Turn { driving, granted, .. } in &mut self.calls {
-            driving.enter(&self.shared);
+        for Turn { driver, granted, .. } in &mut self.calls {
+            driver.register(&self.shared.calls);
             if *granted {
-                driving.send_away(Some(&self.session));
+                spawn(driver, &self.session);
             }
         }
     }
 
     /// Its calls, for whoever ends them from outside.
     fn group(&self) -> CallGroup {
-        CallGroup::new(self.calls.iter().map(|turn| turn.driving.cx()))
+        CallGroup::new(self.calls.iter().map(|turn| turn.driver.cx()))
     }
 
     /// Whether there is anything to do, or to say.
@@ -209,22 +219,22 @@ impl Exchange {
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(Turn { driving, granted, queued, asking }) = self.calls.get_mut(at) {
-                *asking = *asking && self.session.asks(driving.call());
-                if !*granted && !*asking && !driving.is_ended() {
-                    *granted = self.session.turn(driving.call(), self.state.settings.running, *queued, task);
+            while let Some(Turn { driver, granted, queued, asking }) = self.calls.get_mut(at) {
+                *asking = *asking && self.session.asks(driver.call());
+                if !*granted && !*asking && !driver.is_ended() {
+                    *granted = self.session.turn(driver.call(), self.state.settings.running, *queued, task);
                     *queued = !*granted;
                     if *granted {
-                        driving.hold(false);
+                        driver.hold(false);
                     }
                 }
                 if *granted && self.away {
-                    driving.send_away(Some(&self.session));
+                    spawn(driver, &self.session);
                 }
                 let polled = if *granted || *asking {
-                    driving.poll(&self.shared, task)
+                    driver.poll_registered(&self.shared.calls, task)
                 } else {
-                    driving.poll_waiting(&self.shared, task)
+                    driver.poll_waiting(&self.shared.calls, task)
                 };
                 match polled {
                     Poll::Pending => at += 1,
@@ -244,40 +254,40 @@ impl Exchange {
     }
 
     /// What comes of it at once; the rest waits in `lines`.
-    fn step(&mut self, at: usize, step: Step) -> Option<Word> {
+    fn step(&mut self, at: usize, step: CallStep) -> Option<Word> {
         match step {
-            Step::Said(Said::Notice(line)) if self.streams => return Some(Word::Line(line)),
-            Step::Said(Said::HangUp(milliseconds)) if self.streams && self.is_polled() => {
+            CallStep::Event(CallEvent::Notification(line)) if self.streams => return Some(Word::Line(line)),
+            CallStep::Event(CallEvent::HangUp(milliseconds)) if self.streams && self.is_polled() => {
                 return Some(Word::HangUp(milliseconds));
             }
-            Step::Said(Said::Ask(request, reply)) => {
-                let Turn { driving, granted, asking, .. } = self.calls.get_mut(at)?;
+            CallStep::Event(CallEvent::Ask(request, reply)) => {
+                let Turn { driver, granted, asking, .. } = self.calls.get_mut(at)?;
                 if self.session.alone || (!self.streams && !self.session.has_standing()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
-                } else if let Some(line) = self.session.ask(driving.call(), &request, reply) {
+                } else if let Some(line) = self.session.ask(driver.call(), &request, reply) {
                     *asking = true;
                     if std::mem::take(granted) {
-                        driving.hold(true);
+                        driver.hold(true);
                         self.session.pass_turn();
                     }
                     self.pass_on(line);
                 }
             }
-            Step::Said(Said::GaveUp) => {
+            CallStep::Event(CallEvent::AskAbandoned) => {
                 for line in self.session.give_up() {
                     self.pass_on(line.into());
                 }
             }
-            Step::Said(_) => {}
-            Step::Done(outcome) => {
-                let driving = self.take(at);
-                let (lines, answer) = self.session.finish(&self.state.service, driving.call(), outcome);
+            CallStep::Event(_) => {}
+            CallStep::Done(outcome) => {
+                let driver = self.take(at);
+                let (lines, answer) = self.session.finish(&self.state.service, driver.call(), outcome);
                 return self.send(lines, answer);
             }
-            Step::Cancelled => {
-                let driving = self.take(at);
-                let (mut lines, answer) = self.session.cancelled(driving.call());
+            CallStep::Cancelled => {
+                let driver = self.take(at);
+                let (mut lines, answer) = self.session.cancelled(driver.call());
                 // Who gave a call up does not read its stream any more, but must hear that its questions are taken back.
                 if self.session.has_standing() {
                     lines.drain(..).for_each(|line| self.session.say(line.into()));
@@ -293,14 +303,14 @@ impl Exchange {
         !self.session.alone && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
     }
 
-    fn take(&mut self, at: usize) -> Driving {
-        let Turn { driving, granted, queued, .. } = self.calls.swap_remove(at);
+    fn take(&mut self, at: usize) -> CallDriver {
+        let Turn { driver, granted, queued, .. } = self.calls.swap_remove(at);
         if granted {
             self.held += 1;
         } else if queued {
-            self.session.leave_queue(driving.call());
+            self.session.leave_queue(driver.call());
         }
-        driving
+        driver
     }
 
     fn pass_turns(&mut self) {
@@ -333,11 +343,17 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         while !self.calls.is_empty() {
-            let driving = self.take(0);
-            self.session.forget(driving.call());
+            let driver = self.take(0);
+            self.session.forget(driver.call());
         }
         self.pass_turns();
     }
+}
+
+/// Moves the handler of a call to a task.
+fn spawn(driver: &mut CallDriver, session: &Arc<Session>) {
+    let session = session.clone();
+    driver.spawn(move |call| session.asks(call));
 }
 
 /// Ends a stream when it is dropped.

@@ -38,11 +38,11 @@ use crate::{
     Ended,
     server::{
         Caller, Cx, Server,
-        call::questions::Questions,
+        call::{limit::WaitQueue, questions::OpenQuestions},
         changes::hub::Ear,
+        clock::{now, sealed_at},
         hooks::Visit,
         random,
-        stream::{now, sealed_at},
     },
 };
 
@@ -91,11 +91,11 @@ struct Core {
 /// What goes on in a session, besides one call that says nothing.
 #[derive(Default)]
 struct Busy {
-    questions: Questions,
+    questions: OpenQuestions,
     /// Further calls that run.
     running: HashMap<Ticket, Cx>,
-    /// Who waits for a turn.
-    queue: VecDeque<(Ticket, Waker)>,
+    /// The drivers of calls that the concurrency limit holds back.
+    queue: WaitQueue<Waker>,
     /// Streams that somebody may come back to, by number.
     channels: HashMap<u64, Arc<Channel>>,
     /// The open GET streams, the newest last: that one is told everything.
@@ -301,12 +301,12 @@ impl Session {
             return true;
         }
         let busy = core.busy();
-        let waiting = if again { busy.queue.iter_mut().find(|(other, _)| *other == ticket) } else { None };
-        match (waiting, fits) {
-            (Some((_, waker)), false) => waker.clone_from(task.waker()),
-            (None, false) => busy.queue.push_back((ticket, task.waker().clone())),
-            (Some(_), true) => busy.queue.retain(|(other, _)| *other != ticket),
-            (None, true) => {}
+        if fits {
+            busy.queue.remove(ticket);
+        } else if let Some(waker) = busy.queue.get_mut(ticket) {
+            waker.clone_from(task.waker());
+        } else {
+            busy.queue.push(Some(ticket), task.waker().clone());
         }
         fits
     }
@@ -316,11 +316,11 @@ impl Session {
         let next = {
             let mut core = self.lock();
             core.turns = core.turns.saturating_sub(1);
-            let next = core.busy.as_mut().and_then(|busy| busy.queue.pop_front());
+            let next = core.busy.as_mut().and_then(|busy| busy.queue.pop());
             core.rest();
             next
         };
-        next.into_iter().for_each(|(_, waker)| waker.wake());
+        next.into_iter().for_each(Waker::wake);
     }
 
     /// A call that waits for its turn does so no more.
@@ -328,19 +328,17 @@ impl Session {
         let next = {
             let mut core = self.lock();
             let Some((busy, ticket)) = core.busy.as_mut().zip(call.ticket()) else { return };
-            let waiting = busy.queue.len();
-            busy.queue.retain(|(other, _)| *other != ticket);
-            // If it was called and did not come, the next one is.
-            if busy.queue.len() == waiting { busy.queue.pop_front() } else { None }
+            // If it was woken and did not come, the next one is.
+            if busy.queue.remove(ticket).is_none() { busy.queue.pop() } else { None }
         };
-        next.into_iter().for_each(|(_, waker)| waker.wake());
+        next.into_iter().for_each(Waker::wake);
     }
 
     /// The client wants no answer any more.
     pub(super) fn cancel(&self, ticket: Ticket) {
         let cx = self.lock().take_running(ticket);
-        if let Some(outbox) = cx.as_ref().and_then(Cx::outbox) {
-            outbox.cancel();
+        if let Some(sink) = cx.as_ref().and_then(Cx::own_sink) {
+            sink.cancel();
         }
     }
 
@@ -432,12 +430,12 @@ impl Session {
             visit.ended = Some(why);
         }
         self.ear.close();
-        if let Some(outbox) = running.as_ref().and_then(Cx::outbox) {
-            outbox.fail(session_ended());
+        if let Some(sink) = running.as_ref().and_then(Cx::own_sink) {
+            sink.fail(session_ended());
         }
         let Some(busy) = busy else { return };
-        for outbox in busy.running.values().filter_map(Cx::outbox) {
-            outbox.fail(session_ended());
+        for sink in busy.running.values().filter_map(Cx::own_sink) {
+            sink.fail(session_ended());
         }
         busy.channels.values().for_each(|channel| channel.wake());
         busy.standing.into_iter().filter_map(|stand| stand.waker).for_each(Waker::wake);

@@ -112,8 +112,8 @@ pub(in crate::server::http) async fn receive(
     session: &Arc<Session>,
     content: Content,
 ) -> Response<Body> {
-    let (shared, around) = (&asked.http.0, &asked.around);
-    if let Err(response) = rights::check_body(around.left(), content.bytes()) {
+    let (shared, context) = (&asked.http.0, &asked.context);
+    if let Err(response) = rights::check_body(context.left(), content.bytes()) {
         return *response;
     }
     let state = session.server.state();
@@ -128,7 +128,7 @@ pub(in crate::server::http) async fn receive(
             return refused(&Refusal::bad_request(malformed.error.clone()), owed(&malformed));
         }
     };
-    if let Err(response) = rights::check_frame(&state, around, &frame, session) {
+    if let Err(response) = rights::check_frame(&state, context, &frame, session) {
         return *response;
     }
     if asks(&frame) && shared.calls.is_closed() {
@@ -146,7 +146,7 @@ pub(in crate::server::http) async fn receive(
     let inbound = session.receive(&state.service, frame);
     session.note_peer();
     let mut exchange = Exchange::new(shared, session, &state, true);
-    decide(&mut exchange, session, around, inbound);
+    decide(&mut exchange, session, context, inbound);
     if exchange.is_empty() {
         exchange.speak_on(&channel, None).await;
     } else {

@@ -19,14 +19,14 @@ use tokio::time::Sleep;
 use super::event;
 use crate::server::{
     Authenticated, Server,
-    call::around::Around,
+    call::context::RequestContext,
     changes::{hearing, hub::Ear},
+    clock::now,
     http::{
         Body, Http,
         edge::response::{PIECE, Source, events, overloaded},
         service::Asked,
     },
-    stream::now,
 };
 
 /// How many subscriptions are open, by who holds them.
@@ -51,7 +51,7 @@ enum Holder {
 /// Opens the stream of a subscription.
 pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Refusal> {
     let Listen { call, listener, acknowledgement, .. } = listen;
-    let Asked { http, server, state, around, .. } = asked;
+    let Asked { http, server, state, context, .. } = asked;
     let place = Place::take(http, Holder::of(asked), state.service.bounds().subscriptions)?;
     let ear = server.ears().join();
     ear.follow(listener.watched());
@@ -59,14 +59,14 @@ pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<R
     let mut said = Vec::new();
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
-    let (server, around) = (server.clone(), around.clone());
-    let end = Authenticated::end(around.left());
+    let (server, context) = (server.clone(), context.clone());
+    let end = Authenticated::end(context.left());
     let stream = Stream {
         call,
         listener,
         ear,
         server,
-        around,
+        context,
         _place: place,
         said,
         untold: false,
@@ -81,7 +81,7 @@ struct Stream {
     listener: Listener,
     ear: Arc<Ear>,
     server: Server,
-    around: Arc<Around>,
+    context: Arc<RequestContext>,
     /// Given back when it ends.
     _place: Place,
     said: Vec<u8>,
@@ -122,7 +122,7 @@ impl Source for Stream {
                 &mut self.listener,
                 self.call.peer(),
                 principal,
-                self.around.extensions(),
+                self.context.extensions(),
             );
             // A slow reader is told when it has read; until then what it has missed is merged.
             while self.untold && out.len() < PIECE {
@@ -145,7 +145,7 @@ impl Holder {
     fn of(asked: &Asked) -> Self {
         match &asked.principal {
             Some(name) => Self::Named(name.clone()),
-            None => Self::Connection(asked.around.address().map(|address| address.0)),
+            None => Self::Connection(asked.context.address().map(|address| address.0)),
         }
     }
 }

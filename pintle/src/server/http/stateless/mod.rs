@@ -20,7 +20,6 @@ use pintle_types::{ErrorCode, Message, Request};
 
 use super::{
     Body,
-    driving::{Driving, Step},
     edge::{
         pulse::Pulse,
         response::{PIECE, Source, events, json, refused},
@@ -29,7 +28,15 @@ use super::{
     rights,
     service::{Asked, Shared},
 };
-use crate::server::{call::port::Said, state::State, stream::now};
+use crate::server::{
+    call::{
+        driver::{CallDriver, CallStep},
+        own_sink::OwnSink,
+        sink::{CallEvent, CallSink},
+    },
+    clock::now,
+    state::State,
+};
 
 /// Admits a call; anything else is answered at once. `known` sent it, if somebody who says the same was met lately.
 pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, accepts: Accepts) -> Begun {
@@ -46,7 +53,7 @@ pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, 
             };
             refused(&Refusal::new(status, error), Some(&id))
         }
-        Ok(Inbound::Call(call)) => match rights::check_call(&asked.state, &asked.around, &call) {
+        Ok(Inbound::Call(call)) => match rights::check_call(&asked.state, &asked.context, &call) {
             Ok(()) => return Begun::Alone(call),
             Err(response) => *response,
         },
@@ -55,7 +62,7 @@ pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, 
             finished(StatusCode::OK, bytes, accepts, asked)
         }
         Ok(Inbound::Listen(listen)) => {
-            if let Err(response) = rights::check_call(&asked.state, &asked.around, &listen.call) {
+            if let Err(response) = rights::check_call(&asked.state, &asked.context, &listen.call) {
                 return Begun::Answered(*response);
             }
             let id = listen.call.id().clone();
@@ -79,17 +86,23 @@ const EVENTS: &str = "text/event-stream";
 pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response<Body> {
     let settings = asked.http.settings();
     let streams = streams(asked, accepts);
-    let mut driving = Driving::begin(&asked.server, &asked.state, &asked.around, call);
+    let mut driver = CallDriver::start(
+        &asked.server,
+        &asked.state,
+        &asked.context,
+        call,
+        CallSink::Own(OwnSink::default()),
+    );
     let mut pulse = Pulse::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
-            match driving.poll(&asked.http.0, task) {
-                Poll::Ready(Step::Said(Said::Notice(line))) if streams => {
+            match driver.poll_registered(&asked.http.0.calls, task) {
+                Poll::Ready(CallStep::Event(CallEvent::Notification(line))) if streams => {
                     return Poll::Ready(First::Word(Some(line)));
                 }
-                Poll::Ready(Step::Said(_)) => {}
-                Poll::Ready(Step::Done(outcome)) => return Poll::Ready(First::End(Some(outcome))),
-                Poll::Ready(Step::Cancelled) => return Poll::Ready(First::End(None)),
+                Poll::Ready(CallStep::Event(_)) => {}
+                Poll::Ready(CallStep::Done(outcome)) => return Poll::Ready(First::End(Some(outcome))),
+                Poll::Ready(CallStep::Cancelled) => return Poll::Ready(First::End(None)),
                 Poll::Pending if streams => return pulse.poll(task).map(|()| First::Word(None)),
                 Poll::Pending => return Poll::Pending,
             }
@@ -99,15 +112,15 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
         First::Word(line) => {
             let mut said = Vec::new();
             line.iter().for_each(|line| event(&mut said, line));
-            driving.enter(&asked.http.0);
-            driving.send_away(None);
+            driver.register(&asked.http.0.calls);
+            driver.spawn(|_| false);
             events(
-                Stream { driving, shared: asked.http.0.clone(), state: asked.state.clone(), said },
+                Stream { driver, shared: asked.http.0.clone(), state: asked.state.clone(), said },
                 settings.keep_alive,
             )
         }
         First::End(Some(outcome)) => {
-            let end = driving.finish(&asked.state, outcome);
+            let end = driver.finish(&asked.state, outcome);
             finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, asked)
         }
         First::End(None) => super::edge::response::accepted(),
@@ -132,7 +145,7 @@ fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, asked: &Asked)
 
 /// The rest of a call that has something to say.
 struct Stream {
-    driving: Driving,
+    driver: CallDriver,
     shared: Arc<Shared>,
     state: Arc<State>,
     said: Vec<u8>,
@@ -142,15 +155,15 @@ impl Source for Stream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.said);
         while out.len() < PIECE {
-            match std::task::ready!(self.driving.poll(&self.shared, task)) {
-                Step::Said(Said::Notice(line)) => event(out, &line),
-                Step::Said(_) => {}
-                Step::Done(outcome) => {
-                    let end = self.driving.finish(&self.state, outcome);
+            match std::task::ready!(self.driver.poll_registered(&self.shared.calls, task)) {
+                CallStep::Event(CallEvent::Notification(line)) => event(out, &line),
+                CallStep::Event(_) => {}
+                CallStep::Done(outcome) => {
+                    let end = self.driver.finish(&self.state, outcome);
                     event(out, &end.bytes);
                     return Poll::Ready(());
                 }
-                Step::Cancelled => return Poll::Ready(()),
+                CallStep::Cancelled => return Poll::Ready(()),
             }
         }
         Poll::Pending

@@ -11,7 +11,7 @@ use crate::server::{Cx, FromCall};
 
 /// What came with a request besides its message.
 #[derive(Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct RequestContext {
     left: Extensions,
     /// What it looked like over HTTP.
     pub(crate) head: Option<HttpHead>,
@@ -22,7 +22,7 @@ pub(crate) struct Around {
     told: OnceLock<Extensions>,
 }
 
-impl Around {
+impl RequestContext {
     pub(crate) fn new(left: Extensions) -> Self {
         Self { left, ..Self::default() }
     }

@@ -1,0 +1,219 @@
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use pintle_types::RpcError;
+use tokio::{sync::Notify, task::AbortHandle};
+
+use super::sink::{CAPACITY, CallEvent};
+
+/// The capacity of the sink in bytes of notifications: one may be as long as the arguments of the call.
+const CAPACITY_BYTES: usize = 64 << 10;
+
+/// A bounded queue of the events of one call. It is part of the call and empty for most, so that a call without events
+/// allocates no queue.
+#[derive(Debug, Default)]
+pub(crate) struct OwnSink {
+    inner: Mutex<Inner>,
+    capacity: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    events: VecDeque<CallEvent>,
+    /// Bytes of the notifications among them.
+    bytes: usize,
+    /// The waker of the driver.
+    waker: Option<Waker>,
+    /// The handler's task, if it has one.
+    task: Option<AbortHandle>,
+    /// Whether the handler is held back, and its waker.
+    held: bool,
+    runner: Option<Waker>,
+    /// Set if somebody other than the handler ends the call.
+    ended: Option<CallEnd>,
+    /// Whether the driver is gone.
+    closed: bool,
+}
+
+/// How somebody other than its handler ends a call.
+#[derive(Clone, Debug)]
+pub(crate) enum CallEnd {
+    /// No response is owed.
+    Cancelled,
+    /// The response is this error.
+    Failed(Box<RpcError>),
+}
+
+impl OwnSink {
+    pub(crate) async fn send(&self, event: CallEvent) {
+        let mut event = Some(event);
+        loop {
+            // Created before looking, or a notification in between would be missed.
+            let capacity = self.capacity.notified();
+            {
+                let mut inner = self.lock();
+                if inner.closed {
+                    return;
+                }
+                if inner.has_capacity() {
+                    event.take().into_iter().for_each(|event| inner.push(event));
+                    return wake(inner);
+                }
+            }
+            capacity.await;
+        }
+    }
+
+    pub(crate) fn try_send(&self, event: CallEvent) -> bool {
+        let mut inner = self.lock();
+        let fits = !inner.closed && inner.has_capacity();
+        if fits {
+            inner.push(event);
+            wake(inner);
+        }
+        fits
+    }
+
+    pub(crate) fn has_capacity(&self) -> bool {
+        let inner = self.lock();
+        !inner.closed && inner.has_capacity()
+    }
+
+    /// Polls the next event; `Err` if the call was ended.
+    pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<Result<CallEvent, CallEnd>> {
+        let mut inner = self.lock();
+        if let Some(end) = &inner.ended {
+            return Poll::Ready(Err(end.clone()));
+        }
+        if let Some(event) = inner.pop() {
+            drop(inner);
+            self.capacity.notify_one();
+            return Poll::Ready(Ok(event));
+        }
+        match &mut inner.waker {
+            Some(waker) => waker.clone_from(task.waker()),
+            none => *none = Some(task.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Takes the next event without waiting; `Err` if the call was ended.
+    pub(crate) fn take(&self) -> Result<Option<CallEvent>, CallEnd> {
+        let mut inner = self.lock();
+        if let Some(end) = &inner.ended {
+            return Err(end.clone());
+        }
+        let event = inner.pop();
+        drop(inner);
+        if event.is_some() {
+            self.capacity.notify_one();
+        }
+        Ok(event)
+    }
+
+    /// Returns whether the call was ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// Ends the call without a response.
+    pub(crate) fn cancel(&self) {
+        self.end(CallEnd::Cancelled);
+    }
+
+    /// Ends the call with this error, unless it was ended before.
+    pub(crate) fn fail(&self, error: RpcError) {
+        self.end(CallEnd::Failed(Box::new(error)));
+    }
+
+    fn end(&self, end: CallEnd) {
+        let mut inner = self.lock();
+        if inner.ended.is_none() {
+            inner.ended = Some(end);
+        }
+        // The driver may wait for a client that does not read; the handler is dropped now.
+        if let Some(task) = inner.task.take() {
+            task.abort();
+        }
+        wake(inner);
+    }
+
+    /// Holds back a handler that runs in a task, or lets it go on.
+    pub(crate) fn hold(&self, held: bool) {
+        let mut inner = self.lock();
+        inner.held = held;
+        let runner = if held { None } else { inner.runner.take() };
+        drop(inner);
+        runner.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns whether the handler may run. If not, its task is woken when it may.
+    pub(crate) fn may_run(&self, task: &Context<'_>) -> bool {
+        let mut inner = self.lock();
+        if inner.held {
+            inner.runner = Some(task.waker().clone());
+        }
+        !inner.held
+    }
+
+    /// Wakes the driver.
+    pub(crate) fn wake(&self) {
+        wake(self.lock());
+    }
+
+    /// Sets the task that the handler runs in. Ending the call aborts it.
+    pub(crate) fn set_task(&self, task: AbortHandle) {
+        let mut inner = self.lock();
+        if inner.ended.is_some() || inner.closed {
+            task.abort();
+        } else {
+            inner.task = Some(task);
+        }
+    }
+
+    /// Closes the sink: its events are dropped, and so are those that are sent from now on.
+    pub(crate) fn close(&self) {
+        let events = {
+            let mut inner = self.lock();
+            inner.closed = true;
+            inner.waker = None;
+            if let Some(task) = inner.task.take() {
+                task.abort();
+            }
+            inner.bytes = 0;
+            std::mem::take(&mut inner.events)
+        };
+        drop(events);
+        self.capacity.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn has_capacity(&self) -> bool {
+        self.events.len() < CAPACITY && self.bytes < CAPACITY_BYTES
+    }
+
+    fn push(&mut self, event: CallEvent) {
+        self.bytes += event.size();
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<CallEvent> {
+        let event = self.events.pop_front()?;
+        self.bytes -= event.size();
+        Some(event)
+    }
+}
+
+fn wake(mut inner: MutexGuard<'_, Inner>) {
+    let waker = inner.waker.take();
+    drop(inner);
+    waker.into_iter().for_each(Waker::wake);
+}
