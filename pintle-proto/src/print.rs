@@ -1,11 +1,10 @@
 //! Writing messages without building them first.
 
-use std::io::Write as _;
-
 use pintle_types::{RequestId, RpcError};
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::server::Body;
+use crate::{Part, Revision, server::Body};
 
 /// `{"jsonrpc":"2.0","id":…,"result":`; the caller adds an object and a brace.
 pub(crate) fn open_result(out: &mut Vec<u8>, id: &RequestId) {
@@ -35,16 +34,34 @@ pub(crate) fn error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.push(b'}');
 }
 
-/// A whole notification.
-pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
+/// A whole notification, in the shapes of `revision`.
+pub(crate) fn notification(revision: Revision, method: &str, params: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
     json(&mut out, method);
     out.extend_from_slice(br#","params":"#);
+    let at = out.len();
     json(&mut out, params);
+    if !revision.is_canonical() {
+        lower(revision, Part::Params(method), &mut out, at);
+    }
     out.push(b'}');
     one_line(&mut out);
     out
+}
+
+/// Lowers what was printed from `at` on. What cannot be lowered, because it nests too deep for a tree or means something
+/// that the revision lacks, is left as it is: the receiver of a notification ignores what it does not know.
+fn lower(revision: Revision, part: Part<'_>, out: &mut Vec<u8>, at: usize) {
+    let printed = out.get(at..).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
+    if !revision.lowers(part, printed) {
+        return;
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(printed) else { return };
+    if revision.lower(part, &mut value).is_ok() {
+        out.truncate(at);
+        json(out, &value);
+    }
 }
 
 /// Takes the line breaks out of a printed message: what a handler passes on may have some between its tokens, and on
@@ -87,9 +104,11 @@ pub(crate) fn id(out: &mut Vec<u8>, id: &RequestId) {
     json(out, id);
 }
 
-/// Anything of ours.
+/// Any value of ours.
+///
+/// # Panics
+///
+/// Never: our own types print, and a value of the user's that does not was refused when it became a `RawObject`.
 pub(crate) fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // Our own types print. A value of the user's that does not was refused when it became a `RawObject`.
-    let _ = serde_json::to_writer(&mut *out, value);
-    let _ = out.flush();
+    serde_json::to_writer(&mut *out, value).expect("a value of ours prints as JSON into memory");
 }

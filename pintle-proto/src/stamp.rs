@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use pintle_types::{RawObject, RawValue, RequestId, RpcError, plain_error};
+use pintle_types::{RawObject, RawValue, RequestId, RpcError, keys, plain_error};
 use serde::Deserialize;
 
 use crate::text::text;
@@ -39,7 +39,7 @@ impl<'a> Stamp<'a> {
         params.and_then(|params| params.get("_meta")).map_or_else(|| Ok(Self::default()), Self::of)
     }
 
-    /// The same from the value of `_meta`.
+    /// Reads the stamp from the value of `_meta`.
     pub(crate) fn of(meta: &'a str) -> Result<Self, RpcError> {
         if meta == "null" {
             return Ok(Self::default());
@@ -50,6 +50,20 @@ impl<'a> Stamp<'a> {
         }
         serde_json::from_str(meta)
             .map_err(|error| RpcError::invalid_params(format!("`_meta` does not fit: {}", Plain(&error))))
+    }
+
+    /// Refuses a stateless request that lacks what each has to carry: the one place where that is checked. Returns the
+    /// revision that it names.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with, which names the first member that is missing.
+    pub fn require<T>(version: Option<T>, capabilities: bool) -> Result<T, RpcError> {
+        let missing = |key: &str| {
+            RpcError::invalid_params(format!("`params._meta` lacks `{key}`; send it with every request"))
+        };
+        let version = version.ok_or_else(|| missing(keys::PROTOCOL_VERSION))?;
+        if capabilities { Ok(version) } else { Err(missing(keys::CLIENT_CAPABILITIES)) }
     }
 
     /// Whether the request is to be served on its own, without a session.

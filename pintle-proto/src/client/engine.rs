@@ -15,11 +15,12 @@ use super::{
     reading::Outcome,
     send_error::SendError,
     session::Session,
+    shapes,
     stateless::Stateless,
 };
 use crate::{
-    Limits, Revision, Violation,
-    revision::{Knows, Said},
+    Limits, Part, Revision, Violation,
+    revision::{Knows, MessageKind},
     shown::shown,
 };
 
@@ -92,8 +93,6 @@ struct Cancelled<'a> {
     reason: Option<&'a str>,
 }
 
-const LISTEN: &str = method::SUBSCRIPTIONS_LISTEN;
-
 impl Engine {
     /// An engine for a connection that is still to be opened.
     pub fn new(profile: Profile, limits: Limits) -> Self {
@@ -153,7 +152,7 @@ impl Engine {
         params: &RawObject,
         extras: &Extras<'_>,
     ) -> Result<Request, SendError> {
-        self.available(Said::Request, &method)?;
+        self.available(MessageKind::Request, &method)?;
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { most: self.limits.in_flight });
         }
@@ -167,10 +166,11 @@ impl Engine {
             Era::Session(session) => session.dress(id, &method, params, own, extras)?,
             Era::Stateless(stateless) => {
                 log = Stateless::wants_log(own, extras);
-                if method == LISTEN {
+                let dressed = stateless.dress(id, &method, params, own, extras)?;
+                if method == method::SUBSCRIPTIONS_LISTEN {
                     stateless.subscriptions.add(id, params.clone());
                 }
-                Some(stateless.dress(id, params, own, extras))
+                Some(dressed)
             }
         };
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
@@ -189,18 +189,16 @@ impl Engine {
         params: Option<RawObject>,
     ) -> Result<Notification, SendError> {
         let method = method.into();
-        self.available(Said::Notification, &method)?;
-        let params = match &self.era {
-            Era::Opening { .. } => return Err(SendError::NotOpen),
-            Era::Session(session) => session.dress_notification(&method, params)?,
-            Era::Stateless(_) => params,
-        };
+        self.available(MessageKind::Notification, &method)?;
+        let revision = self.revision().ok_or(SendError::NotOpen)?;
+        let params =
+            params.map(|params| shapes::lower(revision, Part::Params(&method), params)).transpose()?;
         Ok(Notification::new(method, params))
     }
 
-    fn available(&self, said: Said, method: &str) -> Result<(), SendError> {
+    fn available(&self, kind: MessageKind, method: &str) -> Result<(), SendError> {
         let revision = self.revision().ok_or(SendError::NotOpen)?;
-        match revision.knows(said, method) {
+        match revision.knows(kind, method) {
             Knows::Has | Knows::Never => Ok(()),
             Knows::Lacks => Err(SendError::Unavailable { method: method.into(), revision }),
         }
@@ -302,6 +300,23 @@ impl Engine {
         let Some(flight) = self.flights.remove(number) else {
             return Inbound::Ignored(Ignored::LateAnswer(id));
         };
+        // Of both eras alike; while opening no revision is agreed on, and the opening raises what it reads.
+        let raised = match (self.revision(), result) {
+            (Some(revision), Ok(result)) => {
+                shapes::raise(revision, Part::Result(&flight.method), result).map(Ok)
+            }
+            (_, result) => Ok(result),
+        };
+        let result = match raised {
+            Ok(result) => result,
+            Err(said) => {
+                if let Era::Stateless(stateless) = &mut self.era {
+                    stateless.subscriptions.remove(number);
+                }
+                let violation = Violation::MalformedResult { method: flight.method.into(), said };
+                return Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) };
+            }
+        };
         let outcome = match &mut self.era {
             Era::Opening { .. } => match result {
                 Ok(result) => Outcome::Complete(result),
@@ -329,7 +344,13 @@ impl Engine {
         }
     }
 
-    fn receive_notification(&mut self, notification: Notification) -> Inbound {
+    fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
+        if let (Some(revision), Some(params)) = (self.revision(), notification.params.take()) {
+            match shapes::raise(revision, Part::Params(&notification.method), params) {
+                Ok(params) => notification.params = Some(params),
+                Err(_) => return Inbound::Ignored(Ignored::Malformed(shown(&notification.method))),
+            }
+        }
         if notification.method == method::NOTIFICATIONS_PROGRESS {
             return self.receive_progress(notification);
         }

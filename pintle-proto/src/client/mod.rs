@@ -23,6 +23,7 @@ mod reading;
 mod retry;
 mod send_error;
 mod session;
+mod shapes;
 mod stateless;
 mod subscriptions;
 #[cfg(test)]

@@ -224,7 +224,7 @@ impl Opening {
             self.unanswered = false;
         }
         match (std::mem::replace(&mut self.state, State::Over), event) {
-            (State::Probing { .. }, Event::Answer(Ok(result))) => self.discovered(result),
+            (State::Probing { revision }, Event::Answer(Ok(result))) => self.discovered(revision, result),
             (State::Probing { revision }, Event::Answer(Err(error))) => self.probe_refused(revision, error),
             (State::Probing { revision }, Event::Status { error: Some(error), .. }) => {
                 self.probe_refused(revision, error)
@@ -299,8 +299,8 @@ impl Opening {
         Step::Failed(error)
     }
 
-    fn discovered(&mut self, result: &RawObject) -> Step {
-        let Some(found) = stateless::discovery(result) else {
+    fn discovered(&mut self, probed: Revision, result: &RawObject) -> Step {
+        let Some(found) = stateless::discovery(probed, result) else {
             // Some old servers answer everything; only the new era has result types.
             return if self.proven || result.get("resultType").is_some() {
                 self.fail(OpenError::Violation(Violation::NoRevisionsListed))

@@ -11,7 +11,7 @@ use crate::Revision;
 ///     r#"{"name":"demo","version":"0.1.0"}"#.parse()?,
 ///     r#"{"elicitation":{"form":{}}}"#.parse()?,
 /// );
-/// assert_eq!(profile.revisions.len(), 5);
+/// assert!(profile.introduce);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[non_exhaustive]
@@ -43,8 +43,6 @@ impl Profile {
 
     /// Those of our revisions that have a handshake or have none, newest first.
     pub(super) fn of_era(&self, stateless: bool) -> Vec<Revision> {
-        Revision::all()
-            .filter(|revision| revision.is_stateless() == stateless && self.revisions.contains(revision))
-            .collect()
+        Revision::sorted(&self.revisions).filter(|revision| revision.is_stateless() == stateless).collect()
     }
 }

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use super::{
     capabilities::{Cannot, Capabilities},
     profile::Profile,
+    shapes,
 };
-use crate::{Limits, Violation, shown::shown};
+use crate::{Limits, Part, Revision, Violation, shown::shown};
 
 /// How a request of ours ended.
 #[non_exhaustive]
@@ -43,6 +44,8 @@ pub struct InputRequired {
     pub requests: Vec<InputRequest>,
     /// What to send back with the answers, to the letter. Nobody but the server may look into it.
     pub state: Option<Box<RawValue>>,
+    /// The revision that the answers are to be written in.
+    pub(super) revision: Revision,
 }
 
 /// One question.
@@ -70,6 +73,7 @@ pub struct InputRequest {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reading {
+    revision: Revision,
     can: Capabilities,
     extension_types: Vec<Box<str>>,
     most_questions: usize,
@@ -79,13 +83,19 @@ impl Reading {
     /// For a client that can do what its profile says.
     pub fn new(profile: &Profile, limits: &Limits) -> Self {
         Self {
+            revision: Revision::LATEST,
             can: Capabilities::of(&profile.capabilities),
             extension_types: profile.result_types.clone(),
             most_questions: limits.questions,
         }
     }
 
-    /// Reads the result of a request. Nothing but the few members that are the protocol's own is decoded.
+    /// Reads results, whose questions are in the shapes of this revision instead of the newest.
+    pub(super) fn of(self, revision: Revision) -> Self {
+        Self { revision, ..self }
+    }
+
+    /// Reads the result of a request, which is in canonical shapes. Nothing but the few members that are the protocol's own is decoded.
     pub fn read(&self, method: &str, result: RawObject) -> Outcome {
         match result.get("resultType") {
             None | Some("\"complete\"") => return Outcome::Complete(result),
@@ -137,7 +147,7 @@ impl Reading {
             }
             let key: Box<str> = serde_json::from_str(&format!("\"{printed}\""))
                 .map_err(|_| malformed("a key that is no string"))?;
-            requests.push(question(key, request, self.can).map_err(|fault| match fault {
+            requests.push(question(key, request, self.can, self.revision).map_err(|fault| match fault {
                 Fault::Malformed(said) => malformed(said),
                 Fault::Violation(violation) => violation,
             })?);
@@ -145,7 +155,7 @@ impl Reading {
         if requests.is_empty() && state.is_none() {
             return Err(Violation::NothingAsked { method: method.into() });
         }
-        Ok(InputRequired { requests, state })
+        Ok(InputRequired { requests, state, revision: self.revision })
     }
 }
 
@@ -154,7 +164,12 @@ enum Fault {
     Violation(Violation),
 }
 
-fn question(key: Box<str>, request: &str, can: Capabilities) -> Result<InputRequest, Fault> {
+fn question(
+    key: Box<str>,
+    request: &str,
+    can: Capabilities,
+    revision: Revision,
+) -> Result<InputRequest, Fault> {
     #[derive(Deserialize)]
     struct Asked {
         method: Box<str>,
@@ -166,7 +181,9 @@ fn question(key: Box<str>, request: &str, can: Capabilities) -> Result<InputRequ
             "an input request without a `method`, or with `params` that are no object",
         ));
     };
-    let params = params.unwrap_or_default();
+    let Ok(params) = shapes::raise(revision, Part::Params(&method), params.unwrap_or_default()) else {
+        return Err(Fault::Malformed("an input request whose `params` cannot be read"));
+    };
     match can.answers(&method, &params) {
         Ok(()) => Ok(InputRequest { key, method, params }),
         Err(Cannot::Unknown) => {

@@ -4,6 +4,7 @@ use pintle_types::{RawObject, RawValue};
 use serde::{Serialize, Serializer};
 
 use super::reading::InputRequired;
+use crate::Part;
 
 /// The rounds of one call whose server asks before it answers.
 ///
@@ -76,6 +77,11 @@ impl Rounds {
             let Some((key, answer)) = find(&request.key).and_then(|at| given.get(at)) else {
                 return Err(RetryError::Unanswered { key: request.key.clone() });
             };
+            let lowered = asked.revision.lowered(Part::Result(&request.method), answer.clone());
+            let answer = lowered.map_err(|error| RetryError::Unsayable {
+                key: request.key.clone(),
+                reason: error.to_string().into(),
+            })?;
             answered.push((key.as_ref(), answer));
         }
         if given.len() != answered.len() {
@@ -102,7 +108,7 @@ impl Rounds {
 
     fn params(
         &self,
-        answers: &[(&str, &RawObject)],
+        answers: &[(&str, RawObject)],
         state: Option<&RawValue>,
     ) -> Result<RawObject, serde_json::Error> {
         let mut params = self.original.without(&["inputResponses", "requestState"]);
@@ -127,11 +133,11 @@ fn back_off(idle: u32) -> u64 {
     }
 }
 
-struct Answers<'a>(&'a [(&'a str, &'a RawObject)]);
+struct Answers<'a>(&'a [(&'a str, RawObject)]);
 
 impl Serialize for Answers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+        serializer.collect_map(self.0.iter().map(|(key, answer)| (key, answer)))
     }
 }
 
@@ -154,6 +160,13 @@ pub enum RetryError {
         /// Which.
         key: Box<str>,
     },
+    /// An answer that the server's revision cannot express.
+    Unsayable {
+        /// Which.
+        key: Box<str>,
+        /// Why.
+        reason: Box<str>,
+    },
     /// An answer that is no JSON.
     Unprintable,
 }
@@ -170,6 +183,7 @@ impl fmt::Display for RetryError {
             Self::Unasked { key } => {
                 write!(f, "the answer `{key}` was not asked for: answer what was asked, once")
             }
+            Self::Unsayable { key, reason } => write!(f, "the answer `{key}` cannot be sent: {reason}"),
             Self::Unprintable => f.write_str("an answer is no JSON"),
         }
     }

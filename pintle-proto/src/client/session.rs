@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use pintle_types::{ErrorCode, Notification, RawObject, RequestId, Response, RpcError, method};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
     capabilities::{Cannot, Capabilities},
@@ -13,6 +12,7 @@ use super::{
     profile::Profile,
     reading::Outcome,
     send_error::SendError,
+    shapes,
 };
 use crate::{Change, Limits, Part, RETRY_AFTER_MS, Revision, Violation, shown::shown};
 
@@ -45,9 +45,9 @@ pub(super) fn initialize(profile: &Profile, offer: Revision) -> RawObject {
         profile.info.as_str()
     );
     let part = Part::Params(method::INITIALIZE);
-    // Capabilities have no words that cannot be left out, so lowering them cannot fail.
-    let params: RawObject = text.parse().unwrap_or_default();
-    lower(offer, part, params).unwrap_or_default()
+    let params: RawObject = text.parse().expect("objects between braces are an object");
+    // Capabilities hold nothing that cannot be left out; what nests too deep to be lowered is sent as it is.
+    shapes::lower(offer, part, params.clone()).unwrap_or(params)
 }
 
 /// The name of the revision that `initialize` was answered with.
@@ -63,7 +63,7 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
 
 /// Reads the rest of the answer, once its revision is known to be one of ours.
 pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handshake, Violation> {
-    let result = raise(revision, Part::Result(method::INITIALIZE), result.clone())
+    let result = shapes::raise(revision, Part::Result(method::INITIALIZE), result.clone())
         .map_err(|said| Violation::MalformedResult { method: method::INITIALIZE.into(), said })?;
     let object = |name| result.decode_member::<RawObject>(name).ok().flatten();
     Ok(Handshake {
@@ -117,7 +117,7 @@ impl Session {
         own: Option<&RawObject>,
         extras: &Extras<'_>,
     ) -> Result<Option<RawObject>, SendError> {
-        let params = lower(self.revision, Part::Params(method), params.clone())?;
+        let params = shapes::lower(self.revision, Part::Params(method), params.clone())?;
         let mut meta = String::new();
         extras.write(id, own, &mut meta);
         if meta.is_empty() {
@@ -134,22 +134,10 @@ impl Session {
         }))
     }
 
-    /// The params of a notification as this revision has them.
-    pub(super) fn dress_notification(
-        &self,
-        method: &str,
-        params: Option<RawObject>,
-    ) -> Result<Option<RawObject>, SendError> {
-        params.map(|params| lower(self.revision, Part::Params(method), params)).transpose()
-    }
-
-    /// How a request of ours ended.
+    /// How a request of ours ended, with the result in canonical shapes.
     pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
         match result {
-            Ok(result) => match raise(self.revision, Part::Result(method), result) {
-                Ok(result) => Outcome::Complete(result),
-                Err(said) => Outcome::Violation(Violation::MalformedResult { method: method.into(), said }),
-            },
+            Ok(result) => Outcome::Complete(result),
             Err(mut error) => {
                 if let Some(urls) = self.urls(&error) {
                     return Outcome::UrlRequired { urls, error };
@@ -172,7 +160,8 @@ impl Session {
         }
         let part = Part::Params(method::ELICITATION_CREATE);
         let urls = error.data_as::<Data>()?.elicitations.into_iter();
-        let urls: Option<Vec<_>> = urls.map(|params| raise(self.revision, part, params).ok()).collect();
+        let urls: Option<Vec<_>> =
+            urls.map(|params| shapes::raise(self.revision, part, params).ok()).collect();
         urls.filter(|urls| !urls.is_empty())
     }
 
@@ -203,7 +192,7 @@ impl Session {
                 "the id is of a request that is still open: use each id once",
             ));
         }
-        let params = raise(self.revision, Part::Params(method), params)
+        let params = shapes::raise(self.revision, Part::Params(method), params)
             .map_err(|said| RpcError::invalid_params(String::from(said)))?;
         match self.can.answers(method, &params) {
             Ok(()) => {}
@@ -240,7 +229,7 @@ impl Session {
     pub(super) fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
         let method = self.close(id)?;
         let answer = match answer {
-            Ok(result) => lower(self.revision, Part::Result(&method), result)
+            Ok(result) => shapes::lower(self.revision, Part::Result(&method), result)
                 .map_err(|error| RpcError::internal(error.to_string())),
             Err(mut error) => {
                 self.revision.lower_error(&method, &mut error);
@@ -251,7 +240,7 @@ impl Session {
     }
 
     /// A notification that does not concern requests of ours.
-    pub(super) fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
+    pub(super) fn receive_notification(&mut self, notification: Notification) -> Inbound {
         let malformed = |method: &str| Inbound::Ignored(Ignored::Malformed(shown(method)));
         match &*notification.method {
             method::NOTIFICATIONS_MESSAGE => match notification.params {
@@ -272,12 +261,6 @@ impl Session {
                 if method == method::NOTIFICATIONS_RESOURCES_UPDATED {
                     return malformed(method);
                 }
-                if let Some(params) = notification.params.take() {
-                    match raise(self.revision, Part::Params(method), params) {
-                        Ok(params) => notification.params = Some(params),
-                        Err(_) => return malformed(method),
-                    }
-                }
                 Inbound::Notification { notification, subscription: None }
             }
         }
@@ -287,26 +270,6 @@ impl Session {
     pub(super) fn takes_batches(&self) -> bool {
         self.revision.dialect().batches
     }
-}
-
-fn lower(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, SendError> {
-    if !revision.lowers(part, payload.as_str()) {
-        return Ok(payload);
-    }
-    let unreadable = |error: serde_json::Error| SendError::Unreadable { said: error.to_string().into() };
-    let mut value: Value = payload.decode().map_err(unreadable)?;
-    revision.lower(part, &mut value).map_err(SendError::Unsayable)?;
-    RawObject::from_serialize(&value).map_err(unreadable)
-}
-
-fn raise(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, Box<str>> {
-    if !revision.raises(part, payload.as_str()) {
-        return Ok(payload);
-    }
-    let said = |error: serde_json::Error| error.to_string().into();
-    let mut value: Value = payload.decode().map_err(said)?;
-    revision.raise(part, &mut value);
-    RawObject::from_serialize(&value).map_err(said)
 }
 
 #[cfg(test)]

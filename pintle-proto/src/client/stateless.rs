@@ -11,9 +11,11 @@ use super::{
     inbound::{End, Ignored, Inbound},
     profile::Profile,
     reading::{Outcome, Reading},
+    send_error::SendError,
+    shapes,
     subscriptions::Subscriptions,
 };
-use crate::{Change, Limits, Revision, Violation, shown::shown};
+use crate::{Change, Limits, Part, Revision, Violation, shown::shown};
 
 /// What a client of this era remembers: how it introduces itself, and what it listens to.
 #[derive(Debug)]
@@ -44,11 +46,14 @@ pub(super) struct Discovery {
 
 /// The params of `server/discover`.
 pub(super) fn discover(profile: &Profile, revision: Revision) -> RawObject {
-    RawObject::empty().with("_meta", &Introduction::new(profile, revision).whole)
+    let params = RawObject::empty().with("_meta", &Introduction::new(profile, revision).whole);
+    // What cannot be lowered is sent as it is: the answer tells.
+    shapes::lower(revision, Part::Params(method::SERVER_DISCOVER), params.clone()).unwrap_or(params)
 }
 
-/// Reads the answer to `server/discover`; `None` if it is none.
-pub(super) fn discovery(result: &RawObject) -> Option<Discovery> {
+/// Reads the answer to `server/discover` of `revision`; `None` if it is none.
+pub(super) fn discovery(revision: Revision, result: &RawObject) -> Option<Discovery> {
+    let result = shapes::raise(revision, Part::Result(method::SERVER_DISCOVER), result.clone()).ok()?;
     let supported = result.decode_member("supportedVersions").ok()??;
     let meta: Option<RawObject> = result.decode_member("_meta").ok().flatten();
     Some(Discovery {
@@ -67,8 +72,8 @@ impl Introduction {
         if profile.introduce {
             push(&mut members, CLIENT_INFO, profile.info.as_str());
         }
-        // All of it was printed from JSON just now.
-        let whole = RawValue::from_string(format!("{{{members}}}")).unwrap_or_default();
+        let whole = RawValue::from_string(format!("{{{members}}}"))
+            .expect("members that were printed from JSON just now");
         Self { members, whole }
     }
 }
@@ -90,13 +95,24 @@ impl Stateless {
         Self {
             revision,
             introduction: Introduction::new(profile, revision),
-            reading: Reading::new(profile, limits),
+            reading: Reading::new(profile, limits).of(revision),
             subscriptions: Subscriptions::default(),
         }
     }
 
-    /// The params with everything that a request must say for itself.
+    /// The params with everything that a request must say for itself, in the shapes of the revision.
     pub(super) fn dress(
+        &self,
+        id: i64,
+        method: &str,
+        params: &RawObject,
+        own: Option<&RawObject>,
+        extras: &Extras<'_>,
+    ) -> Result<RawObject, SendError> {
+        shapes::lower(self.revision, Part::Params(method), self.introduced(id, params, own, extras))
+    }
+
+    fn introduced(
         &self,
         id: i64,
         params: &RawObject,
@@ -134,7 +150,10 @@ impl Stateless {
     pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
         match result {
             Ok(result) => self.reading.read(method, result),
-            Err(error) => Outcome::Error(error),
+            Err(mut error) => {
+                self.revision.raise_error(method, &mut error);
+                Outcome::Error(error)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     open::{session_id, session_missing},
     refusal::Listed,
 };
-use crate::shown::shown;
+use crate::{Stamp, shown::shown};
 
 /// What the body of a POST turned out to be.
 #[non_exhaustive]
@@ -178,10 +178,7 @@ fn admit<'a>(
     endpoint: &Endpoint<'_>,
 ) -> Result<Post<'a>, Refusal> {
     let Some(header) = version else { return Err(version_missing(endpoint)) };
-    let Some(version) = request.version else { return Err(meta_missing("protocolVersion", endpoint)) };
-    if !request.capabilities {
-        return Err(meta_missing("clientCapabilities", endpoint));
-    }
+    let version = Stamp::require(request.version, request.capabilities).map_err(Refusal::bad_request)?;
     if header != version {
         let member = "params._meta.io.modelcontextprotocol/protocolVersion";
         return Err(mirror::mismatch("MCP-Protocol-Version", header, member, version));
@@ -202,13 +199,6 @@ fn version_missing(endpoint: &Endpoint<'_>) -> Refusal {
         Listed(endpoint.stateless),
         if endpoint.sessions { ", or `initialize` first" } else { "" }
     ))
-}
-
-fn meta_missing(member: &str, endpoint: &Endpoint<'_>) -> Refusal {
-    Refusal::bad_request(RpcError::invalid_params(format!(
-        "`params._meta` lacks `io.modelcontextprotocol/{member}`; every request of {} has it",
-        Listed(endpoint.stateless)
-    )))
 }
 
 fn session_version_refused(version: &str, served: &[&str]) -> Refusal {

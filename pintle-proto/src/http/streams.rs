@@ -29,8 +29,8 @@ impl Streams {
         Self {
             resumable: !revision.is_stateless() && !revision.dialect().two_endpoints,
             polled: revision.dialect().polling,
-            hanging_up_cancels: revision.is_stateless(),
-            mirrored: revision.is_stateless(),
+            hanging_up_cancels: revision.dialect().hanging_up_cancels,
+            mirrored: revision.dialect().mirrored,
         }
     }
 }

@@ -26,10 +26,10 @@ pub use question::{Answer, Kind, Question};
 #[cfg(test)]
 pub(crate) use seal::tests;
 pub(crate) use seal::{Binding, Opened};
-pub use seal::{KeyId, Seal};
+pub use seal::{KeyId, Seal, SealError};
 use state::{Answered, Mark, State};
 
-use crate::{Limits, Peer, stamp::Plain};
+use crate::{Limits, Part, Peer, Revision, stamp::Plain};
 
 /// Where the answer to a question is.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
@@ -98,14 +98,15 @@ impl Inputs {
         text: String,
         opened: &Opened,
         offered: Option<RawObject>,
+        revision: Revision,
     ) -> Result<Self, RpcError> {
         let mut state = State::read(&opened.plain)?;
         // Answers to what was asked are kept even if the handler does not come to ask again in this round.
         for (key, mark) in std::mem::take(&mut state.open) {
             let answer = offered.as_ref().and_then(|offered| offered.get(&key));
-            match answer.and_then(|text| RawValue::from_string(text.to_owned()).ok()) {
-                Some(value) => {
-                    mark.kind.read(value.get()).map_err(|error| bad_answer(&key, &error))?;
+            match answer {
+                Some(text) => {
+                    let (_, value) = read_answer(&key, mark.kind, revision, text)?;
                     state.answers.insert(key, Answered { kind: mark.kind, print: mark.print, value });
                 }
                 None => drop(state.open.insert(key, mark)),
@@ -156,10 +157,8 @@ impl Inputs {
             return Ok(Ask::Answered(answer));
         }
         if let Some(text) = inner.offered.as_ref().and_then(|offered| offered.get(key)) {
-            let answer = mark.kind.read(text).map_err(|error| bad_answer(key, &error))?;
-            if let Ok(value) = RawValue::from_string(text.to_owned()) {
-                inner.state.answers.insert(key.to_owned(), mark.answered(value));
-            }
+            let (answer, value) = read_answer(key, mark.kind, peer.revision, text)?;
+            inner.state.answers.insert(key.to_owned(), mark.answered(value));
             return Ok(Ask::Answered(answer));
         }
         let begins = inner.asked.is_empty();
@@ -175,14 +174,18 @@ impl Inputs {
         Ok(if self.live { Ask::Send(request) } else { Ask::Park })
     }
 
-    /// Takes the answer to a question that was sent.
-    pub(crate) fn settle(&self, key: &str, kind: Kind, answer: &RawObject) -> Result<Answer, AskError> {
-        let read = kind.read(answer.as_str()).map_err(|error| bad_answer(key, &error))?;
+    /// Takes the answer to a question that was sent, in the shapes of `revision`.
+    pub(crate) fn settle(
+        &self,
+        key: &str,
+        kind: Kind,
+        revision: Revision,
+        answer: &str,
+    ) -> Result<Answer, AskError> {
+        let (read, value) = read_answer(key, kind, revision, answer)?;
         let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
-        if let (Some((mark, _)), Ok(value)) =
-            (inner.asked.remove(key), RawValue::from_string(answer.as_str().to_owned()))
-        {
+        if let Some((mark, _)) = inner.asked.remove(key) {
             inner.state.answers.insert(key.to_owned(), mark.answered(value));
         }
         Ok(read)
@@ -233,13 +236,28 @@ impl Inputs {
         inner.state.open.extend(asked);
         // A task that the handler left behind may act at this moment: nobody will hear how that ends.
         inner.state.begun.extend(inner.acting.iter().cloned());
-        serde_json::to_vec(&inner.state).unwrap_or_default()
+        serde_json::to_vec(&inner.state).expect("a state holds texts, numbers and JSON, and prints")
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<Inner>>> {
         // Nothing panics while it is held, and half a write would still be a state.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads an answer in the shapes of `revision`. The text that is kept is canonical.
+fn read_answer(
+    key: &str,
+    kind: Kind,
+    revision: Revision,
+    text: &str,
+) -> Result<(Answer, Box<RawValue>), AskError> {
+    let bad = |said: String| AskError::BadAnswer { key: key.to_owned(), said };
+    let text =
+        revision.raised_text(Part::Result(kind.method()), text).map_err(|error| bad(error.to_string()))?;
+    let answer = kind.read(&text).map_err(|error| bad_answer(key, &error))?;
+    let value = RawValue::from_string(text.into_owned()).map_err(|error| bad_answer(key, &error))?;
+    Ok((answer, value))
 }
 
 fn bad_answer(key: &str, error: &serde_json::Error) -> AskError {

@@ -147,7 +147,8 @@ mod tests {
 
     fn returned(plain: &[u8], answers: &str) -> Inputs {
         let answers = (!answers.is_empty()).then(|| answers.parse().unwrap());
-        Inputs::replayed("state".to_owned(), &opened(plain.to_vec()), answers).unwrap()
+        Inputs::replayed("state".to_owned(), &opened(plain.to_vec()), answers, crate::Revision::LATEST)
+            .unwrap()
     }
 
     #[test]

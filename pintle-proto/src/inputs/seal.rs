@@ -14,7 +14,11 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn key(&self) -> KeyId;
 
     /// Encrypts `plain` under `key`, and authenticates `bound` with it.
-    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8>;
+    ///
+    /// # Errors
+    ///
+    /// There is no such key, or no nonce to be had. The call then ends with an error, and asks nothing.
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError>;
 
     /// Whether this key is in the ring. A state under any other key is refused before its call is printed to be
     /// authenticated, so that a made-up one costs little.
@@ -28,6 +32,25 @@ pub trait Seal: fmt::Debug + Send + Sync {
     /// Decrypts what [`seal`](Self::seal) made. `None` if the key is unknown, or a byte of it or of `bound` has changed.
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
 }
+
+/// A state that could not be sealed, and why.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SealError(Box<str>);
+
+impl SealError {
+    /// Creates the error, with a reason for the server's log.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into().into())
+    }
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the state of the call could not be sealed: {}", self.0)
+    }
+}
+
+impl std::error::Error for SealError {}
 
 /// Which key of the ring sealed a state. Stands in clear text in the state, and is authenticated.
 #[expect(clippy::exhaustive_structs, reason = "eight bytes with a name")]
@@ -53,14 +76,14 @@ pub(crate) struct Opened {
 
 impl Binding<'_> {
     /// Seals `plain` into a `requestState` that can be opened until `expires` (milliseconds of the Unix epoch).
-    pub(crate) fn seal(&self, seal: &dyn Seal, plain: &[u8], expires: u64) -> String {
+    pub(crate) fn seal(&self, seal: &dyn Seal, plain: &[u8], expires: u64) -> Result<String, SealError> {
         let mut token = Vec::with_capacity(HEAD + plain.len() + 48);
         token.push(VERSION);
         token.extend_from_slice(&seal.key().0);
         token.extend_from_slice(&expires.to_be_bytes());
-        let sealed = seal.seal(seal.key(), &self.bound(&token), plain);
+        let sealed = seal.seal(seal.key(), &self.bound(&token), plain)?;
         token.extend_from_slice(&sealed);
-        URL_SAFE_NO_PAD.encode(token)
+        Ok(URL_SAFE_NO_PAD.encode(token))
     }
 
     /// Opens a `requestState`, or says in one error for all reasons but age that it is not for this call.
@@ -155,8 +178,8 @@ pub(crate) mod tests {
         fn key(&self) -> KeyId {
             KeyId([self.0; 8])
         }
-        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
-            [plain, &sum(key, bound, plain)].concat()
+        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError> {
+            Ok([plain, &sum(key, bound, plain)].concat())
         }
         fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
             let (plain, tag) = sealed.split_at_checked(sealed.len().checked_sub(16)?)?;
@@ -177,7 +200,7 @@ pub(crate) mod tests {
             ),
         );
         let bind = |params| Binding { service: "s", method: "tools/call", params, principal: Some("ann") };
-        let state = bind(&first).seal(&Clear(1), b"secret", 1000);
+        let state = bind(&first).seal(&Clear(1), b"secret", 1000).unwrap();
         assert_eq!(bind(&again).open(&Clear(1), &state, 4096, 999).unwrap().plain, b"secret");
     }
 
@@ -189,7 +212,7 @@ pub(crate) mod tests {
         fn key(&self) -> KeyId {
             Clear(1).key()
         }
-        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+        fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError> {
             Clear(1).seal(key, bound, plain)
         }
         fn knows(&self, key: KeyId) -> bool {
@@ -207,8 +230,8 @@ pub(crate) mod tests {
         let binding = Binding { service: "s", method: "tools/call", params: &call, principal: None };
         let (ring, opened) =
             (Counting::default(), |ring: &Counting| ring.0.load(std::sync::atomic::Ordering::Relaxed));
-        let ours = binding.seal(&ring, b"secret", 1000);
-        let made_up = binding.seal(&Clear(2), b"secret", 1000);
+        let ours = binding.seal(&ring, b"secret", 1000).unwrap();
+        let made_up = binding.seal(&Clear(2), b"secret", 1000).unwrap();
         binding.open(&ring, &made_up, 4096, 0).unwrap_err();
         binding.open(&ring, &ours, 4096, 1000).unwrap_err();
         assert_eq!(opened(&ring), 0);
@@ -245,7 +268,7 @@ pub(crate) mod tests {
         let other = params(r#"{"name":"book","arguments":{"a":2}}"#);
         let binding =
             || Binding { service: "s", method: "tools/call", params: &call, principal: Some("ann") };
-        let state = binding().seal(&Clear(1), b"secret", 1000);
+        let state = binding().seal(&Clear(1), b"secret", 1000).unwrap();
         let said = |binding: Binding<'_>, seal: &dyn Seal, state: &str, now| {
             let error = binding.open(seal, state, 4096, now).unwrap_err();
             assert_eq!(error.code.0, -32602);

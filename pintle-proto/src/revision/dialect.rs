@@ -1,13 +1,13 @@
 use pintle_types::{ErrorCode, method};
 
-use super::{
-    step::{CANONICAL, Step},
-    v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25,
-};
+#[cfg(any(test, feature = "next-revision"))]
+use super::v2099_01_01;
+use super::{edits::Step, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28};
 
 /// One revision: a row of the table of what differs within an era.
 ///
 /// The ids in brackets are those of the digest of the specification.
+#[derive(Clone, Copy)]
 pub(crate) struct Dialect {
     /// As it crosses the wire.
     pub(crate) name: &'static str,
@@ -34,9 +34,6 @@ pub(crate) struct Dialect {
     /// Whether `URL_ELICITATION_REQUIRED` may be sent (ELI-12, RPC-14).
     pub(crate) url_elicitation_error: bool,
 
-    /// Whether progress may say what is being done (§4.9).
-    pub(crate) progress_message: bool,
-
     /// Whether HTTP is an event stream and a second URL for messages (§3.2), rather than one endpoint.
     pub(crate) two_endpoints: bool,
     /// Whether a client names the revision in a header, once it is agreed on (LIFE-11, §1.6).
@@ -44,18 +41,23 @@ pub(crate) struct Dialect {
     /// Whether an event stream begins with an id and no data, and may then be polled: a server hangs up after saying
     /// `retry`, and the client comes back (HTTP-13 to HTTP-16). Clients of others may try to parse the nothing.
     pub(crate) polling: bool,
+    /// Whether requests repeat in headers what is in their bodies (§3.4).
+    pub(crate) mirrored: bool,
+    /// Whether a client that closes the stream of a request has cancelled it (§4.8).
+    pub(crate) hanging_up_cancels: bool,
     /// Whether clients that are told by a 403 what they lack add it to what they were granted (§5.2).
     pub(crate) adds_to_granted: bool,
 
-    /// The way from the next newer row to this one and back.
+    /// The way from this row to the next older one and back.
     pub(super) step: Step,
 }
 
 impl Dialect {
-    pub(super) fn said(&self, said: Said) -> &'static [&'static str] {
-        match said {
-            Said::Request => self.requests,
-            Said::Notification => self.notifications,
+    /// The methods of this kind that a client may send.
+    pub(super) fn methods(&self, kind: MessageKind) -> &'static [&'static str] {
+        match kind {
+            MessageKind::Request => self.requests,
+            MessageKind::Notification => self.notifications,
         }
     }
 }
@@ -69,9 +71,9 @@ pub(crate) enum Era {
     Stateless,
 }
 
-/// How a client says a method: whether it expects an answer.
+/// Whether a message expects an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum MessageKind {
     Request,
     Notification,
 }
@@ -96,11 +98,18 @@ pub(crate) enum BadArguments {
     Error,
 }
 
-/// Newest first. A new revision is a row on top, and a step for the row that it moves down.
-pub(super) static DIALECTS: [Dialect; 5] = [
+/// How many rows at the top are newer than the canonical one: of revisions that are not published, which are spoken only
+/// by those who ask for them by constant.
+///
+/// A revision begins there, as a row and a file with its step. Once the types have its shapes, its row is the canonical one:
+/// this number changes and nothing else.
+pub(super) const DRAFTS: usize = if cfg!(any(test, feature = "next-revision")) { 1 } else { 0 };
+
+/// Newest first. A new revision is a row on top, with its step.
+pub(super) static DIALECTS: &[Dialect] = &[
+    #[cfg(any(test, feature = "next-revision"))]
     Dialect {
-        name: "2026-07-28",
-        era: Era::Stateless,
+        name: "2099-01-01",
         requests: &[
             method::TOOLS_CALL,
             method::TOOLS_LIST,
@@ -112,22 +121,12 @@ pub(super) static DIALECTS: [Dialect; 5] = [
             method::COMPLETION_COMPLETE,
             method::SERVER_DISCOVER,
             method::SUBSCRIPTIONS_LISTEN,
+            v2099_01_01::ECHO,
         ],
-        notifications: &[method::NOTIFICATIONS_CANCELLED],
-        extensions: &[method::TASKS_GET, method::tasks_extension::TASKS_UPDATE, method::TASKS_CANCEL],
-        batches: false,
-        bad_arguments: BadArguments::Result,
-        resource_not_found: ErrorCode::INVALID_PARAMS,
-        missing_capability: ErrorCode::MISSING_CLIENT_CAPABILITY,
-        unsupported_version: ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
-        url_elicitation_error: false,
-        progress_message: true,
-        two_endpoints: false,
-        version_header: true,
-        polling: false,
-        adds_to_granted: true,
-        step: CANONICAL,
+        step: v2099_01_01::STEP,
+        ..V2026_07_28
     },
+    V2026_07_28,
     Dialect {
         name: "2025-11-25",
         era: Era::Session,
@@ -164,10 +163,11 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: true,
-        progress_message: true,
         two_endpoints: false,
         version_header: true,
         polling: true,
+        mirrored: false,
+        hanging_up_cancels: false,
         adds_to_granted: false,
         step: v2025_11_25::STEP,
     },
@@ -183,10 +183,11 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        progress_message: true,
         two_endpoints: false,
         version_header: true,
         polling: false,
+        mirrored: false,
+        hanging_up_cancels: false,
         adds_to_granted: false,
         step: v2025_06_18::STEP,
     },
@@ -202,10 +203,11 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        progress_message: true,
         two_endpoints: false,
         version_header: false,
         polling: false,
+        mirrored: false,
+        hanging_up_cancels: false,
         adds_to_granted: false,
         step: v2025_03_26::STEP,
     },
@@ -221,14 +223,48 @@ pub(super) static DIALECTS: [Dialect; 5] = [
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
-        progress_message: false,
         two_endpoints: true,
         version_header: false,
         polling: false,
+        mirrored: false,
+        hanging_up_cancels: false,
         adds_to_granted: false,
-        step: v2024_11_05::STEP,
+        step: Step::NONE,
     },
 ];
+
+/// The first stateless revision.
+const V2026_07_28: Dialect = Dialect {
+    name: "2026-07-28",
+    era: Era::Stateless,
+    requests: &[
+        method::TOOLS_CALL,
+        method::TOOLS_LIST,
+        method::RESOURCES_READ,
+        method::RESOURCES_LIST,
+        method::RESOURCES_TEMPLATES_LIST,
+        method::PROMPTS_GET,
+        method::PROMPTS_LIST,
+        method::COMPLETION_COMPLETE,
+        method::SERVER_DISCOVER,
+        method::SUBSCRIPTIONS_LISTEN,
+    ],
+    notifications: &[method::NOTIFICATIONS_CANCELLED],
+    extensions: &[method::TASKS_GET, method::tasks_extension::TASKS_UPDATE, method::TASKS_CANCEL],
+    batches: false,
+    bad_arguments: BadArguments::Result,
+    resource_not_found: ErrorCode::INVALID_PARAMS,
+    missing_capability: ErrorCode::MISSING_CLIENT_CAPABILITY,
+    unsupported_version: ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+    url_elicitation_error: false,
+    two_endpoints: false,
+    version_header: true,
+    polling: false,
+    mirrored: true,
+    hanging_up_cancels: true,
+    adds_to_granted: true,
+    step: v2026_07_28::STEP,
+};
 
 /// What the first three revisions have in common.
 const FIRST_REQUESTS: &[&str] = &[
@@ -280,19 +316,19 @@ mod tests {
     fn a_client_can_say_what_the_schema_lists() {
         let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/spec"));
         let folder = env::var_os("PINTLE_SPEC_DIR").map_or_else(beside, PathBuf::from);
-        for row in &DIALECTS {
+        for row in DIALECTS {
             let path = folder.join(row.name).join("schema.json");
             let Ok(text) = fs::read(&path) else {
                 println!("skipped: no schema at {}", path.display());
                 continue;
             };
             let schema = serde_json::from_slice(&text).unwrap();
-            for (said, union) in
-                [(Said::Request, "ClientRequest"), (Said::Notification, "ClientNotification")]
+            for (kind, union) in
+                [(MessageKind::Request, "ClientRequest"), (MessageKind::Notification, "ClientNotification")]
             {
-                let ours: BTreeSet<_> = row.said(said).iter().map(|name| (*name).to_owned()).collect();
+                let ours: BTreeSet<_> = row.methods(kind).iter().map(|name| (*name).to_owned()).collect();
                 assert_eq!(ours, methods(&schema, union), "`{union}` of {}", row.name);
-                assert_eq!(ours.len(), row.said(said).len(), "a name is there twice");
+                assert_eq!(ours.len(), row.methods(kind).len(), "a name is there twice");
             }
         }
     }

@@ -31,6 +31,7 @@ impl Revision {
     /// code alone would no longer tell what went wrong (RES-7: a caller accepts both).
     pub fn raise_error(self, method: &str, error: &mut RpcError) {
         if error.code == ErrorCode::RESOURCE_NOT_FOUND
+            && self.dialect().resource_not_found == ErrorCode::RESOURCE_NOT_FOUND
             && method.starts_with("resources/")
             && names_a_uri(error)
         {

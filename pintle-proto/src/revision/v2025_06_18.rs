@@ -1,343 +1,264 @@
-//! Down from the revision that brought icons, tasks, URL elicitation and tools in sampling.
+//! What 2025-06-18 brought: titles, structured output, resource links, elicitation and `_meta` everywhere.
 
 use pintle_types::method;
-use std::mem;
-
 use serde_json::{Value, json};
 
 use super::{
-    Part, Unsayable,
-    step::{ANYTHING, NOTHING, RESERVED, Step},
-    walk::{self, Object},
+    Unsayable,
+    edits::{Edit, Object, On, Rule, Step},
+    walk,
 };
 
-pub(super) const STEP: Step = Step { lower, raise, lowers, raises };
+pub(super) const STEP: Step = Step {
+    down: &[
+        Rule(On::ParamsOf(&[method::INITIALIZE]), &[Edit::Within(&["clientInfo"], NO_TITLE)]),
+        Rule(On::ResultOf(&[method::INITIALIZE]), &[Edit::Within(&["serverInfo"], NO_TITLE)]),
+        Rule(On::ParamsOf(&[method::ELICITATION_CREATE]), &[Edit::Map(|_| Err(Unsayable::Elicitation))]),
+        Rule(On::ParamsOf(&[method::INITIALIZE]), NO_ELICITATION),
+        Rule(
+            On::ParamsOf(&[method::COMPLETION_COMPLETE]),
+            &[Edit::Drop("context"), Edit::Within(&["ref"], NO_TITLE)],
+        ),
+        Rule(
+            On::ResultOf(&[method::TOOLS_CALL]),
+            &[Edit::Having("structuredContent", &[Edit::Map(walk::structured_to_text)])],
+        ),
+        Rule(
+            On::ResultOf(&[method::TOOLS_LIST]),
+            &[Edit::Within(
+                &["tools"],
+                &[
+                    Edit::Drop("_meta"),
+                    Edit::Drop("outputSchema"),
+                    Edit::Having("title", &[Edit::Map(title_to_annotation)]),
+                ],
+            )],
+        ),
+        Rule(
+            On::ResultOf(&[method::PROMPTS_LIST]),
+            &[
+                Edit::Within(&["prompts"], ENTRY),
+                Edit::Within(&["prompts", "arguments"], TITLE_TO_DESCRIPTION),
+            ],
+        ),
+        Rule(On::ResultOf(&[method::RESOURCES_LIST]), &[Edit::Within(&["resources"], ENTRY)]),
+        Rule(
+            On::ResultOf(&[method::RESOURCES_TEMPLATES_LIST]),
+            &[Edit::Within(&["resourceTemplates"], ENTRY)],
+        ),
+        Rule(On::ResultOf(&[method::RESOURCES_READ]), &[Edit::Within(&["contents"], NO_META)]),
+        Rule(On::ResultOf(&[method::ROOTS_LIST]), &[Edit::Within(&["roots"], NO_META)]),
+        Rule(
+            On::ResultOf(&[method::TOOLS_CALL, method::SAMPLING_CREATE_MESSAGE]),
+            &[Edit::Within(&["content"], BLOCK)],
+        ),
+        Rule(On::ResultOf(&[method::PROMPTS_GET]), &[Edit::Within(&["messages", "content"], BLOCK)]),
+        Rule(
+            On::ParamsOf(&[method::SAMPLING_CREATE_MESSAGE]),
+            &[Edit::Within(&["messages", "content"], BLOCK)],
+        ),
+    ],
+    // A client may have declared elicitation before it knew that an older revision was agreed on.
+    up: &[Rule(On::ParamsOf(&[method::INITIALIZE]), NO_ELICITATION)],
+};
 
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+const NO_META: &[Edit] = &[Edit::Drop("_meta")];
 
-fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
-    let Value::Object(payload) = value else { return Ok(()) };
-    walk::remove_within(payload, "_meta", &[RELATED_TASK]);
-    if let Some(program) = walk::implementation(part, payload) {
-        walk::remove(program, &["icons", "description", "websiteUrl"]);
-    }
-    match part {
-        Part::Params(method::SAMPLING_CREATE_MESSAGE) => sampling(payload)?,
-        Part::Result(method::SAMPLING_CREATE_MESSAGE) => sampled(payload)?,
-        Part::Params(method::ELICITATION_CREATE) => elicitation(payload)?,
-        Part::Params(method::TOOLS_CALL) => walk::remove(payload, &["task"]),
-        Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) => capabilities(part, payload),
-        _ => {}
-    }
-    walk::listed(part, payload).for_each(|entity| walk::remove(entity, &["icons", "execution"]));
-    walk::blocks(part, payload, |block| {
-        // Only a link has icons; what else a block holds under that name is not ours.
-        if walk::is(block, "resource_link") {
-            block.shift_remove("icons");
-        }
-    });
-    Ok(())
-}
+const NO_TITLE: &[Edit] = &[Edit::Drop("title")];
 
-fn lowers(part: Part<'_>) -> &'static [&'static str] {
-    match part {
-        Part::Result(method::TOOLS_CALL | method::PROMPTS_GET) => &["icons", RESERVED],
-        Part::Result(method::TOOLS_LIST) => &["icons", "execution", RESERVED],
-        Part::Result(method::PROMPTS_LIST | method::RESOURCES_LIST | method::RESOURCES_TEMPLATES_LIST) => {
-            &["icons", RESERVED]
-        }
-        Part::Params(method::INITIALIZE | method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
-        Part::Result(method::INITIALIZE | method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
-        Part::Params(method::ELICITATION_CREATE) => {
-            &["mode", "task", "$schema", "oneOf", "array", "items", "default", RESERVED]
-        }
-        Part::Params(method::TOOLS_CALL) => &["task", RESERVED],
-        _ => &[RESERVED],
-    }
-}
+const NO_ELICITATION: &[Edit] = &[Edit::Within(&["capabilities"], &[Edit::Drop("elicitation")])];
 
-/// Capabilities mean what they meant: a peer may have written them before it knew that this revision was agreed on.
-fn raise(part: Part<'_>, value: &mut Value) {
-    let Value::Object(payload) = value else { return };
-    if let Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) = part {
-        capabilities(part, payload);
-    }
-}
+const TITLE_TO_DESCRIPTION: &[Edit] = &[Edit::Having("title", &[Edit::Map(walk::title_to_description)])];
 
-fn raises(part: Part<'_>) -> &'static [&'static str] {
-    match part {
-        Part::Params(method::INITIALIZE) => &["tasks", "elicitation", "sampling"],
-        Part::Result(method::INITIALIZE) => &["tasks"],
-        _ => NOTHING,
-    }
-}
+/// A prompt, a resource or a template.
+const ENTRY: &[Edit] = &[
+    Edit::Drop("_meta"),
+    Edit::DropWithin(&["annotations"], "lastModified"),
+    Edit::Having("title", &[Edit::Map(walk::title_to_description)]),
+];
 
-/// No tasks. Of a client: sampling and elicitation are there or not, and elicitation is by form.
-fn capabilities(part: Part<'_>, payload: &mut Object) {
-    let Some(capabilities) = walk::object(payload, "capabilities") else { return };
-    capabilities.shift_remove("tasks");
-    let Part::Params(_) = part else { return };
-    if let Some(sampling) = walk::object(capabilities, "sampling") {
-        walk::remove(sampling, &["tools", "context"]);
-    }
-    if let Some(elicitation) = walk::object(capabilities, "elicitation") {
-        let url_only = elicitation.contains_key("url") && !elicitation.contains_key("form");
-        if url_only {
-            capabilities.shift_remove("elicitation");
-        } else {
-            walk::remove(elicitation, &["form", "url"]);
-        }
-    }
-}
-
-/// A message holds one block: one that holds several becomes several of the same role, which loses nothing.
+/// A block of content.
 ///
-/// A request that offers tools is refused rather than stripped of them: without them it asks for something else.
-fn sampling(params: &mut Object) -> Result<(), Unsayable> {
-    params.shift_remove("task");
-    let choice = params.shift_remove("toolChoice");
-    let tools = params.shift_remove("tools");
-    let offers = tools.is_some_and(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
-    let declines = choice.is_some_and(|choice| choice.get("mode") == Some(&json!("none")));
-    if offers && !declines {
-        return Err(Unsayable::SamplingTools);
-    }
-    let Some(messages) = params.get_mut("messages").and_then(Value::as_array_mut) else { return Ok(()) };
-    let mut single = Vec::with_capacity(messages.len());
-    for mut message in mem::take(messages) {
-        if let Value::Object(message) = &mut message {
-            message.shift_remove("_meta");
-        }
-        match message.get_mut("content") {
-            Some(Value::Array(blocks)) => {
-                for block in mem::take(blocks) {
-                    no_tools(&block)?;
-                    let mut one = message.clone();
-                    one["content"] = block;
-                    single.push(one);
-                }
-            }
-            Some(block) => {
-                no_tools(block)?;
-                single.push(message);
-            }
-            None => single.push(message),
-        }
-    }
-    *messages = single;
-    Ok(())
-}
+/// Not those inside a `tool_result`: the one session revision that has these blocks has all kinds that they may hold.
+const BLOCK: &[Edit] = &[
+    Edit::Drop("_meta"),
+    Edit::DropWithin(&["annotations"], "lastModified"),
+    Edit::OfKind("resource_link", &[Edit::Map(link_to_text)]),
+    Edit::Within(&["resource"], NO_META),
+];
 
-/// The answer is one block. Several texts are joined by an empty line.
-fn sampled(result: &mut Object) -> Result<(), Unsayable> {
-    let Some(content) = result.get_mut("content") else { return Ok(()) };
-    let Value::Array(blocks) = content else { return no_tools(content) };
-    blocks.iter().try_for_each(no_tools)?;
-    if blocks.len() > 1 {
-        let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
-        let text = texts.ok_or(Unsayable::SeveralBlocks)?.join("\n\n");
-        *blocks = vec![json!({"type": "text", "text": text})];
-    }
-    *content = blocks.pop().unwrap_or_else(|| json!({"type": "text", "text": ""}));
-    Ok(())
-}
-
-fn no_tools(block: &Value) -> Result<(), Unsayable> {
-    match block.get("type").and_then(Value::as_str) {
-        Some("tool_use" | "tool_result") => Err(Unsayable::SamplingTools),
-        _ => Ok(()),
-    }
-}
-
-/// A form whose fields are a string, a number, a boolean, or one choice of a list.
-///
-/// A choice of several is refused: this revision's answers hold no lists, and a line of text that the user is asked to
-/// separate by commas would reach the handler as something else than it asked for.
-fn elicitation(params: &mut Object) -> Result<(), Unsayable> {
-    params.shift_remove("task");
-    if params.shift_remove("mode").is_some_and(|mode| mode == "url") {
-        return Err(Unsayable::UrlElicitation);
-    }
-    let Some(schema) = walk::object(params, "requestedSchema") else { return Ok(()) };
-    schema.shift_remove("$schema");
-    let fields = walk::object(schema, "properties").into_iter().flat_map(|fields| fields.values_mut());
-    for field in fields.filter_map(Value::as_object_mut) {
-        if walk::is(field, "array") || field.contains_key("items") {
-            return Err(Unsayable::MultipleChoice);
-        }
-        if !walk::is(field, "boolean") {
-            field.shift_remove("default");
-        }
-        if let Some(Value::Array(choices)) = field.shift_remove("oneOf") {
-            let (values, names): (Vec<Value>, Vec<Value>) = choices.into_iter().filter_map(choice).unzip();
-            field.insert("enum".to_owned(), Value::Array(values));
-            field.insert("enumNames".to_owned(), Value::Array(names));
+/// Makes the title of a tool one of its annotations.
+fn title_to_annotation(tool: &mut Object) -> Result<(), Unsayable> {
+    if let Some(title) = tool.shift_remove("title") {
+        let annotations = tool.entry("annotations").or_insert_with(|| json!({}));
+        if let Value::Object(annotations) = annotations {
+            annotations.entry("title").or_insert(title);
         }
     }
     Ok(())
 }
 
-fn choice(mut choice: Value) -> Option<(Value, Value)> {
-    let choice = choice.as_object_mut()?;
-    let value = choice.shift_remove("const")?;
-    let name = choice.shift_remove("title").unwrap_or_else(|| value.clone());
-    Some((value, name))
+fn link_to_text(link: &mut Object) -> Result<(), Unsayable> {
+    let text = link_in_words(link);
+    walk::become_text(link, text);
+    Ok(())
+}
+
+/// What a model needs to decide whether to read it, and the URI to do so.
+fn link_in_words(link: &Object) -> String {
+    let name = walk::string(link, "title").or_else(|| walk::string(link, "name")).unwrap_or("unnamed");
+    let mut text = format!("Resource: {name}\nURI: {}", walk::string(link, "uri").unwrap_or("unknown"));
+    for (label, member) in [("Type", "mimeType"), ("Description", "description")] {
+        if let Some(value) = walk::string(link, member) {
+            text.extend(["\n", label, ": ", value]);
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::step, *};
+    use super::{
+        super::{Part, edits::apply},
+        *,
+    };
+
+    fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
+        apply(STEP.down, part, value)
+    }
+
+    fn raise(part: Part<'_>, value: &mut Value) {
+        apply(STEP.up, part, value).unwrap();
+    }
 
     fn lowered(part: Part<'_>, mut value: Value) -> Value {
         assert_eq!(lower(part, &mut value), Ok(()));
         value
     }
 
-    fn refused(part: Part<'_>, mut value: Value) -> Unsayable {
-        assert!(step::occurs(lowers(part), &value.to_string()));
-        lower(part, &mut value).unwrap_err()
+    #[test]
+    fn a_link_becomes_text_that_a_model_can_use() {
+        let link = json!({"type": "resource_link", "uri": "file:///a.md", "name": "a", "title": "Notes",
+            "mimeType": "text/markdown", "description": "what was said", "size": 9, "_meta": {"k": 1},
+            "annotations": {"priority": 1, "lastModified": "2025-01-01"}});
+        let text = json!({"type": "text", "annotations": {"priority": 1},
+            "text": "Resource: Notes\nURI: file:///a.md\nType: text/markdown\nDescription: what was said"});
+        assert_eq!(
+            lowered(Part::Result("tools/call"), json!({"content": [link]})),
+            json!({"content": [text]})
+        );
+        assert_eq!(
+            lowered(Part::Result("prompts/get"), json!({"messages": [{"role": "user", "content": link}]})),
+            json!({"messages": [{"role": "user", "content": text}]})
+        );
     }
 
     #[test]
-    fn icons_and_execution_go() {
-        assert_eq!(
-            lowered(
-                Part::Result("tools/list"),
-                json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}},
-                    "icons": [], "execution": {"taskSupport": "optional"}}]})
-            ),
-            json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}}}]})
-        );
+    fn structured_content_becomes_text_unless_it_is_there() {
         assert_eq!(
             lowered(
                 Part::Result("tools/call"),
-                json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n", "icons": []}]})
+                json!({"content": [{"type": "text", "text": "Warm."}], "structuredContent": {"celsius": 22}})
             ),
-            json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n"}]})
+            json!({"content": [{"type": "text", "text": "Warm."}, {"type": "text", "text": "{\"celsius\":22}"}]})
         );
-    }
-
-    #[test]
-    fn a_handshake_in_fewer_words() {
+        let text = json!([{"type": "text", "text": "{ \"celsius\": 22 }"}]);
         assert_eq!(
             lowered(
-                Part::Params("initialize"),
-                json!({
-                    "clientInfo": {"name": "c", "version": "1", "title": "C", "description": "d",
-                        "websiteUrl": "https://c.example", "icons": []},
-                    "capabilities": {"roots": {"listChanged": true}, "tasks": {}, "elicitation": {"form": {}, "url": {}},
-                        "sampling": {"tools": {}, "context": {}}, "extensions": {"acme/x": {}}},
-                })
+                Part::Result("tools/call"),
+                json!({"content": text, "structuredContent": {"celsius": 22}})
             ),
-            json!({
-                "clientInfo": {"name": "c", "version": "1", "title": "C"},
-                "capabilities": {"roots": {"listChanged": true}, "elicitation": {}, "sampling": {},
-                    "extensions": {"acme/x": {}}},
-            })
-        );
-        assert_eq!(
-            lowered(Part::Params("initialize"), json!({"capabilities": {"elicitation": {"url": {}}}})),
-            json!({"capabilities": {}}),
-            "a client that shows no forms cannot be asked"
+            json!({"content": text})
         );
     }
 
     #[test]
-    fn a_form_in_fewer_words() {
-        let form = |properties: Value| json!({"type": "object", "properties": properties});
+    fn titles_find_another_place() {
         assert_eq!(
             lowered(
-                Part::Params("elicitation/create"),
-                json!({"mode": "form", "message": "?", "requestedSchema": form(json!({
-                    "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "m"}],
-                        "default": "m"},
-                    "color": {"type": "string", "enum": ["red"], "title": "Color"},
-                    "count": {"type": "integer", "default": 3, "minimum": 1},
-                    "fast": {"type": "boolean", "default": true},
-                }))})
-            ),
-            json!({"message": "?", "requestedSchema": form(json!({
-                "size": {"type": "string", "enum": ["s", "m"], "enumNames": ["Small", "m"]},
-                "color": {"type": "string", "enum": ["red"], "title": "Color"},
-                "count": {"type": "integer", "minimum": 1},
-                "fast": {"type": "boolean", "default": true},
-            }))})
-        );
-    }
-
-    #[test]
-    fn what_a_form_cannot_ask_is_refused() {
-        let part = Part::Params("elicitation/create");
-        let url = json!({"mode": "url", "message": "?", "url": "https://a.example"});
-        assert_eq!(refused(part, url), Unsayable::UrlElicitation);
-        let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
-        let form =
-            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"a": several}}});
-        assert_eq!(refused(part, form), Unsayable::MultipleChoice);
-    }
-
-    #[test]
-    fn several_blocks_become_several_messages() {
-        let text = |text: &str| json!({"type": "text", "text": text});
-        assert_eq!(
-            lowered(
-                Part::Params("sampling/createMessage"),
-                json!({"maxTokens": 9, "tools": [], "toolChoice": {"mode": "auto"}, "messages": [
-                    {"role": "user", "content": [text("a"), text("b")], "_meta": {"k": 1}},
-                    {"role": "assistant", "content": [text("c")]},
-                    {"role": "user", "content": text("d")},
+                Part::Result("tools/list"),
+                json!({"tools": [
+                    {"name": "a", "title": "A", "_meta": {}, "inputSchema": {"type": "object"},
+                     "outputSchema": {"type": "object"}},
+                    {"name": "b", "title": "B", "annotations": {"title": "Bee"}},
                 ]})
             ),
-            json!({"maxTokens": 9, "messages": [
-                {"role": "user", "content": text("a")},
-                {"role": "user", "content": text("b")},
-                {"role": "assistant", "content": text("c")},
-                {"role": "user", "content": text("d")},
+            json!({"tools": [
+                {"name": "a", "annotations": {"title": "A"}, "inputSchema": {"type": "object"}},
+                {"name": "b", "annotations": {"title": "Bee"}},
             ]})
         );
-    }
-
-    #[test]
-    fn sampling_with_tools_is_refused() {
-        let part = Part::Params("sampling/createMessage");
-        let tools = json!({"messages": [], "tools": [{"name": "a"}]});
-        assert_eq!(refused(part, tools), Unsayable::SamplingTools);
-        let not_now = json!({"messages": [], "tools": [{"name": "a"}], "toolChoice": {"mode": "none"}});
-        assert_eq!(lowered(part, not_now), json!({"messages": []}));
-        let used = json!({"messages": [{"role": "assistant", "content": {"type": "tool_use"}}]});
-        assert_eq!(refused(part, used), Unsayable::SamplingTools);
-    }
-
-    #[test]
-    fn an_answer_is_one_block() {
-        let part = Part::Result("sampling/createMessage");
-        let text = |text: &str| json!({"type": "text", "text": text});
-        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
-        assert_eq!(lowered(part, json!({"content": [image]})), json!({"content": image}));
-        assert_eq!(
-            lowered(part, json!({"content": [text("a"), text("b")]})),
-            json!({"content": text("a\n\nb")})
-        );
-        assert_eq!(lowered(part, json!({"content": text("a")})), json!({"content": text("a")}));
-        assert_eq!(refused(part, json!({"content": [text("a"), image]})), Unsayable::SeveralBlocks);
-        assert_eq!(refused(part, json!({"content": {"type": "tool_use"}})), Unsayable::SamplingTools);
-    }
-
-    #[test]
-    fn no_task_is_asked_for() {
         assert_eq!(
             lowered(
-                Part::Params("tools/call"),
-                json!({"name": "a", "task": {"ttl": 1}, "_meta": {"io.modelcontextprotocol/related-task": {}}})
+                Part::Result("prompts/list"),
+                json!({"prompts": [{"name": "a", "title": "A", "description": "d",
+                    "arguments": [{"name": "x", "title": "X"}]}]})
             ),
-            json!({"name": "a"})
+            json!({"prompts": [{"name": "a", "description": "d",
+                "arguments": [{"name": "x", "description": "X"}]}]})
+        );
+        assert_eq!(
+            lowered(
+                Part::Result("initialize"),
+                json!({"serverInfo": {"name": "s", "title": "S", "version": "1"}})
+            ),
+            json!({"serverInfo": {"name": "s", "version": "1"}})
         );
     }
 
     #[test]
-    fn capabilities_of_later_revisions_are_not_believed() {
-        let mut value = json!({"capabilities": {"tasks": {}, "elicitation": {"form": {}, "url": {}}}});
-        raise(Part::Params("initialize"), &mut value);
-        assert_eq!(value, json!({"capabilities": {"elicitation": {}}}));
+    fn meta_stays_on_messages_only() {
+        let meta = json!({"acme/k": 1});
+        assert_eq!(
+            lowered(
+                Part::Result("resources/read"),
+                json!({"contents": [{"uri": "a:b", "text": "", "_meta": meta}], "_meta": meta})
+            ),
+            json!({"contents": [{"uri": "a:b", "text": ""}], "_meta": meta})
+        );
+        assert_eq!(
+            lowered(Part::Result("roots/list"), json!({"roots": [{"uri": "file:///", "_meta": meta}]})),
+            json!({"roots": [{"uri": "file:///"}]})
+        );
+        let embedded = json!({"type": "resource", "_meta": meta,
+            "resource": {"uri": "a:b", "text": "", "_meta": meta}});
+        assert_eq!(
+            lowered(Part::Result("tools/call"), json!({"content": [embedded]})),
+            json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": ""}}]})
+        );
+    }
+
+    #[test]
+    fn a_date_alone_leaves_no_empty_annotations() {
+        assert_eq!(
+            lowered(
+                Part::Result("resources/list"),
+                json!({"resources": [{"uri": "a:b", "name": "n", "annotations": {"lastModified": "2025-01-01"}}]})
+            ),
+            json!({"resources": [{"uri": "a:b", "name": "n"}]})
+        );
+    }
+
+    #[test]
+    fn completion_without_context() {
+        assert_eq!(
+            lowered(
+                Part::Params("completion/complete"),
+                json!({"ref": {"type": "ref/prompt", "name": "p", "title": "P"}, "context": {"arguments": {}},
+                    "argument": {"name": "a", "value": ""}})
+            ),
+            json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}})
+        );
+    }
+
+    #[test]
+    fn there_is_no_elicitation() {
+        assert_eq!(lower(Part::Params("elicitation/create"), &mut json!({})), Err(Unsayable::Elicitation));
+        let declared = json!({"capabilities": {"elicitation": {}, "sampling": {}}});
+        let without = json!({"capabilities": {"sampling": {}}});
+        assert_eq!(lowered(Part::Params("initialize"), declared.clone()), without);
+        let mut raised = declared;
+        raise(Part::Params("initialize"), &mut raised);
+        assert_eq!(raised, without);
     }
 }

@@ -1,304 +1,364 @@
-//! From the stateless shapes to the newest session shapes, and back.
+//! What 2025-11-25 brought: icons, tasks, URL elicitation and tools in sampling.
+
+use std::mem;
 
 use pintle_types::method;
 use serde_json::{Value, json};
 
 use super::{
-    Part, Unsayable,
-    step::{ANYTHING, NOTHING, RESERVED, Step},
-    walk::{self, Object},
+    Unsayable,
+    edits::{ANY, Edit, Object, On, Rule, Step},
+    walk,
 };
 
-pub(super) const STEP: Step = Step { lower, raise, lowers, raises };
+pub(super) const STEP: Step = Step {
+    down: &[
+        Rule(On::Params, NO_RELATED_TASK),
+        Rule(On::Result, NO_RELATED_TASK),
+        Rule(On::ParamsOf(&[method::INITIALIZE]), &[Edit::Within(&["clientInfo"], SHORT_INFO)]),
+        Rule(On::ResultOf(&[method::INITIALIZE]), &[Edit::Within(&["serverInfo"], SHORT_INFO)]),
+        Rule(On::ParamsOf(&[method::SAMPLING_CREATE_MESSAGE]), &[Edit::Map(single_blocks)]),
+        Rule(On::ResultOf(&[method::SAMPLING_CREATE_MESSAGE]), &[Edit::Map(one_block)]),
+        Rule(On::ParamsOf(&[method::ELICITATION_CREATE]), FORMS_ONLY),
+        Rule(On::ParamsOf(&[method::TOOLS_CALL]), &[Edit::Drop("task")]),
+        Rule(On::ParamsOf(&[method::INITIALIZE]), CLIENT_CAPABILITIES),
+        Rule(On::ResultOf(&[method::INITIALIZE]), SERVER_CAPABILITIES),
+        Rule(
+            On::ResultOf(&[method::TOOLS_LIST]),
+            &[Edit::Within(&["tools"], &[Edit::Drop("icons"), Edit::Drop("execution")])],
+        ),
+        Rule(On::ResultOf(&[method::PROMPTS_LIST]), &[Edit::Within(&["prompts"], NO_ICONS)]),
+        Rule(On::ResultOf(&[method::RESOURCES_LIST]), &[Edit::Within(&["resources"], NO_ICONS)]),
+        Rule(
+            On::ResultOf(&[method::RESOURCES_TEMPLATES_LIST]),
+            &[Edit::Within(&["resourceTemplates"], NO_ICONS)],
+        ),
+        Rule(
+            On::ResultOf(&[method::TOOLS_CALL, method::SAMPLING_CREATE_MESSAGE]),
+            &[Edit::Within(&["content"], LINK_WITHOUT_ICONS)],
+        ),
+        Rule(
+            On::ResultOf(&[method::PROMPTS_GET]),
+            &[Edit::Within(&["messages", "content"], LINK_WITHOUT_ICONS)],
+        ),
+        Rule(
+            On::ParamsOf(&[method::SAMPLING_CREATE_MESSAGE]),
+            &[Edit::Within(&["messages", "content"], LINK_WITHOUT_ICONS)],
+        ),
+    ],
+    // Capabilities mean what they meant: a peer may have written them before it knew that an older revision was agreed on.
+    up: &[
+        Rule(On::ParamsOf(&[method::INITIALIZE]), CLIENT_CAPABILITIES),
+        Rule(On::ResultOf(&[method::INITIALIZE]), SERVER_CAPABILITIES),
+    ],
+};
 
-/// The stateless era says about each message what a session says once.
-const PER_MESSAGE: &[&str] = &[
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientCapabilities",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/logLevel",
-    "io.modelcontextprotocol/serverInfo",
-    "io.modelcontextprotocol/subscriptionId",
+const NO_RELATED_TASK: &[Edit] = &[Edit::DropWithin(&["_meta"], "io.modelcontextprotocol/related-task")];
+
+const SHORT_INFO: &[Edit] = &[Edit::Drop("icons"), Edit::Drop("description"), Edit::Drop("websiteUrl")];
+
+const NO_ICONS: &[Edit] = &[Edit::Drop("icons")];
+
+/// Only a link has icons; another member of that name in a block is the application's.
+const LINK_WITHOUT_ICONS: &[Edit] = &[Edit::OfKind("resource_link", NO_ICONS)];
+
+const SERVER_CAPABILITIES: &[Edit] = &[Edit::Within(&["capabilities"], &[Edit::Drop("tasks")])];
+
+/// Sampling and elicitation are declared or not, and elicitation is by form.
+const CLIENT_CAPABILITIES: &[Edit] = &[
+    Edit::Within(&["capabilities"], &[Edit::Drop("tasks")]),
+    Edit::Within(&["capabilities", "sampling"], &[Edit::Drop("tools"), Edit::Drop("context")]),
+    Edit::Within(&["capabilities"], &[Edit::Having("elicitation", &[Edit::Map(elicitation_by_form)])]),
 ];
 
-/// How long a result keeps, and for whom.
-const CACHE_HINTS: &[&str] = &["ttlMs", "cacheScope"];
+/// A form has fields that are a string, a number, a boolean, or one choice of a list.
+///
+/// A choice of several is refused: older answers hold no lists, and a line of text that the user is asked to separate by
+/// commas would reach the handler as something else than it asked for.
+const FORMS_ONLY: &[Edit] = &[
+    Edit::Drop("task"),
+    Edit::Having("mode", &[Edit::Map(form_mode)]),
+    Edit::Within(&["requestedSchema"], &[Edit::Drop("$schema")]),
+    Edit::Within(
+        &["requestedSchema", "properties", ANY],
+        &[
+            Edit::OfKind("array", &[Edit::Map(several_choices)]),
+            Edit::Having("items", &[Edit::Map(several_choices)]),
+            Edit::Having("default", &[Edit::Map(default_of_booleans)]),
+            Edit::Having("oneOf", &[Edit::Map(named_choices)]),
+        ],
+    ),
+];
 
-/// What a request that is made again brings along.
-const ROUND_TRIP: &[&str] = &["inputResponses", "requestState"];
-
-/// Of the stateless era only: in a session it must not act.
-const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
-fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
-    let Value::Object(payload) = value else { return Ok(()) };
-    if let Part::Result(_) = part {
-        match payload.shift_remove("resultType") {
-            Some(Value::String(kind)) if kind != "complete" => return Err(Unsayable::Unfinished),
-            _ => {}
-        }
-    }
-    walk::remove_within(payload, "_meta", PER_MESSAGE);
-    match part {
-        Part::Result(
-            method::PING
-            | method::LOGGING_SET_LEVEL
-            | method::RESOURCES_SUBSCRIBE
-            | method::RESOURCES_UNSUBSCRIBE,
-        ) => payload.clear(),
-        Part::Result(method::TOOLS_CALL) => only_structured_objects(payload),
-        Part::Result(method::TOOLS_LIST) => {
-            walk::remove(payload, CACHE_HINTS);
-            walk::listed(part, payload).for_each(plain_schemas);
-        }
-        Part::Result(
-            method::PROMPTS_LIST
-            | method::RESOURCES_LIST
-            | method::RESOURCES_TEMPLATES_LIST
-            | method::RESOURCES_READ,
-        ) => {
-            walk::remove(payload, CACHE_HINTS);
-        }
-        Part::Params(method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ) => {
-            walk::remove(payload, ROUND_TRIP)
-        }
-        Part::Params(method::SAMPLING_CREATE_MESSAGE) => {
-            walk::listed(part, payload).for_each(plain_schemas);
-            walk::blocks(part, payload, only_structured_objects);
-        }
-        Part::Params(method::INITIALIZE) | Part::Result(method::INITIALIZE) => no_tasks_extension(payload),
-        _ => {}
+fn elicitation_by_form(capabilities: &mut Object) -> Result<(), Unsayable> {
+    let Some(elicitation) = walk::object(capabilities, "elicitation") else { return Ok(()) };
+    let url_only = elicitation.contains_key("url") && !elicitation.contains_key("form");
+    if url_only {
+        capabilities.shift_remove("elicitation");
+    } else {
+        walk::remove(elicitation, &["form", "url"]);
     }
     Ok(())
 }
 
-fn lowers(part: Part<'_>) -> &'static [&'static str] {
-    match part {
-        Part::Result(method::TOOLS_CALL) => &["resultType", "structuredContent", RESERVED],
-        Part::Result(
-            method::PING
-            | method::LOGGING_SET_LEVEL
-            | method::RESOURCES_SUBSCRIBE
-            | method::RESOURCES_UNSUBSCRIBE,
-        ) => ANYTHING,
-        // Any schema may hold a boolean where this revision wants an object.
-        Part::Result(method::TOOLS_LIST) | Part::Params(method::SAMPLING_CREATE_MESSAGE) => ANYTHING,
-        Part::Result(
-            method::PROMPTS_LIST
-            | method::RESOURCES_LIST
-            | method::RESOURCES_TEMPLATES_LIST
-            | method::RESOURCES_READ,
-        ) => &["resultType", "ttlMs", "cacheScope", RESERVED],
-        Part::Result(_) => &["resultType", RESERVED],
-        Part::Params(method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ) => {
-            &["inputResponses", "requestState", RESERVED]
-        }
-        Part::Params(_) => &[RESERVED],
+fn form_mode(params: &mut Object) -> Result<(), Unsayable> {
+    match params.shift_remove("mode") {
+        Some(mode) if mode == "url" => Err(Unsayable::UrlElicitation),
+        _ => Ok(()),
     }
 }
 
-/// An absent mode and an empty capability have one meaning each; canonically it is spelled out (ELI-1, ELI-3).
-fn raise(part: Part<'_>, value: &mut Value) {
-    let Value::Object(payload) = value else { return };
-    match part {
-        Part::Params(method::INITIALIZE) => {
-            no_tasks_extension(payload);
-            let elicitation =
-                walk::object(payload, "capabilities").and_then(|all| walk::object(all, "elicitation"));
-            if let Some(elicitation) = elicitation
-                && elicitation.is_empty()
-            {
-                elicitation.insert("form".to_owned(), json!({}));
+fn several_choices(_: &mut Object) -> Result<(), Unsayable> {
+    Err(Unsayable::MultipleChoice)
+}
+
+fn default_of_booleans(field: &mut Object) -> Result<(), Unsayable> {
+    if !walk::is(field, "boolean") {
+        field.shift_remove("default");
+    }
+    Ok(())
+}
+
+fn named_choices(field: &mut Object) -> Result<(), Unsayable> {
+    if let Some(Value::Array(choices)) = field.shift_remove("oneOf") {
+        let (values, names): (Vec<Value>, Vec<Value>) = choices.into_iter().filter_map(choice).unzip();
+        field.insert("enum".to_owned(), Value::Array(values));
+        field.insert("enumNames".to_owned(), Value::Array(names));
+    }
+    Ok(())
+}
+
+fn choice(mut choice: Value) -> Option<(Value, Value)> {
+    let choice = choice.as_object_mut()?;
+    let value = choice.shift_remove("const")?;
+    let name = choice.shift_remove("title").unwrap_or_else(|| value.clone());
+    Some((value, name))
+}
+
+/// A message holds one block: one that holds several becomes several of the same role, which loses nothing.
+///
+/// A request that offers tools is refused rather than stripped of them: without them it asks for something else.
+fn single_blocks(params: &mut Object) -> Result<(), Unsayable> {
+    params.shift_remove("task");
+    let choice = params.shift_remove("toolChoice");
+    let tools = params.shift_remove("tools");
+    let offers = tools.is_some_and(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
+    let declines = choice.is_some_and(|choice| choice.get("mode") == Some(&json!("none")));
+    if offers && !declines {
+        return Err(Unsayable::SamplingTools);
+    }
+    let Some(messages) = params.get_mut("messages").and_then(Value::as_array_mut) else { return Ok(()) };
+    let mut single = Vec::with_capacity(messages.len());
+    for mut message in mem::take(messages) {
+        if let Value::Object(message) = &mut message {
+            message.shift_remove("_meta");
+        }
+        match message.get_mut("content") {
+            Some(Value::Array(blocks)) => {
+                for block in mem::take(blocks) {
+                    no_tools(&block)?;
+                    let mut one = message.clone();
+                    one["content"] = block;
+                    single.push(one);
+                }
             }
-        }
-        Part::Result(method::INITIALIZE) => no_tasks_extension(payload),
-        Part::Params(method::ELICITATION_CREATE) => {
-            payload.entry("mode").or_insert_with(|| json!("form"));
-        }
-        _ => {}
-    }
-}
-
-fn raises(part: Part<'_>) -> &'static [&'static str] {
-    match part {
-        Part::Params(method::INITIALIZE) => &["elicitation", RESERVED],
-        Part::Result(method::INITIALIZE) => &[RESERVED],
-        Part::Params(method::ELICITATION_CREATE) => ANYTHING,
-        _ => NOTHING,
-    }
-}
-
-/// `structuredContent` may be any JSON in the stateless era, but only an object here (TOOL-8).
-fn only_structured_objects(holder: &mut Object) {
-    if holder.get("structuredContent").is_some_and(|structured| !structured.is_object()) {
-        walk::structured_to_text(holder);
-    }
-}
-
-/// Here the root of an output schema is an object's, and the schema of a property is never just `true` or `false`.
-fn plain_schemas(tool: &mut Object) {
-    if tool.get("outputSchema").is_some_and(|schema| schema.get("type") != Some(&json!("object"))) {
-        tool.shift_remove("outputSchema");
-    }
-    for name in ["inputSchema", "outputSchema"] {
-        let properties = walk::object(tool, name).and_then(|schema| walk::object(schema, "properties"));
-        for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
-            match property {
-                Value::Bool(true) => *property = json!({}),
-                Value::Bool(false) => *property = json!({"not": {}}),
-                _ => {}
+            Some(block) => {
+                no_tools(block)?;
+                single.push(message);
             }
+            None => single.push(message),
         }
     }
+    *messages = single;
+    Ok(())
 }
 
-fn no_tasks_extension(payload: &mut Object) {
-    if let Some(capabilities) = walk::object(payload, "capabilities") {
-        walk::remove_within(capabilities, "extensions", &[TASKS_EXTENSION]);
+/// The answer is one block. Several texts are joined by an empty line.
+fn one_block(result: &mut Object) -> Result<(), Unsayable> {
+    let Some(content) = result.get_mut("content") else { return Ok(()) };
+    let Value::Array(blocks) = content else { return no_tools(content) };
+    blocks.iter().try_for_each(no_tools)?;
+    if blocks.len() > 1 {
+        let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
+        let text = texts.ok_or(Unsayable::SeveralBlocks)?.join("\n\n");
+        *blocks = vec![json!({"type": "text", "text": text})];
+    }
+    *content = blocks.pop().unwrap_or_else(|| json!({"type": "text", "text": ""}));
+    Ok(())
+}
+
+fn no_tools(block: &Value) -> Result<(), Unsayable> {
+    match block.get("type").and_then(Value::as_str) {
+        Some("tool_use" | "tool_result") => Err(Unsayable::SamplingTools),
+        _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Part, edits::apply},
+        *,
+    };
+
+    fn lower(part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
+        apply(STEP.down, part, value)
+    }
+
+    fn raise(part: Part<'_>, value: &mut Value) {
+        apply(STEP.up, part, value).unwrap();
+    }
 
     fn lowered(part: Part<'_>, mut value: Value) -> Value {
         assert_eq!(lower(part, &mut value), Ok(()));
         value
     }
 
+    fn refused(part: Part<'_>, mut value: Value) -> Unsayable {
+        assert!(STEP.lowers(part, &value.to_string()));
+        lower(part, &mut value).unwrap_err()
+    }
+
     #[test]
-    fn what_a_result_says_of_itself_goes() {
+    fn icons_and_execution_go() {
         assert_eq!(
             lowered(
-                Part::Result("resources/list"),
+                Part::Result("tools/list"),
+                json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}},
+                    "icons": [], "execution": {"taskSupport": "optional"}}]})
+            ),
+            json!({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"icons": {}}}}]})
+        );
+        assert_eq!(
+            lowered(
+                Part::Result("tools/call"),
+                json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n", "icons": []}]})
+            ),
+            json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n"}]})
+        );
+    }
+
+    #[test]
+    fn a_handshake_in_fewer_words() {
+        assert_eq!(
+            lowered(
+                Part::Params("initialize"),
                 json!({
-                    "resultType": "complete", "ttlMs": 5, "cacheScope": "public", "resources": [],
-                    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}},
+                    "clientInfo": {"name": "c", "version": "1", "title": "C", "description": "d",
+                        "websiteUrl": "https://c.example", "icons": []},
+                    "capabilities": {"roots": {"listChanged": true}, "tasks": {}, "elicitation": {"form": {}, "url": {}},
+                        "sampling": {"tools": {}, "context": {}}, "extensions": {"acme/x": {}}},
                 })
             ),
-            json!({"resources": []})
+            json!({
+                "clientInfo": {"name": "c", "version": "1", "title": "C"},
+                "capabilities": {"roots": {"listChanged": true}, "elicitation": {}, "sampling": {},
+                    "extensions": {"acme/x": {}}},
+            })
         );
+        assert_eq!(
+            lowered(Part::Params("initialize"), json!({"capabilities": {"elicitation": {"url": {}}}})),
+            json!({"capabilities": {}}),
+            "a client that shows no forms cannot be asked"
+        );
+    }
+
+    #[test]
+    fn a_form_in_fewer_words() {
+        let form = |properties: Value| json!({"type": "object", "properties": properties});
         assert_eq!(
             lowered(
-                Part::Result("acme/count"),
-                json!({
-                    "resultType": "complete", "ttlMs": 5,
-                    "_meta": {"io.modelcontextprotocol/serverInfo": {}, "acme/mood": "good"},
-                })
+                Part::Params("elicitation/create"),
+                json!({"mode": "form", "message": "?", "requestedSchema": form(json!({
+                    "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "m"}],
+                        "default": "m"},
+                    "color": {"type": "string", "enum": ["red"], "title": "Color"},
+                    "count": {"type": "integer", "default": 3, "minimum": 1},
+                    "fast": {"type": "boolean", "default": true},
+                }))})
             ),
-            json!({"ttlMs": 5, "_meta": {"acme/mood": "good"}}),
-            "what a custom method says stays"
+            json!({"message": "?", "requestedSchema": form(json!({
+                "size": {"type": "string", "enum": ["s", "m"], "enumNames": ["Small", "m"]},
+                "color": {"type": "string", "enum": ["red"], "title": "Color"},
+                "count": {"type": "integer", "minimum": 1},
+                "fast": {"type": "boolean", "default": true},
+            }))})
         );
     }
 
     #[test]
-    fn a_result_that_is_not_complete_is_refused() {
-        let mut value = json!({"resultType": "input_required", "requestState": "x"});
-        assert_eq!(lower(Part::Result("tools/call"), &mut value), Err(Unsayable::Unfinished));
+    fn what_a_form_cannot_ask_is_refused() {
+        let part = Part::Params("elicitation/create");
+        let url = json!({"mode": "url", "message": "?", "url": "https://a.example"});
+        assert_eq!(refused(part, url), Unsayable::UrlElicitation);
+        let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
+        let form =
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"a": several}}});
+        assert_eq!(refused(part, form), Unsayable::MultipleChoice);
     }
 
     #[test]
-    fn acknowledgements_are_empty() {
-        for method in ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
-            let value = json!({"resultType": "complete", "_meta": {"a": 1}});
-            assert_eq!(lowered(Part::Result(method), value), json!({}));
-        }
-    }
-
-    #[test]
-    fn params_lose_what_only_a_stateless_request_carries() {
+    fn several_blocks_become_several_messages() {
+        let text = |text: &str| json!({"type": "text", "text": text});
         assert_eq!(
             lowered(
-                Part::Params("tools/call"),
-                json!({
-                    "name": "add", "inputResponses": {}, "requestState": "x",
-                    "_meta": {"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28"},
-                })
+                Part::Params("sampling/createMessage"),
+                json!({"maxTokens": 9, "tools": [], "toolChoice": {"mode": "auto"}, "messages": [
+                    {"role": "user", "content": [text("a"), text("b")], "_meta": {"k": 1}},
+                    {"role": "assistant", "content": [text("c")]},
+                    {"role": "user", "content": text("d")},
+                ]})
             ),
-            json!({"name": "add", "_meta": {"progressToken": 1}})
-        );
-        assert_eq!(
-            lowered(
-                Part::Params("notifications/tools/list_changed"),
-                json!({"_meta": {"io.modelcontextprotocol/subscriptionId": 3}})
-            ),
-            json!({})
-        );
-    }
-
-    #[test]
-    fn structured_content_that_is_no_object_becomes_text() {
-        for (structured, text) in [(json!([1, 2]), "[1,2]"), (json!(null), "null"), (json!("a"), "\"a\"")] {
-            assert_eq!(
-                lowered(Part::Result("tools/call"), json!({"content": [], "structuredContent": structured})),
-                json!({"content": [{"type": "text", "text": text}]})
-            );
-        }
-        let object = json!({"content": [], "structuredContent": {"a": 1}});
-        assert_eq!(lowered(Part::Result("tools/call"), object.clone()), object);
-    }
-
-    #[test]
-    fn text_that_says_it_already_is_not_repeated() {
-        let text = json!([{"type": "text", "text": "[ 1, 2 ]"}]);
-        assert_eq!(
-            lowered(Part::Result("tools/call"), json!({"content": text, "structuredContent": [1, 2]})),
-            json!({"content": text})
-        );
-    }
-
-    #[test]
-    fn a_tool_result_in_a_sampled_conversation_too() {
-        let message =
-            |block: Value| json!({"messages": [{"role": "user", "content": [block]}], "maxTokens": 9});
-        let block = json!({"type": "tool_result", "toolUseId": "1", "content": [], "structuredContent": 7});
-        let text = json!([{"type": "text", "text": "7"}]);
-        assert_eq!(
-            lowered(Part::Params("sampling/createMessage"), message(block)),
-            message(json!({"type": "tool_result", "toolUseId": "1", "content": text}))
-        );
-    }
-
-    #[test]
-    fn schemas_fit_the_narrower_rules() {
-        let tools = json!({"tools": [
-            {"name": "a", "inputSchema": {"type": "object", "properties": {"x": true, "y": false}},
-             "outputSchema": {"type": "array"}},
-            {"name": "b", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "$schema": "s"}},
-        ]});
-        assert_eq!(
-            lowered(Part::Result("tools/list"), tools),
-            json!({"tools": [
-                {"name": "a", "inputSchema": {"type": "object", "properties": {"x": {}, "y": {"not": {}}}}},
-                {"name": "b", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "$schema": "s"}},
+            json!({"maxTokens": 9, "messages": [
+                {"role": "user", "content": text("a")},
+                {"role": "user", "content": text("b")},
+                {"role": "assistant", "content": text("c")},
+                {"role": "user", "content": text("d")},
             ]})
         );
     }
 
     #[test]
-    fn extensions_stay_but_for_tasks() {
-        let with = |extensions: Value| json!({"capabilities": {"extensions": extensions}});
-        let ui = json!({"io.modelcontextprotocol/ui": {}});
-        let both = json!({"io.modelcontextprotocol/ui": {}, "io.modelcontextprotocol/tasks": {}});
-        assert_eq!(lowered(Part::Params("initialize"), with(both.clone())), with(ui.clone()));
-        let mut raised = with(both);
-        raise(Part::Result("initialize"), &mut raised);
-        assert_eq!(raised, with(ui));
+    fn sampling_with_tools_is_refused() {
+        let part = Part::Params("sampling/createMessage");
+        let tools = json!({"messages": [], "tools": [{"name": "a"}]});
+        assert_eq!(refused(part, tools), Unsayable::SamplingTools);
+        let not_now = json!({"messages": [], "tools": [{"name": "a"}], "toolChoice": {"mode": "none"}});
+        assert_eq!(lowered(part, not_now), json!({"messages": []}));
+        let used = json!({"messages": [{"role": "assistant", "content": {"type": "tool_use"}}]});
+        assert_eq!(refused(part, used), Unsayable::SamplingTools);
     }
 
     #[test]
-    fn what_was_left_unsaid_is_spelled_out() {
-        let mut value = json!({"capabilities": {"elicitation": {}}});
-        raise(Part::Params("initialize"), &mut value);
-        assert_eq!(value, json!({"capabilities": {"elicitation": {"form": {}}}}));
+    fn an_answer_is_one_block() {
+        let part = Part::Result("sampling/createMessage");
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        assert_eq!(lowered(part, json!({"content": [image]})), json!({"content": image}));
+        assert_eq!(
+            lowered(part, json!({"content": [text("a"), text("b")]})),
+            json!({"content": text("a\n\nb")})
+        );
+        assert_eq!(lowered(part, json!({"content": text("a")})), json!({"content": text("a")}));
+        assert_eq!(refused(part, json!({"content": [text("a"), image]})), Unsayable::SeveralBlocks);
+        assert_eq!(refused(part, json!({"content": {"type": "tool_use"}})), Unsayable::SamplingTools);
+    }
 
-        let mut value = json!({"capabilities": {"elicitation": {"url": {}}}});
-        raise(Part::Params("initialize"), &mut value);
-        assert_eq!(value, json!({"capabilities": {"elicitation": {"url": {}}}}));
+    #[test]
+    fn no_task_is_asked_for() {
+        assert_eq!(
+            lowered(
+                Part::Params("tools/call"),
+                json!({"name": "a", "task": {"ttl": 1}, "_meta": {"io.modelcontextprotocol/related-task": {}}})
+            ),
+            json!({"name": "a"})
+        );
+    }
 
-        let mut value = json!({"message": "who?", "requestedSchema": {}});
-        raise(Part::Params("elicitation/create"), &mut value);
-        assert_eq!(value, json!({"mode": "form", "message": "who?", "requestedSchema": {}}));
+    #[test]
+    fn capabilities_of_later_revisions_are_not_believed() {
+        let mut value = json!({"capabilities": {"tasks": {}, "elicitation": {"form": {}, "url": {}}}});
+        raise(Part::Params("initialize"), &mut value);
+        assert_eq!(value, json!({"capabilities": {"elicitation": {}}}));
     }
 }

@@ -1,13 +1,16 @@
 use std::collections::BTreeSet;
 
-use pintle_types::{JsonObject, RawObject, RequestId, RpcError, method, schema::SubscriptionFilter};
-use serde_json::Value;
+use pintle_types::{
+    JsonObject, Message, Notification, RawObject, RequestId, RpcError, keys, method,
+    schema::SubscriptionFilter,
+};
+use serde_json::{Value, value::to_raw_value};
 
 use super::{
     Service, Watched,
     budget::{self, Charge},
 };
-use crate::Change;
+use crate::{Change, Part, Revision};
 
 /// One who hears of changes: a session, or one subscription.
 ///
@@ -47,14 +50,11 @@ pub struct Listener {
     extra: JsonObject,
     /// The id of the request that opened the subscription; a session has none.
     pub(super) tag: Option<RequestId>,
-    /// How this listener's era words a notification.
-    pub(super) say: Say,
+    /// The revision that its notifications are written in.
+    pub(super) revision: Revision,
     /// What it makes the service keep.
     pub(super) charge: Charge,
 }
-
-/// Prints a notification for a listener. The params come without `_meta`.
-pub(super) type Say = fn(Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8>;
 
 /// Which lists.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +68,12 @@ pub(super) struct Wants {
 const APART: usize = 256;
 
 impl Listener {
-    pub(super) fn new(wants: Wants, watched: BTreeSet<Box<str>>, tag: Option<RequestId>, say: Say) -> Self {
+    pub(super) fn new(
+        wants: Wants,
+        watched: BTreeSet<Box<str>>,
+        tag: Option<RequestId>,
+        revision: Revision,
+    ) -> Self {
         Self {
             wants,
             watched: Watched::new(watched),
@@ -76,7 +81,7 @@ impl Listener {
             updated: BTreeSet::new(),
             extra: JsonObject::new(),
             tag,
-            say,
+            revision,
             charge: Charge::default(),
         }
     }
@@ -149,9 +154,23 @@ impl Listener {
         Some(self.tell(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()))
     }
 
-    /// A notification of an extension, worded for this listener.
+    /// Prints a notification for this listener: of a subscription, with its id, in the JSON type that it came in.
     pub fn tell(&self, method: &str, params: Option<&RawObject>) -> Vec<u8> {
-        (self.say)(self.tag.as_ref(), method, params)
+        let mut params = params.cloned();
+        if let Some(tag) = &self.tag {
+            let meta = to_raw_value(&serde_json::json!({ keys::SUBSCRIPTION_ID: tag }));
+            params = Some(params.unwrap_or_default().with("_meta", &meta.expect("an id prints")));
+        }
+        let part = Part::Params(method);
+        // What cannot be lowered is sent as it is: the receiver of a notification ignores what it does not know.
+        let lower = |params: RawObject| match self.revision.lowered(part, params.clone()) {
+            Ok(lowered) => lowered,
+            Err(_) => params,
+        };
+        if !self.revision.is_canonical() {
+            params = params.map(lower);
+        }
+        Message::Notification(Notification::new(method.to_owned(), params)).to_vec()
     }
 
     /// Whether it watches this resource, or one that contains it.
@@ -215,10 +234,8 @@ mod tests {
 
     fn listener(watched: &[&str]) -> Listener {
         let wants = Wants { tools: true, ..Wants::default() };
-        let say: Say = |_, method, params| {
-            format!("{method} {}", params.map(RawObject::as_str).unwrap_or_default()).into_bytes()
-        };
-        Listener::new(wants, watched.iter().map(|uri| (*uri).into()).collect(), None, say)
+        let watched = watched.iter().map(|uri| (*uri).into()).collect();
+        Listener::new(wants, watched, None, Revision::LATEST)
     }
 
     fn heard(listener: &mut Listener) -> Vec<String> {
@@ -237,7 +254,10 @@ mod tests {
         }
         assert_eq!(
             heard(&mut listener),
-            ["notifications/tools/list_changed ", r#"notifications/resources/updated {"uri":"note://a"}"#]
+            [
+                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"note://a"}}"#,
+            ]
         );
         assert!(heard(&mut listener).is_empty());
     }
@@ -265,7 +285,7 @@ mod tests {
         }
         let heard = heard(&mut listener);
         assert_eq!(heard.len(), APART + 2);
-        assert!(heard.contains(&r#"notifications/resources/updated {"uri":"file:///a"}"#.to_owned()));
+        assert!(heard.iter().any(|notice| notice.contains(r#"{"uri":"file:///a"}"#)));
     }
 
     #[test]

@@ -11,8 +11,9 @@ use pintle_types::{
     schema::{InputRequest, LoggingLevel},
 };
 use serde::Serialize;
+use serde_json::value::to_raw_value;
 
-use super::{CacheHint, Reply, Service, Ticket, batch::BatchId};
+use super::{CacheHint, Reply, Service, Ticket, batch::BatchId, finish};
 use crate::{
     Peer,
     inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
@@ -57,15 +58,8 @@ pub(super) struct Inner {
     pub(super) inputs: Inputs,
     pub(super) ticket: Option<Ticket>,
     pub(super) batch: Option<BatchId>,
-    /// How this call's era says how it ended.
-    pub(super) finish: Finish,
-    /// How much that era writes around a result of a tool.
-    pub(super) room: fn(&Service) -> usize,
     pub(super) done: Mutex<Option<f64>>,
 }
-
-/// Writes the result object, or says what error there is instead.
-pub(super) type Finish = fn(&Call, &Service, Outcome, u64, &mut Vec<u8>) -> Result<(), RpcError>;
 
 /// How a call ended, in terms that no era owns.
 #[non_exhaustive]
@@ -203,8 +197,8 @@ impl Call {
             }
             *done = Some(progress);
         }
-        let message = message.filter(|_| self.0.peer.revision.dialect().progress_message);
         Some(print::notification(
+            self.0.peer.revision,
             method::NOTIFICATIONS_PROGRESS,
             &Params { progress_token, progress, total, message },
         ))
@@ -213,17 +207,22 @@ impl Call {
     /// The notification that carries a log message, if the client wants to read messages as grave as this one.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
         #[derive(Serialize)]
-        struct Params<'a, T> {
+        struct Params<'a> {
             level: LoggingLevel,
             #[serde(skip_serializing_if = "Option::is_none")]
             logger: Option<&'a str>,
-            data: &'a T,
+            data: Box<RawValue>,
         }
         let wanted = self.0.peer.log_level?;
         if level < wanted || self.0.inputs.is_over() {
             return None;
         }
-        Some(print::notification(method::NOTIFICATIONS_MESSAGE, &Params { level, logger, data }))
+        // A value of the user's may not print.
+        let data = to_raw_value(data)
+            .or_else(|error| to_raw_value(&format!("a log message that is no JSON: {error}")))
+            .ok()?;
+        let params = Params { level, logger, data };
+        Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_MESSAGE, &params))
     }
 
     /// Whether the client said that it can answer this.
@@ -243,8 +242,7 @@ impl Call {
 
     /// Takes the answer to a question that was sent, as the peer worded it.
     pub fn settle(&self, key: &str, kind: Kind, answer: &RawObject) -> Result<Answer, AskError> {
-        let raised = super::raised(self.0.peer.revision, crate::Part::Result(kind.method()), answer);
-        self.0.inputs.settle(key, kind, raised.as_ref())
+        self.0.inputs.settle(key, kind, self.0.peer.revision, answer.as_str())
     }
 
     /// The questions that wait for an answer, by key.
@@ -327,9 +325,9 @@ impl Call {
         self.close();
         // Of a list of 102 tools, looking for line breaks was 16,000 of 77,000 instructions; of 1 MiB, 700,000.
         let one_line = outcome.is_one_line();
-        let mut bytes = Vec::with_capacity(outcome.room(&self.0.id) + (self.0.room)(service));
+        let mut bytes = Vec::with_capacity(outcome.room(&self.0.id) + finish::room(self, service));
         print::open_result(&mut bytes, &self.0.id);
-        let error = match (self.0.finish)(self, service, outcome, now, &mut bytes) {
+        let error = match finish::finish(self, service, outcome, now, &mut bytes) {
             Ok(()) => {
                 bytes.push(b'}');
                 None

@@ -6,12 +6,12 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{Extension, acquaintances::Acquaintances, budget::Budget, wordings::Wordings};
+use super::{Extension, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache};
 use crate::{
     Limits, Revision,
     inputs::Seal,
     print,
-    revision::{Knows, Said},
+    revision::{Knows, MessageKind},
     shown::shown,
 };
 
@@ -39,10 +39,10 @@ pub struct Service {
     limits: Limits,
     identity: Identity,
     discover_hint: CacheHint,
-    acquaintances: Arc<Acquaintances>,
-    /// The same for those who opened a session: thousands of sessions of one kind of client share what it said.
-    handshakes: Arc<Acquaintances>,
-    wordings: Arc<Wordings>,
+    peers: Arc<PeerCache>,
+    /// Peers by the params of `initialize`: thousands of sessions of one kind of client share one description.
+    handshakes: Arc<PeerCache>,
+    lowered: Arc<LoweredCache>,
     budget: Arc<Budget>,
 }
 
@@ -100,9 +100,9 @@ impl Service {
             limits: Limits::default(),
             identity,
             discover_hint: CacheHint::default(),
-            acquaintances: Arc::default(),
+            peers: Arc::default(),
             handshakes: Arc::default(),
-            wordings: Arc::default(),
+            lowered: Arc::default(),
             budget: Arc::default(),
         }
     }
@@ -114,6 +114,8 @@ impl Service {
             self.identity = Identity::told(&info);
         }
         self.info = info;
+        // Results that were lowered hold the name.
+        self.lowered = Arc::default();
         self
     }
 
@@ -128,12 +130,12 @@ impl Service {
     #[must_use]
     pub fn speaks(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         let wanted: Vec<_> = revisions.into_iter().collect();
-        let mut chosen: Vec<_> = Revision::all().filter(|revision| wanted.contains(revision)).collect();
+        let mut chosen: Vec<_> = Revision::sorted(&wanted).collect();
         if chosen.is_empty() {
             chosen = Revision::all().collect();
         }
         self.revisions = chosen.into();
-        self.acquaintances = Arc::default();
+        self.peers = Arc::default();
         self.handshakes = Arc::default();
         self
     }
@@ -163,6 +165,7 @@ impl Service {
     #[must_use]
     pub fn untold(mut self) -> Self {
         self.identity = Identity::Untold;
+        self.lowered = Arc::default();
         self
     }
 
@@ -177,7 +180,7 @@ impl Service {
     pub fn set_capabilities(&mut self, capabilities: ServerCapabilities) {
         self.capabilities = capabilities;
         // What a client is told depends on them.
-        self.acquaintances = Arc::default();
+        self.peers = Arc::default();
     }
 
     /// What it calls itself.
@@ -200,16 +203,16 @@ impl Service {
         &self.limits
     }
 
-    pub(super) fn acquaintances(&self) -> &Acquaintances {
-        &self.acquaintances
+    pub(super) fn peers(&self) -> &PeerCache {
+        &self.peers
     }
 
-    pub(super) fn handshakes(&self) -> &Acquaintances {
+    pub(super) fn handshakes(&self) -> &PeerCache {
         &self.handshakes
     }
 
-    pub(super) fn wordings(&self) -> &Wordings {
-        &self.wordings
+    pub(super) fn lowered_cache(&self) -> &LoweredCache {
+        &self.lowered
     }
 
     pub(super) fn budget(&self) -> &Arc<Budget> {
@@ -246,7 +249,7 @@ impl Service {
         }
         let capability = method::find(method).and_then(|row| row.capability);
         capability.is_none_or(|capability| self.declares(capability))
-            && revision.knows(Said::Request, method) == Knows::Has
+            && revision.knows(MessageKind::Request, method) == Knows::Has
     }
 
     /// Whether the server declares what a method of a client depends on.
@@ -309,7 +312,7 @@ impl Service {
         let supported = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
         let mut result = DiscoverResult::new(supported, self.capabilities.clone());
         result.instructions.clone_from(&self.instructions);
-        RawObject::from_serialize(&result).unwrap_or_default()
+        RawObject::from_serialize(&result).expect("a description of the server prints")
     }
 
     pub(super) fn discover_hint_ref(&self) -> &CacheHint {

@@ -1,13 +1,12 @@
 //! The session era: a handshake opens a session, and the server may send requests of its own.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeSet, HashSet},
     sync::Arc,
 };
 
 use pintle_types::{
-    Message, Notification, RawObject, RawValue, Request, RequestId, Response, RpcError, method,
+    Message, RawObject, RawValue, Request, RequestId, Response, RpcError, method,
     schema::{
         InitializeParams, InitializeResult, InputRequest, LoggingLevel, SetLevelParams, SubscribeParams,
     },
@@ -16,12 +15,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Body, Call, Outcome, Service, SessionRecord,
+    Service, SessionRecord,
     audience::{Listener, Wants},
     budget::{self, Charge},
-    raised,
+    finish::lowered,
 };
-use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, revision::BadArguments, stamp::Plain};
+use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, stamp::Plain};
 
 /// What a handshake settled, and what has been said since.
 #[derive(Debug)]
@@ -110,13 +109,8 @@ fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, Ra
     }
     let mut result = InitializeResult::new(revision.as_str(), can, service.info().clone());
     result.instructions = service.instructions_text().cloned();
-    let result = lowered(
-        revision,
-        Part::Result(method::INITIALIZE),
-        &RawObject::from_serialize(&result).unwrap_or_default(),
-    )
-    .map_err(|unsayable| RpcError::internal(unsayable.to_string()))?;
-    Ok((peer, result))
+    let result = RawObject::from_serialize(&result).expect("a description of the server prints");
+    Ok((peer, lowered(revision, Part::Result(method::INITIALIZE), result)?))
 }
 
 /// Who wants to open a session, in the words of the revision that it gets.
@@ -125,9 +119,9 @@ fn introduced(service: &Service, params: Option<&RawObject>) -> Result<Peer, Rpc
     let spoken = service.spoken(&offered.protocol_version, false).or_else(|| service.newest_session());
     // A server that has no session-era revision cannot open a session; the error names those it has.
     let revision = spoken.ok_or_else(|| service.unsupported(&offered.protocol_version))?;
-    let params = params.cloned().unwrap_or_default();
-    let raised = raised(revision, Part::Params(method::INITIALIZE), &params);
-    let offered: InitializeParams = decode(method::INITIALIZE, Some(raised.as_ref()))?;
+    let mut params = params.cloned();
+    super::raise_params(revision, method::INITIALIZE, &mut params)?;
+    let offered: InitializeParams = decode(method::INITIALIZE, params.as_ref())?;
     Ok(Peer {
         revision,
         info: Some(offered.client_info),
@@ -160,7 +154,7 @@ impl Session {
         let bytes = watched.iter().map(|uri| budget::watched(uri)).sum();
         let mut charge = Charge::new(service);
         charge.force(bytes);
-        let listener = Listener::new(wants, watched, None, say).charged(charge);
+        let listener = Listener::new(wants, watched, None, peer.revision).charged(charge);
         Self { peer, listener, described: 0, last_id, asked: HashSet::new() }
     }
 
@@ -196,6 +190,7 @@ impl Session {
     /// the peer they began with.
     fn renew(&mut self, peer: Arc<Peer>) {
         let level = self.peer.log_level;
+        self.listener.revision = peer.revision;
         self.peer = peer;
         if let Some(level) = level {
             self.set_level(level);
@@ -241,6 +236,7 @@ impl Session {
         if !service.offers(method, revision) && !service.extended(method, &self.peer)? {
             return Err(RpcError::method_not_found(method));
         }
+        super::raise_params(revision, method, params)?;
         match method {
             method::LOGGING_SET_LEVEL => {
                 let level: SetLevelParams = decode(method, params.as_ref())?;
@@ -259,10 +255,6 @@ impl Session {
             }
             _ => {
                 let params = params.take().unwrap_or_default();
-                let params = match raised(revision, Part::Params(method), &params) {
-                    Cow::Borrowed(_) => params,
-                    Cow::Owned(raised) => raised,
-                };
                 Ok(Step::Run(Start { peer: self.peer.clone(), params, inputs: Inputs::live() }))
             }
         }
@@ -321,80 +313,14 @@ impl Session {
         let RequestId::Number(number) = id else { return None };
         self.asked.remove(number).then(|| {
             let params = serde_json::json!({ "requestId": id, "reason": "the call that asked is over" });
-            print::notification(method::NOTIFICATIONS_CANCELLED, &params)
+            print::notification(self.peer.revision, method::NOTIFICATIONS_CANCELLED, &params)
         })
     }
 }
 
-/// Says how a call ended, in the words of the session's revision.
-pub(super) fn finish(
-    call: &Call,
-    service: &Service,
-    outcome: Outcome,
-    _: u64,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    let revision = call.peer().revision;
-    match outcome {
-        Outcome::Complete(body) | Outcome::Cacheable(body, _) => {
-            let part = Part::Result(call.method());
-            let worded = |body: &RawObject| {
-                lowered(revision, part, body).map_err(|said| RpcError::internal(said.to_string()))
-            };
-            match body {
-                Body::Shared(body) => {
-                    let known = service.wordings().find(revision, call.method(), &body);
-                    let result = match known {
-                        Some(known) => known,
-                        None => {
-                            let lowers = revision.lowers(part, body.as_str());
-                            let result = if lowers { Arc::new(worded(&body)?) } else { body.clone() };
-                            service.wordings().add(revision, call.method(), &body, &result);
-                            result
-                        }
-                    };
-                    print::object(out, result.into());
-                }
-                // (Measured: to look at this one took 700 of 40,000 instructions of a small call over HTTP.)
-                Body::Own(body) if call.method() == method::TOOLS_CALL && body.outline() == A_TEXT => {
-                    print::object(out, body.into());
-                }
-                // A long text is passed by: of 1 MiB, with an escape every twenty bytes, this took 800 µs.
-                Body::Own(body) if revision.lowers_any(part, body.outline()) => {
-                    print::object(out, worded(&body)?.into());
-                }
-                body => print::object(out, body),
-            }
-            Ok(())
-        }
-        Outcome::InputRequired => Err(RpcError::internal(
-            "the call ended with questions on a session: send them and run the handler again",
-        )),
-        Outcome::BadArguments(text) => match revision.dialect().bad_arguments {
-            BadArguments::Error => Err(RpcError::invalid_params(text)),
-            BadArguments::Result => {
-                super::bad_arguments(&text, out);
-                Ok(())
-            }
-        },
-        Outcome::NotFound { uri } => Err(super::not_found(&uri)),
-        Outcome::Failed(error) => Err(error),
-        Outcome::Replied(reply) => super::replied(&reply, out),
-    }
-}
-
-/// What is around the text of the result that nearly every tool gives. All revisions have the same words for it.
-const A_TEXT: [&str; 2] = [r#"{"content":[{"type":"text","text":""#, r#""}]}"#];
-
-/// Words a notification for a session: nothing is added.
-fn say(_: Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8> {
-    Message::Notification(Notification::new(method.to_owned(), params.cloned())).to_vec()
-}
-
-fn lowered(revision: Revision, part: Part<'_>, object: &RawObject) -> Result<RawObject, Unsayable> {
-    let Ok(mut value) = object.decode::<Value>() else { return Ok(object.clone()) };
-    revision.lower(part, &mut value)?;
-    Ok(RawObject::from_serialize(&value).unwrap_or_default())
+/// Returns the error for a call that ended with questions, which only a stateless call may.
+pub(super) fn unanswered_questions() -> RpcError {
+    RpcError::internal("the call ended with questions on a session: send them and run the handler again")
 }
 
 fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Result<T, RpcError> {
@@ -520,13 +446,6 @@ mod tests {
         for _ in 0..10 {
             // Nothing is left of one that is over.
             listen(vec!["x".repeat(200 << 10)]).unwrap();
-        }
-    }
-
-    #[test]
-    fn every_revision_has_the_same_words_for_a_text() {
-        for revision in Revision::all() {
-            assert!(!revision.lowers_any(Part::Result("tools/call"), A_TEXT), "{revision}");
         }
     }
 }

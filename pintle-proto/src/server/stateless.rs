@@ -3,25 +3,25 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
-    Message, Notification, RawObject, RawValue, Request, RequestId, RpcError, method,
+    RawObject, RawValue, Request, RequestId, RpcError, keys, method,
     schema::{
-        ClientCapabilities, Implementation, LoggingLevel, ServerCapabilities, SubscriptionFilter,
-        SubscriptionsListenParams,
+        ClientCapabilities, Implementation, InputRequest, LoggingLevel, ServerCapabilities,
+        SubscriptionFilter, SubscriptionsListenParams,
     },
 };
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use super::{
-    Arrival, Body, CacheHint, Call, Outcome, Service,
+    Arrival, Body, CacheHint, Call, Service,
     audience::{Listener, Wants},
     budget::{self, Charge},
 };
 use crate::{
-    Peer, Stamp,
+    Part, Peer, Revision, Stamp,
     inputs::{Binding, Inputs},
     print,
-    revision::BadArguments,
+    revision::ReshapeError,
     stamp::Plain,
 };
 
@@ -42,53 +42,53 @@ pub(super) struct Start {
     pub(super) inputs: Inputs,
 }
 
-/// Who asks, if the request says so itself. Its `_meta` is looked for once, and read once.
-pub(super) fn caller(service: &Service, params: Option<&RawObject>) -> Result<Asker, RpcError> {
-    let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Asker::Session(None)) };
-    if let Some(peer) = service.acquaintances().find(meta) {
-        return Ok(Asker::Alone(Caller::known(peer)));
+/// Reads who sent a request from its `_meta`, which is looked for once, and read at most once.
+pub(super) fn sender(service: &Service, params: Option<&RawObject>) -> Result<Sender, RpcError> {
+    let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Sender::Session(None)) };
+    if let Some(peer) = service.peers().find(meta) {
+        return Ok(Sender::Stateless(Caller { peer, progress: None }));
     }
-    let stamp = Stamp::of(meta)?;
+    sender_of(service, meta, Stamp::of(meta)?)
+}
+
+/// Returns who sent a request with this `_meta`, which was read.
+pub(super) fn sender_of(service: &Service, meta: &str, stamp: Stamp<'_>) -> Result<Sender, RpcError> {
     if !stamp.is_stateless() {
-        return Ok(Asker::Session(stamp.progress));
+        return Ok(Sender::Session(stamp.progress));
     }
     let peer = Arc::new(peer(service, &stamp)?);
     if stamp.progress.is_none() {
-        service.acquaintances().add(meta, &peer);
+        service.peers().add(meta, &peer);
     }
-    Ok(Asker::Alone(Caller { peer, progress: stamp.progress }))
+    Ok(Sender::Stateless(Caller { peer, progress: stamp.progress }))
 }
 
-/// Whose request it is.
-pub(super) enum Asker {
-    /// One that stands alone, of this client.
-    Alone(Caller),
-    /// A session's; with the token to tell it of progress.
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub(super) enum Sender {
+    /// A client that describes itself in the request.
+    Stateless(Caller),
+    /// The client of a session; with the token to report progress under.
     Session(Option<RequestId>),
 }
 
-/// Who asks, and how to tell them of progress.
+/// A client that describes itself, and the token to report progress under.
+#[derive(Clone, Debug)]
 pub(super) struct Caller {
-    peer: Arc<Peer>,
-    progress: Option<RequestId>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) progress: Option<RequestId>,
 }
 
-impl Caller {
-    /// One whose `_meta` was read before: then it asked for no progress.
-    pub(super) fn known(peer: Arc<Peer>) -> Self {
-        Self { peer, progress: None }
-    }
-}
-
+/// Returns the peer that a stamp describes.
+///
 /// The order of the checks can be observed, and clients observe it: what is missing, then the revision.
 fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
-    let Some(version) = stamp.version()? else { return Err(missing("protocolVersion")) };
-    let Some(capabilities) = stamp.capabilities else { return Err(missing("clientCapabilities")) };
+    let version = Stamp::require(stamp.version()?, stamp.has_capabilities())?;
     let Some(revision) = service.spoken(&version, true) else { return Err(service.unsupported(&version)) };
     Ok(Peer {
         revision,
         info: stamp.info.map(|info| member::<Implementation>("clientInfo", info)).transpose()?,
-        capabilities: read_capabilities(capabilities)?,
+        capabilities: stamp.capabilities.map(read_capabilities).transpose()?.unwrap_or_default(),
         // A server that does not declare log messages sends none.
         log_level: stamp
             .log_level
@@ -102,18 +102,20 @@ fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
 /// Serves one request, from nothing but itself: is there such a method, then the rest.
 pub(super) fn admit(
     service: &Service,
-    request: &Request,
+    request: &mut Request,
     caller: Caller,
     arrival: &Arrival<'_>,
 ) -> Result<Step, RpcError> {
     let Caller { peer, progress } = caller;
+    super::raise_params(peer.revision, &request.method, &mut request.params)?;
+    let request = &*request;
     if !service.offers(&request.method, peer.revision) && !service.extended(&request.method, &peer)? {
         return Err(RpcError::method_not_found(&request.method));
     }
     let inputs = match &request.params {
         // Only these may ask, so only they can be answered.
         Some(params) if method::find(&request.method).is_some_and(|row| row.may_ask) => {
-            replay(service, request, params, arrival)?
+            replay(service, request, params, peer.revision, arrival)?
         }
         _ => Inputs::alone(None),
     };
@@ -138,12 +140,6 @@ pub(super) fn admit(
         }
         _ => Ok(Step::Run(start)),
     }
-}
-
-pub(super) fn missing(name: &str) -> RpcError {
-    RpcError::invalid_params(format!(
-        "`_meta[\"io.modelcontextprotocol/{name}\"]` is missing: send it with every request"
-    ))
 }
 
 fn member<T: serde::de::DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, RpcError> {
@@ -171,6 +167,7 @@ fn replay(
     service: &Service,
     request: &Request,
     params: &RawObject,
+    revision: Revision,
     arrival: &Arrival<'_>,
 ) -> Result<Inputs, RpcError> {
     let (offered, state) = (params.get("inputResponses"), params.get("requestState"));
@@ -197,7 +194,7 @@ fn replay(
         ));
     };
     let opened = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
-    Inputs::replayed(state, &opened, offered)
+    Inputs::replayed(state, &opened, offered, revision)
 }
 
 /// As much of what was asked for as the server has to tell.
@@ -231,15 +228,15 @@ fn grant(
     Ok(granted)
 }
 
-/// The listener of a new subscription, and the acknowledgement that must be its first message.
-pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter, charge: Charge) -> (Listener, Vec<u8>) {
+/// Returns the listener of a new subscription, and the acknowledgement that must be its first message.
+pub(super) fn listen(call: &Call, granted: &SubscriptionFilter, charge: Charge) -> (Listener, Vec<u8>) {
     #[derive(Serialize)]
     struct Acknowledged<'a> {
         notifications: &'a SubscriptionFilter,
     }
     let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
-    let listener = Listener::new(Wants::of(granted), watched, Some(id.clone()), say)
+    let listener = Listener::new(Wants::of(granted), watched, Some(call.id().clone()), call.peer().revision)
         .granted(granted.extra.clone())
         .charged(charge);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
@@ -249,61 +246,19 @@ pub(super) fn listen(id: &RequestId, granted: &SubscriptionFilter, charge: Charg
 
 /// The end of a subscription on the server's side: an empty result, tagged.
 pub(super) fn unlisten(id: &RequestId) -> RawObject {
-    let meta = to_raw_value(&serde_json::json!({ SUBSCRIPTION: id }));
+    let meta = to_raw_value(&serde_json::json!({ keys::SUBSCRIPTION_ID: id }));
     meta.map_or_else(|_| RawObject::empty(), |meta| RawObject::empty().with("_meta", &meta))
 }
 
-/// On a stream that goes on, the client is also told in the words of a cancellation; the specification asks for both.
-pub(super) fn unlisten_notice(id: &RequestId) -> Vec<u8> {
-    let params = serde_json::json!({ "requestId": id, "reason": "the server ends the subscription" });
-    print::notification(method::NOTIFICATIONS_CANCELLED, &params)
-}
-
-/// Words a notification for a subscription: tagged with the id of the request that opened it, in its own JSON type.
-fn say(tag: Option<&RequestId>, method: &str, params: Option<&RawObject>) -> Vec<u8> {
-    let mut params = params.cloned().unwrap_or_default();
-    if let Some(meta) = tag.and_then(|tag| to_raw_value(&serde_json::json!({ SUBSCRIPTION: tag })).ok()) {
-        params = params.with("_meta", &meta);
-    }
-    Message::Notification(Notification::new(method.to_owned(), Some(params))).to_vec()
-}
-
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// Says how a call ended. The result is copied once; what the era adds is written behind it.
-pub(super) fn finish(
-    call: &Call,
-    service: &Service,
-    outcome: Outcome,
-    now: u64,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    match outcome {
-        Outcome::Complete(body) => {
-            check_type(call, service, &body)?;
-            complete(call, service, body, &CacheHint::default(), out);
-        }
-        Outcome::Cacheable(body, hint) => complete(call, service, body, &hint, out),
-        Outcome::InputRequired => return input_required(call, service, now, out),
-        Outcome::BadArguments(text) => match call.peer().revision.dialect().bad_arguments {
-            BadArguments::Error => return Err(RpcError::invalid_params(text)),
-            BadArguments::Result => {
-                let mut result = Vec::new();
-                super::bad_arguments(&text, &mut result);
-                let result: RawObject = String::from_utf8_lossy(&result).parse().unwrap_or_default();
-                complete(call, service, result.into(), &CacheHint::default(), out);
-            }
-        },
-        Outcome::NotFound { uri } => return Err(super::not_found(&uri)),
-        Outcome::Failed(error) => return Err(error),
-        Outcome::Replied(reply) => return super::replied(&reply, out),
-    }
-    Ok(())
+/// Returns the cancellation that, on a stream that goes on, precedes the result; the specification asks for both.
+pub(super) fn unlisten_notice(call: &Call) -> Vec<u8> {
+    let params = serde_json::json!({ "requestId": call.id(), "reason": "the server ends the subscription" });
+    print::notification(call.peer().revision, method::NOTIFICATIONS_CANCELLED, &params)
 }
 
 /// A result of an extension's own kind goes only to clients that know it.
-fn check_type(call: &Call, service: &Service, body: &RawObject) -> Result<(), RpcError> {
-    if service.extensions().is_empty() || said(body, "resultType", "\"resultType\"").is_none() {
+pub(super) fn check_type(call: &Call, service: &Service, body: &RawObject) -> Result<(), RpcError> {
+    if service.extensions().is_empty() || own_member(body, "resultType", "\"resultType\"").is_none() {
         return Ok(());
     }
     match body.decode_member::<String>("resultType") {
@@ -316,23 +271,23 @@ fn check_type(call: &Call, service: &Service, body: &RawObject) -> Result<(), Rp
 ///
 /// The word alone may occur anywhere; only then is the object searched, unless its members are known. (Measured: 60,000
 /// of 120,000 instructions of a list of 102 tools.)
-fn said<'a>(body: &'a RawObject, name: &str, quoted: &str) -> Option<&'a str> {
+fn own_member<'a>(body: &'a RawObject, name: &str, quoted: &str) -> Option<&'a str> {
     if body.is_indexed() || body.as_str().contains(quoted) { body.get(name) } else { None }
 }
 
 /// Prints a result with its `resultType`, its cache hints and the server's name.
-fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &mut Vec<u8>) {
+pub(super) fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &mut Vec<u8>) {
     if let Body::Shared(body) = &body {
         // Indexed once for all who share it.
         let _ = body.get("resultType");
     }
-    let kind = said(&body, "resultType", "\"resultType\"");
+    let kind = own_member(&body, "resultType", "\"resultType\"");
     let cacheable = method::find(call.method()).is_some_and(|row| row.cacheable)
         && kind.is_none_or(|kind| kind == "\"complete\"");
     let kind = kind.is_some();
-    let ttl = cacheable && said(&body, "ttlMs", "\"ttlMs\"").is_none();
-    let scope = cacheable && said(&body, "cacheScope", "\"cacheScope\"").is_none();
-    let meta = said(&body, "_meta", "\"_meta\"").map(str::to_owned);
+    let ttl = cacheable && own_member(&body, "ttlMs", "\"ttlMs\"").is_none();
+    let scope = cacheable && own_member(&body, "cacheScope", "\"cacheScope\"").is_none();
+    let meta = own_member(&body, "_meta", "\"_meta\"").map(str::to_owned);
     print::open_object(out, if meta.is_some() { body.without(&["_meta"]).into() } else { body });
     if !kind {
         out.extend_from_slice(br#""resultType":"complete","#);
@@ -380,9 +335,26 @@ fn sign(service: &Service, meta: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"},");
 }
 
+/// Puts the params of a question into the shapes of a revision.
+fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(), ReshapeError> {
+    let part = Part::Params(&question.method);
+    let text = question.params.as_deref().map_or("{}", RawValue::get);
+    if !revision.lowers(part, text) {
+        return Ok(());
+    }
+    let params = revision.lowered(part, text.parse().map_err(ReshapeError::Unreadable)?)?;
+    question.params = Some(RawValue::from_string(params.into_string()).map_err(ReshapeError::Unreadable)?);
+    Ok(())
+}
+
 /// Ends a round: the questions, and what the next round must know.
-fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let questions = call.open_questions();
+pub(super) fn input_required(
+    call: &Call,
+    service: &Service,
+    now: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let mut questions = call.open_questions();
     if questions.is_empty() && call.note().is_none() {
         return Err(RpcError::internal(
             "the call ended with a question and asked none: ask through the call",
@@ -393,10 +365,19 @@ fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -
             "the server has no seal: give `Service::seal` one to ask stateless clients",
         ));
     };
+    let revision = call.peer().revision;
+    if !revision.is_canonical() {
+        for (key, question) in &mut questions {
+            lower_question(revision, question).map_err(|error| {
+                RpcError::internal(format!("the question `{key}` cannot be asked: {error}"))
+            })?;
+        }
+    }
     let plain = call.inner().inputs.remembered();
     let lives = call.inner().inputs.patience_ms(service.bounds().state_ttl_ms);
     let expires = now.saturating_add(lives);
-    let state = call.binding(service).seal(seal, &plain, expires);
+    let sealed = call.binding(service).seal(seal, &plain, expires);
+    let state = sealed.map_err(|error| RpcError::internal(error.to_string()))?;
     let most = service.bounds().state_bytes;
     if state.len() > most {
         return Err(RpcError::internal(format!(
@@ -425,10 +406,12 @@ fn input_required(call: &Call, service: &Service, now: u64, out: &mut Vec<u8>) -
 mod tests {
     use pintle_types::schema::ToolsCapability;
 
+    use pintle_types::Message;
+
     use super::*;
     use crate::{
         inputs::{Question, tests::Clear},
-        server::Inbound,
+        server::{Inbound, Outcome},
     };
 
     #[test]
@@ -461,6 +444,44 @@ mod tests {
             let late = admit(&state, 1000 + lives).unwrap_err();
             assert_eq!(late, "`requestState` has expired: make the call anew");
         }
+    }
+
+    /// A cipher without keys.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl crate::inputs::Seal for Broken {
+        fn key(&self) -> crate::inputs::KeyId {
+            crate::inputs::KeyId([0; 8])
+        }
+        fn seal(
+            &self,
+            _: crate::inputs::KeyId,
+            _: &[u8],
+            _: &[u8],
+        ) -> Result<Vec<u8>, crate::inputs::SealError> {
+            Err(crate::inputs::SealError::new("no random bytes"))
+        }
+        fn open(&self, _: crate::inputs::KeyId, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_sealed_is_an_error_and_not_an_empty_state() {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let service = Service::new(Implementation::new("s", "0"), capabilities).seal(Arc::new(Broken));
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#;
+        let Ok(Message::Request(request)) = Message::parse(text.as_bytes()) else { panic!("a request") };
+        let Ok(Inbound::Call(call)) = service.admit(request, &Arrival::at(0)) else { panic!("admitted") };
+        call.ask(&service, "roots", &Question::Roots).unwrap();
+        let finished = call.finish(&service, Outcome::InputRequired, 0);
+        assert_eq!(finished.error, Some(pintle_types::ErrorCode::INTERNAL_ERROR));
+        let reply = String::from_utf8(finished.bytes).unwrap();
+        assert!(reply.contains("the state of the call could not be sealed: no random bytes"), "{reply}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A cipher for tests: it hides nothing and notices every change.
 
-use pintle_proto::inputs::{KeyId, Seal};
+use pintle_proto::inputs::{KeyId, Seal, SealError};
 
 #[derive(Debug)]
 pub(crate) struct Checksum;
@@ -12,8 +12,8 @@ impl Seal for Checksum {
         KEY
     }
 
-    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
-        [plain, &sum(key, bound, plain)].concat()
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        Ok([plain, &sum(key, bound, plain)].concat())
     }
 
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {

@@ -11,7 +11,7 @@ use std::{
 
 use pintle_proto::{
     Limits,
-    inputs::{Answer, Ask, AskError, KeyId, Once, Question, Seal},
+    inputs::{Answer, Ask, AskError, KeyId, Once, Question, Seal, SealError},
     server::{Arrival, Call, Change, Engine, Inbound, Listen, Outcome, Service},
 };
 use pintle_types::{
@@ -320,8 +320,8 @@ impl Seal for Clear {
         KeyId(*b"test key")
     }
 
-    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
-        [plain, &sum(key, bound, plain)].concat()
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        Ok([plain, &sum(key, bound, plain)].concat())
     }
 
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use pintle_proto::inputs::{KeyId, Seal};
+use pintle_proto::inputs::{KeyId, Seal, SealError};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey},
     error::Unspecified,
@@ -127,9 +127,10 @@ impl Seal for StateKeys {
         self.keys.first().map_or(KeyId([0; 8]), |key| key.id)
     }
 
-    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+    fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let key = self.keys.iter().find(|known| known.id == key);
-        key.and_then(|key| key.seal(bound, plain).ok()).unwrap_or_default()
+        let key = key.ok_or_else(|| SealError::new("the key is not in the ring"))?;
+        key.seal(bound, plain).map_err(|_| SealError::new("the operating system gives no random bytes"))
     }
 
     fn knows(&self, key: KeyId) -> bool {
@@ -158,7 +159,7 @@ mod tests {
         // During a phase, processes of the one before and of this one serve side by side.
         for pair in phases.windows(2) {
             for (sealer, opener) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
-                let sealed = sealer.seal(sealer.key(), b"bound", b"plain");
+                let sealed = sealer.seal(sealer.key(), b"bound", b"plain").unwrap();
                 let opened = opener.open(sealer.key(), b"bound", &sealed);
                 assert_eq!(opened.is_some(), opener.knows(sealer.key()));
                 // What the old key sealed has expired before the last phase.
@@ -170,15 +171,24 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_not_in_the_ring_seals_nothing() {
+        let error = StateKeys::from([1; 32]).seal(KeyId([0; 8]), b"bound", b"plain").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the state of the call could not be sealed: the key is not in the ring"
+        );
+    }
+
+    #[test]
     fn what_one_key_seals_the_ring_opens() {
         let old = StateKeys::from([1; 32]);
-        let sealed = old.seal(old.key(), b"bound", b"plain");
+        let sealed = old.seal(old.key(), b"bound", b"plain").unwrap();
         let ring = StateKeys::from([2; 32]).and(old.clone());
         assert_eq!(ring.open(old.key(), b"bound", &sealed).unwrap(), b"plain");
         assert_ne!(ring.key(), old.key());
         assert_eq!(ring.open(old.key(), b"other", &sealed), None);
         assert_eq!(StateKeys::from([2; 32]).open(old.key(), b"bound", &sealed), None);
         assert_eq!(ring.open(old.key(), b"bound", b"short"), None);
-        assert_ne!(old.seal(old.key(), b"bound", b"plain"), sealed, "no nonce twice");
+        assert_ne!(old.seal(old.key(), b"bound", b"plain").unwrap(), sealed, "no nonce twice");
     }
 }

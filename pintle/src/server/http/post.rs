@@ -1,12 +1,10 @@
 //! A POST whose body has come: what it is, and where it goes.
 
-use std::sync::Arc;
-
 use http::Response;
 use pintle_proto::{
-    Peer, Revision,
+    Revision,
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
-    server::Call,
+    server::{Call, Stamped},
 };
 use pintle_types::{Frame, Malformed, MalformedKind, Message, Request, RequestId};
 
@@ -57,20 +55,20 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
     if asks(&frame) && asked.http.0.calls.is_closed() {
         return Begun::Answered(refused(&closed(), id_of(&frame)));
     }
-    let (way, known) = match way(asked, head, &frame) {
+    let (way, stamped) = match way(asked, head, &frame) {
         Ok(way) => way,
         Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
     };
     if let Way::Stateless = way {
         return match frame {
             Frame::One(Message::Request(request)) => {
-                stateless::begin(asked, request, known.as_ref(), accepts)
+                stateless::begin(asked, request, stamped.as_ref(), accepts)
             }
             _ => Begun::Answered(accepted()),
         };
     }
     // Not held while something is waited for.
-    drop(known);
+    drop(stamped);
     let session = match way {
         Way::Stateless | Way::Ignored => return Begun::Answered(accepted()),
         Way::Initialize => return Begun::Answered(Box::pin(conversation::open(asked, frame)).await),
@@ -104,8 +102,8 @@ enum Way {
     Sessionless(Revision),
 }
 
-/// Where a message goes, and who sent it, if that is known already.
-fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<(Way, Option<Arc<Peer>>), Refusal> {
+/// Returns where a message goes, and what a request says of its sender.
+fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<(Way, Option<Stamped>), Refusal> {
     let names = asked.state.service.name_sources();
     let mut endpoint = asked.endpoint();
     endpoint.names = &names;
@@ -116,14 +114,16 @@ fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<(Way, Option<Arc
         Frame::One(Message::Request(request)) => {
             // What these borrow lives only here.
             let stamped = asked.state.service.stamped(request).map_err(Refusal::bad_request)?;
-            let version = stamped.version.as_deref();
+            let version = stamped.version();
             // A session's requests do not repeat it in their heads.
             let params = request.params.as_ref().filter(|_| version.is_some());
             let member = params.and_then(|_| name_member(&request.method, &names));
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
-            let shape = RequestHead::new(&request.method, version, stamped.capabilities, name.as_deref());
+            let shape =
+                RequestHead::new(&request.method, version, stamped.has_capabilities(), name.as_deref());
             let post = route(head, &Shape::Request(shape), &endpoint)?;
-            return Ok((Way::of(asked, &post)?, stamped.known.clone()));
+            let way = Way::of(asked, &post)?;
+            return Ok((way, Some(stamped)));
         }
     };
     Ok((Way::of(asked, &post)?, None))

@@ -95,8 +95,8 @@ impl<'a> Needs<'a> {
     fn add_request(&mut self, peer: Option<&Arc<Peer>>, request: &Request) {
         let Some(params) = &request.params else { return };
         match self.state.service.stamped(request) {
-            Ok(stamped) if stamped.version.is_some() => {
-                self.add(stamped.known.as_deref(), &request.method, params);
+            Ok(stamped) if stamped.version().is_some() => {
+                self.add(stamped.peer().map(|peer| &**peer), &request.method, params);
             }
             _ => self.add(peer.map(|peer| &**peer), &request.method, params),
         }

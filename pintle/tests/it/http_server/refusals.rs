@@ -94,7 +94,7 @@ async fn a_refusal_says_what_to_change() {
         (
             ("POST", "/mcp", &[("mcp-protocol-version", "1.0")], PING),
             400,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` lacks `io.modelcontextprotocol/protocolVersion`; every request of `2026-07-28` has it"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` lacks `io.modelcontextprotocol/protocolVersion`; send it with every request"}}"#,
         ),
         (
             ("GET", "/mcp", &[], ""),

@@ -11,9 +11,8 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
-    Peer,
     http::{Accepts, Refusal, stateless_status},
-    server::{Arrival, Call, Inbound, Outcome},
+    server::{Arrival, Call, Inbound, Outcome, Stamped},
     sse::Frame,
 };
 use pintle_types::{ErrorCode, Message, Request};
@@ -38,9 +37,12 @@ use crate::server::{
     state::State,
 };
 
-/// Admits a call; anything else is answered at once. `known` sent it, if somebody who says the same was met lately.
-pub(super) fn begin(asked: &Asked, request: Request, known: Option<&Arc<Peer>>, accepts: Accepts) -> Begun {
-    let mut arrival = Arrival::by_clock(now).met(known);
+/// Admits a call; anything else is answered at once. `stamped` is what the request says of its sender.
+pub(super) fn begin(asked: &Asked, request: Request, stamped: Option<&Stamped>, accepts: Accepts) -> Begun {
+    let mut arrival = Arrival::by_clock(now);
+    if let Some(stamped) = stamped {
+        arrival = arrival.stamped(stamped);
+    }
     if let Some(principal) = &asked.principal {
         arrival = arrival.by(principal);
     }

@@ -1,0 +1,162 @@
+//! How a call ended, printed in the revision of its peer: the one place where results are lowered.
+
+use std::sync::Arc;
+
+use pintle_types::{RawObject, RpcError, method};
+
+use super::{Body, CacheHint, Call, Outcome, Service, reply::replied, session, stateless};
+use crate::{
+    Part, Revision, print,
+    revision::{BadArguments, ReshapeError},
+    shown::{cut, shown},
+};
+
+/// Writes the result object, or returns the error to answer with instead.
+pub(super) fn finish(
+    call: &Call,
+    service: &Service,
+    outcome: Outcome,
+    now: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let revision = call.peer().revision;
+    match outcome {
+        Outcome::Complete(body) => {
+            if revision.is_stateless() {
+                stateless::check_type(call, service, &body)?;
+            }
+            complete(call, service, body, &CacheHint::default(), out)
+        }
+        Outcome::Cacheable(body, hint) => complete(call, service, body, &hint, out),
+        Outcome::InputRequired if revision.is_stateless() => {
+            if revision.is_canonical() {
+                return stateless::input_required(call, service, now, out);
+            }
+            let mut printed = Vec::new();
+            stateless::input_required(call, service, now, &mut printed)?;
+            let result = lowered(revision, Part::Result(call.method()), read_back(printed)?)?;
+            print::object(out, result.into());
+            Ok(())
+        }
+        Outcome::InputRequired => Err(session::unanswered_questions()),
+        Outcome::BadArguments(text) => match revision.dialect().bad_arguments {
+            BadArguments::Error => Err(RpcError::invalid_params(text)),
+            BadArguments::Result => {
+                complete(call, service, bad_arguments(&text).into(), &CacheHint::default(), out)
+            }
+        },
+        Outcome::NotFound { uri } => Err(not_found(&uri)),
+        Outcome::Failed(error) => Err(error),
+        Outcome::Replied(reply) => replied(&reply, out),
+    }
+}
+
+/// Returns how many bytes the era of the call writes into the result of a tool.
+pub(super) fn room(call: &Call, service: &Service) -> usize {
+    if call.peer().revision.is_stateless() { stateless::room(service) } else { 0 }
+}
+
+/// Prints a result. One for the newest revision is written in one go, without being parsed.
+fn complete(
+    call: &Call,
+    service: &Service,
+    body: Body,
+    hint: &CacheHint,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let revision = call.peer().revision;
+    if revision.is_canonical() {
+        stateless::complete(call, service, body, hint, out);
+        return Ok(());
+    }
+    let part = Part::Result(call.method());
+    let stateless = revision.is_stateless();
+    // What is lowered is all that the newest revision would get, what the era adds included.
+    let whole = |body: Body| -> Result<RawObject, RpcError> {
+        let mut printed = Vec::new();
+        stateless::complete(call, service, body, hint, &mut printed);
+        read_back(printed)
+    };
+    match body {
+        Body::Shared(canonical) => {
+            let hint = if stateless { hint } else { &CacheHint::default() };
+            let cache = service.lowered_cache();
+            let result = match cache.find(revision, call.method(), hint, &canonical) {
+                Some(known) => known,
+                None => {
+                    let whole = if stateless {
+                        Arc::new(whole(canonical.clone().into())?)
+                    } else {
+                        canonical.clone()
+                    };
+                    let lowers = revision.lowers(part, whole.as_str());
+                    let result =
+                        if lowers { Arc::new(lowered(revision, part, (*whole).clone())?) } else { whole };
+                    cache.add(revision, call.method(), hint, &canonical, &result);
+                    result
+                }
+            };
+            print::object(out, result.into());
+        }
+        body if stateless => print::object(out, lowered(revision, part, whole(body)?)?.into()),
+        // The result that nearly every tool gives: all revisions have the same shape for it.
+        Body::Own(body) if call.method() == method::TOOLS_CALL && body.outline() == A_TEXT => {
+            print::object(out, body.into());
+        }
+        // A long text is not searched: only what is around it can be of the protocol.
+        Body::Own(body) if revision.lowers_any(part, body.outline()) => {
+            print::object(out, lowered(revision, part, body)?.into());
+        }
+        body => print::object(out, body),
+    }
+    Ok(())
+}
+
+/// The members around the text of the result that nearly every tool gives.
+const A_TEXT: [&str; 2] = [r#"{"content":[{"type":"text","text":""#, r#""}]}"#];
+
+/// Returns a canonical result in the shapes of a revision. What nests too deep for a tree is left as it is.
+pub(super) fn lowered(revision: Revision, part: Part<'_>, result: RawObject) -> Result<RawObject, RpcError> {
+    if !revision.lowers(part, result.as_str()) {
+        return Ok(result);
+    }
+    match revision.lowered(part, result.clone()) {
+        Ok(lowered) => Ok(lowered),
+        Err(ReshapeError::Unreadable(_)) => Ok(result),
+        Err(ReshapeError::Unsayable(unsayable)) => Err(RpcError::internal(unsayable.to_string())),
+    }
+}
+
+/// Reads an object that was printed just now.
+fn read_back(printed: Vec<u8>) -> Result<RawObject, RpcError> {
+    let text = String::from_utf8(printed).ok().and_then(|text| text.parse().ok());
+    text.ok_or_else(|| RpcError::internal("the result is no JSON object: return one from the handler"))
+}
+
+/// The result that tells a model what is wrong with its arguments.
+fn bad_arguments(text: &str) -> RawObject {
+    let result = serde_json::json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+    RawObject::from_serialize(&result).expect("a JSON object prints")
+}
+
+fn not_found(uri: &str) -> RpcError {
+    // A peer chose it: what the message cuts short the data holds at more length.
+    let (shown, longer) = (shown(uri), cut(uri, URI_LIMIT));
+    RpcError::invalid_params(format!("no such resource: `{shown}`"))
+        .with_data(&serde_json::json!({ "uri": longer }))
+}
+
+/// Characters of a URI that is not found which are repeated to the client.
+const URI_LIMIT: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_has_the_same_shape_for_a_text() {
+        for revision in Revision::all() {
+            assert!(!revision.lowers_any(Part::Result("tools/call"), A_TEXT), "{revision}");
+        }
+    }
+}
