@@ -1,4 +1,4 @@
-//! What the attributes print paths to. Not for people: it may change with any version.
+//! Items that the expansion of the attributes uses. Not part of the public API: they may change in any version.
 
 pub use schemars;
 pub use serde;
@@ -7,13 +7,13 @@ use std::future::Future;
 
 use crate::server::{IntoPromptResult, IntoResourceResult, IntoToolResult, TextArgument, ToolArgument};
 
-/// Says at the type of a parameter what is wrong with it.
+/// Reports an unsuitable parameter type at that type.
 pub fn takes<T: ToolArgument>() {}
 
-/// The same, of a parameter that is read from a text.
+/// Reports an unsuitable type of a parameter that is parsed from a string.
 pub fn takes_text<T: TextArgument>() {}
 
-/// Says at a function what is wrong with its future. What comes back is right in any case, so nothing else is said.
+/// Reports a future that is not `Send` at its function. The returned type is always `Send`, so no further error follows.
 pub fn must_be_send<F>(future: F) -> impl Future<Output = F::Output> + Send
 where
     // The compiler shows this line, and with it what to write.
@@ -22,17 +22,17 @@ where
     future
 }
 
-/// Says at a function's result type what is wrong with it, and nothing else, as above.
+/// Reports an unsuitable result type of a tool at that type, without further errors.
 pub fn gives<R: IntoToolResult>(result: R) -> impl IntoToolResult {
     result
 }
 
-/// The same, of a prompt.
+/// Reports an unsuitable result type of a prompt at that type, without further errors.
 pub fn gives_prompt<R: IntoPromptResult>(result: R) -> impl IntoPromptResult {
     result
 }
 
-/// The same, of a resource.
+/// Reports an unsuitable result type of a resource at that type, without further errors.
 pub fn gives_resource<R: IntoResourceResult>(result: R) -> impl IntoResourceResult {
     result
 }

@@ -4,30 +4,30 @@ use std::fmt;
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Ended {
-    /// This side closed it.
+    /// The connection was closed locally.
     Stopped,
-    /// The other side went away.
+    /// The peer disconnected.
     ByPeer {
-        /// What is known of it, such as a process's exit status.
+        /// Details, such as the exit status of a process.
         known: Option<Box<str>>,
     },
     /// Reading or writing failed.
     Failed {
-        /// How.
-        said: Box<str>,
+        /// The reason.
+        reason: Box<str>,
     },
-    /// The other side gave no sign of life.
+    /// The peer did not answer keep-alive pings.
     Dead,
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stopped => f.write_str("this side closed it"),
-            Self::ByPeer { known: None } => f.write_str("the other side went away"),
-            Self::ByPeer { known: Some(known) } => write!(f, "the other side went away: {known}"),
-            Self::Failed { said } => write!(f, "{said}"),
-            Self::Dead => f.write_str("the other side gave no sign of life"),
+            Self::Stopped => f.write_str("it was closed locally"),
+            Self::ByPeer { known: None } => f.write_str("the peer disconnected"),
+            Self::ByPeer { known: Some(known) } => write!(f, "the peer disconnected: {known}"),
+            Self::Failed { reason } => write!(f, "{reason}"),
+            Self::Dead => f.write_str("the peer did not answer keep-alive pings"),
         }
     }
 }

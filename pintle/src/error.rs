@@ -5,10 +5,10 @@ use pintle_types::RpcError;
 
 use crate::{Ended, timeouts::rounded, transport::Failed};
 
-/// What calls return.
+/// A [`std::result::Result`] with [`Error`] as its default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something did not work: whose fault it was, and what to do.
+/// The error of clients, servers and transports. Its variant tells who is at fault.
 ///
 /// ```no_run
 /// use pintle::Error;
@@ -16,11 +16,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// # #[cfg(feature = "client")]
 /// # async fn example(server: pintle::Connection) {
 /// match server.call_tool("index", ()).await {
-///     // A tool that ran and failed is a result. Its text is for the model.
+///     // A tool that ran and failed returns a result. Its text is for the model.
 ///     Ok(result) => println!("{:?}", result.content),
 ///     Err(Error::Rpc(error)) => println!("the server refused: {} ({:?})", error.message, error.code),
-///     Err(Error::Timeout(after)) => println!("nothing came in {after:?}, and the server was told to stop"),
-///     Err(Error::Closed(ended)) => println!("connect again: {ended}"),
+///     Err(Error::Timeout(after)) => println!("no response within {after:?}; the call was cancelled"),
+///     Err(Error::Closed(ended)) => println!("reconnect: {ended}"),
 ///     Err(error) => println!("{error}"),
 /// }
 /// # }
@@ -28,47 +28,47 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Error {
-    /// The peer answered with an error. Never made up on this side.
+    /// The peer answered with an error. Errors of this kind always come from the peer.
     Rpc(RpcError),
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol(Violation),
-    /// The connection could not be opened.
+    /// The connection could not be established.
     Open {
-        /// What the opening ran into.
+        /// The cause.
         error: OpenError,
-        /// What else was seen of the server: noise that it printed, how it ended.
+        /// Further observations of the server, such as its output and its exit status.
         seen: Option<String>,
     },
-    /// No answer came in time.
+    /// There was no response in time.
     Timeout(Duration),
-    /// The connection is closed: how it ended is known.
+    /// The connection is closed.
     Closed(Ended),
-    /// One request failed on the way; the connection goes on.
+    /// One request failed in transit; the connection stays open.
     Failed(Box<Failed>),
-    /// The tool ran and failed. This is what it said.
+    /// The tool ran and failed. Contains its error text.
     Tool(String),
     /// Reading or writing failed.
     Io(io::Error),
-    /// What was asked for cannot be: it says what instead.
+    /// The call is invalid on this connection. The message says what is supported.
     Misuse(String),
-    /// A policy of this side said no.
+    /// A local policy denied the call.
     Refused(String),
-    /// What came back does not have the expected shape.
+    /// The response does not have the expected shape.
     Decode(String),
 }
 
 impl Error {
     #[cfg(any(feature = "client", feature = "server"))]
-    pub(crate) fn misuse(said: impl Into<String>) -> Self {
-        Self::Misuse(said.into())
+    pub(crate) fn misuse(message: impl Into<String>) -> Self {
+        Self::Misuse(message.into())
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rpc(error) => write!(f, "the peer said: {error}"),
-            Self::Protocol(violation) => write!(f, "the peer broke the protocol: {violation}"),
+            Self::Rpc(error) => write!(f, "the peer returned an error: {error}"),
+            Self::Protocol(violation) => write!(f, "the peer violated the protocol: {violation}"),
             Self::Open { error, seen: None } => error.fmt(f),
             Self::Open { error, seen: Some(seen) } => write!(f, "{error} ({seen})"),
             Self::Timeout(after) => {
@@ -76,10 +76,10 @@ impl fmt::Display for Error {
             }
             Self::Closed(ended) => write!(f, "the connection is closed: {ended}"),
             Self::Failed(failed) => failed.fmt(f),
-            Self::Tool(said) => write!(f, "the tool failed: {said}"),
+            Self::Tool(text) => write!(f, "the tool failed: {text}"),
             Self::Io(error) => write!(f, "the connection failed: {error}"),
-            Self::Misuse(said) | Self::Refused(said) => f.write_str(said),
-            Self::Decode(said) => write!(f, "the answer does not fit: {said}"),
+            Self::Misuse(message) | Self::Refused(message) => f.write_str(message),
+            Self::Decode(reason) => write!(f, "the response is invalid: {reason}"),
         }
     }
 }

@@ -1,10 +1,10 @@
-/// The start of what a peer said, on one line: for errors and logs, which are read in terminals.
+/// Returns the first `limit` characters of a text from a peer on one line, for errors and logs, which are read in terminals.
 ///
-/// Breaks become spaces; other control characters, and those that change how the text around them is shown, are escaped.
-pub(crate) fn excerpt(text: &str, most: usize) -> String {
+/// Line breaks become spaces; other control and formatting characters are escaped.
+pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     let mut shown = String::new();
     let mut letters = text.trim().chars();
-    for letter in letters.by_ref().take(most) {
+    for letter in letters.by_ref().take(limit) {
         match letter {
             '\n' | '\r' | '\t' => {
                 if !shown.ends_with(' ') {
@@ -21,7 +21,7 @@ pub(crate) fn excerpt(text: &str, most: usize) -> String {
     shown
 }
 
-/// Characters without a shape of their own: direction, joining, breaks, and the like.
+/// Returns whether a character is invisible: direction, joining and break marks, and similar.
 fn is_format(letter: char) -> bool {
     matches!(
         letter,

@@ -1,61 +1,61 @@
-//! The README and the pages of `docs/`, whose examples are tests. `cargo xtask tidy` finds a page that is missing here.
+//! The README and the pages of `docs/`, whose examples are doctests. `cargo xtask tidy` finds missing pages.
 
 #[doc = include_str!("../../README.md")]
-struct Readme;
+struct ReadmePage;
 
 #[doc = include_str!("../../docs/README.md")]
-struct Guide;
+struct GuidePage;
 
 #[doc = include_str!("../../docs/asking.md")]
-struct Asking;
+struct AskingPage;
 
 #[doc = include_str!("../../docs/clients.md")]
-struct Clients;
+struct ClientsPage;
 
 #[doc = include_str!("../../docs/conformance.md")]
-struct Conformance;
+struct ConformancePage;
 
 #[doc = include_str!("../../docs/coverage.md")]
-struct Coverage;
+struct CoveragePage;
 
 #[doc = include_str!("../../docs/decisions.md")]
-struct Decisions;
+struct DecisionsPage;
 
 #[doc = include_str!("../../docs/errors.md")]
-struct Errors;
+struct ErrorsPage;
 
 #[doc = include_str!("../../docs/http.md")]
-struct Http;
+struct HttpPage;
 
 #[doc = include_str!("../../docs/interop.md")]
-struct Interop;
+struct InteropPage;
 
 #[doc = include_str!("../../docs/migrating-from-go-sdk.md")]
-struct MigratingFromGoSdk;
+struct MigratingFromGoSdkPage;
 
 #[doc = include_str!("../../docs/migrating-from-mcp-go.md")]
-struct MigratingFromMcpGo;
+struct MigratingFromMcpGoPage;
 
 #[doc = include_str!("../../docs/migrating-from-rmcp.md")]
-struct MigratingFromRmcp;
+struct MigratingFromRmcpPage;
 
 #[doc = include_str!("../../docs/migrating-from-typescript.md")]
-struct MigratingFromTypescript;
+struct MigratingFromTypescriptPage;
 
 #[doc = include_str!("../../docs/prompts.md")]
-struct Prompts;
+struct PromptsPage;
 
 #[doc = include_str!("../../docs/replies.md")]
-struct Replies;
+struct RepliesPage;
 
 #[doc = include_str!("../../docs/resources.md")]
-struct Resources;
+struct ResourcesPage;
 
 #[doc = include_str!("../../docs/running.md")]
-struct Running;
+struct RunningPage;
 
 #[doc = include_str!("../../docs/testing.md")]
-struct Testing;
+struct TestingPage;
 
 #[doc = include_str!("../../docs/tools.md")]
-struct Tools;
+struct ToolsPage;

@@ -1,4 +1,4 @@
-//! A Model Context Protocol SDK: servers and clients of every revision, one way to write them.
+//! A Model Context Protocol SDK: servers and clients for every revision of the protocol, with one API.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "macros", feature = "stdio"))]
@@ -16,54 +16,54 @@
 //! # }
 //! ```
 //!
-//! # I want to …
+//! # Where to start
 //!
-//! | write a server: | |
+//! | server task | item |
 //! |---|---|
-//! | make a tool of a function | [`#[tool]`](macro@tool), or [`server::tool`] without an attribute |
-//! | make tools, prompts and resources of the methods of a type | [`#[handlers]`](macro@handlers) |
-//! | give the handlers something of my own | [`server::State`] |
-//! | return structure, and its schema | [`server::Json`] |
-//! | return pictures, sounds, links | [`content`] |
-//! | say more of an argument than its type does | `#[arg(..)]` of [`#[tool]`](macro@tool), [`server::SchemaPart`] |
-//! | tell the model what went wrong | [`server::ToolError`] |
-//! | say how far a call is | [`Cx::progress`](server::Cx::progress) |
+//! | define a tool as a function | [`#[tool]`](macro@tool), or [`server::tool`] without an attribute |
+//! | define tools, prompts and resources as methods of a type | [`#[handlers]`](macro@handlers) |
+//! | share state with handlers | [`server::State`] |
+//! | return structured content with its schema | [`server::Json`] |
+//! | return images, audio, links | [`content`] |
+//! | refine the schema of an argument | `#[arg(..)]` of [`#[tool]`](macro@tool), [`server::SchemaPart`] |
+//! | return an error to the model | [`server::ToolError`] |
+//! | report progress | [`Cx::progress`](server::Cx::progress) |
 //! | ask the user | [`Cx::elicit`](server::Cx::elicit), [`Cx::elicit_url`](server::Cx::elicit_url) |
 //! | ask the client's model | [`Cx::sample`](server::Cx::sample) |
-//! | do something once, although the handler runs again | [`Cx::once`](server::Cx::once) |
-//! | offer something to read | [`#[resource]`](macro@resource), [`directory::Directory`], [`server::ResourceSource`] |
+//! | run a side effect once although the handler runs again | [`Cx::once`](server::Cx::once) |
+//! | offer resources | [`#[resource]`](macro@resource), [`directory::Directory`], [`server::ResourceSource`] |
 //! | offer prompts | [`#[prompt]`](macro@prompt), or [`server::prompt`] |
-//! | change all this while it runs | [`Server::add_tool`], [`Server::remove_tool`], .. |
-//! | say who sees what | [`Server::filter`] |
-//! | put something around every call | [`server::around`], [`Server::layer`] |
-//! | send my logs to the client | [`logging::layer`](mod@logging) |
-//! | bound what clients can do | [`proto::Limits`], [`Timeouts`] |
-//! | run it | [`Server::serve_stdio`], `Server::serve_http` (feature `http-server`), [`Server::serve`] |
-//! | test it | [`testing`] |
+//! | change the catalogue at run time | [`Server::add_tool`], [`Server::remove_tool`], .. |
+//! | hide entries from some callers | [`Server::filter`] |
+//! | add middleware | [`server::around`], [`Server::layer`] |
+//! | send logs to the client | [`logging::layer`](mod@logging) |
+//! | set limits and timeouts | [`proto::Limits`], [`Timeouts`] |
+//! | serve | [`Server::serve_stdio`], `Server::serve_http` (feature `http-server`), [`Server::serve`] |
+//! | test a server | [`testing`] |
 //!
-//! | write a client: | |
+//! | client task | item |
 //! |---|---|
-//! | start a server and talk to it | [`Client::connect`], [`transport::Child`] |
-//! | talk to a server at a URL | `client::http::Http` (feature `http-client`) |
+//! | start a server and connect to it | [`Client::connect`], [`transport::Child`] |
+//! | connect to a server at a URL | `client::http::Http` (feature `http-client`) |
 //! | call a tool | [`Connection::call_tool`], [`Connection::call_tool_as`], [`Connection::call`] |
 //! | list, read, complete | [`Connection::tools`], [`Connection::read_resource`], [`Connection::complete`] |
-//! | answer what servers ask | [`Client::on_elicit`], [`Client::on_sample`], [`Client::roots`] |
-//! | decide what may be called | [`client::Policy`] |
-//! | hear of changes | [`Connection::changes`], [`Connection::subscribe`] |
+//! | answer requests from servers | [`Client::on_elicit`], [`Client::on_sample`], [`Client::roots`] |
+//! | set a call policy | [`client::Policy`] |
+//! | receive changes | [`Connection::changes`], [`Connection::subscribe`] |
 //! | use several servers as one | [`client::Group`] |
-//! | understand an error | [`Error`] |
+//! | handle errors | [`Error`] |
 //!
-//! | anything else: | |
+//! | other task | item |
 //! |---|---|
-//! | bring a transport of my own | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
-//! | see what passes over a connection | [`transport::Record`] |
-//! | match and make URIs | [`uri`] |
-//! | check values against JSON Schema | [`schema`] |
-//! | the nouns of the protocol | [`types`] |
-//! | the protocol without tokio | [`proto`] |
+//! | write a transport | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
+//! | record the messages of a connection | [`transport::Record`] |
+//! | match and expand URI templates | [`uri`] |
+//! | validate values with JSON Schema | [`schema`] |
+//! | use the message types of the protocol | [`types`] |
+//! | use the protocol without tokio | [`proto`] |
 //!
-//! The repository has a guide, with a page for each of tools, resources, prompts, asking, running, testing, errors, clients
-//! and coming from another SDK, in `docs/`, and programs to copy from in `pintle/examples/`.
+//! The repository has a guide in `docs/`, with pages on tools, resources, prompts, input requests, running, testing, errors,
+//! clients and migrating from other SDKs, and example programs in `pintle/examples/`.
 //!
 //! # Features
 //!
@@ -75,14 +75,14 @@
 //! | `stdio` | serving the process's own standard streams | yes |
 //! | `child` | servers that are child processes | yes |
 //! | `logging` | `tracing` events as log messages to clients | yes |
-//! | `validation` | arguments and results checked against their schemas | yes |
+//! | `validation` | validation of arguments and results against their schemas | yes |
 //! | `net` | TCP and Unix sockets | no |
-//! | `http-server` | servers over HTTP, as a `tower` service or by themselves | no |
-//! | `http2` | HTTP/2 for them | no |
+//! | `http-server` | servers over HTTP, as a `tower` service or standalone | no |
+//! | `http2` | HTTP/2 for HTTP servers | no |
 //! | `http-client` | clients of servers at a URL | no |
-//! | `tls` | `https` for them | no |
+//! | `tls` | `https` for HTTP clients | no |
 //!
-//! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for types of its own.
+//! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for its own types.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
@@ -131,5 +131,5 @@ pub use server::Server;
 #[cfg(feature = "logging")]
 pub use server::logging;
 pub use timeouts::Timeouts;
-pub use tool_query::{AboutTools, ToolQuery};
+pub use tool_query::{ToolPredicate, ToolQuery};
 pub use tool_traits::ToolTraits;

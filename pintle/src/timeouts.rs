@@ -3,7 +3,7 @@ use std::time::Duration;
 #[cfg(feature = "client")]
 use tokio::time::Instant;
 
-/// How long to wait for anything.
+/// Timeouts of clients and servers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -15,38 +15,37 @@ use tokio::time::Instant;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// For the answer to one request of ours. 30 seconds.
+    /// Timeout for the response to one request. Default: 30 seconds.
     ///
-    /// Each round of a call that the server interrupts with questions has this long; the time that it takes to answer
-    /// them does not count.
+    /// It applies to each round of a call with input requests; the time to answer them does not count.
     pub call: Duration,
-    /// For a request whose time progress extends, all in all. 10 minutes.
+    /// Total timeout for a request that progress extends. Default: 10 minutes.
     pub call_max: Duration,
-    /// Whether progress starts a call's time anew. No: a call may ask for it.
+    /// Whether progress restarts the timeout of a call. Default: no; each call can enable it.
     pub progress_extends: bool,
-    /// For the answer to the first question of an opening, which old servers may ignore. 3 seconds. Where no other
-    /// question could follow it has as long as a handshake.
+    /// Timeout for the response to the probe that opens a connection, which old servers may ignore. Default: 3 seconds. If no
+    /// other attempt could follow, `initialize` applies.
     pub probe: Duration,
-    /// For the answer to a handshake: starting may take a while. 15 seconds.
+    /// Timeout for the response to a handshake, which includes the server's startup. Default: 15 seconds.
     pub initialize: Duration,
-    /// For writing what is left, and for the other side to go, when a connection is closed. 5 seconds.
+    /// Timeout for flushing, and for the peer to disconnect, when a connection is closed. Default: 5 seconds.
     pub shutdown: Duration,
-    /// For calls that a server still runs when its client has hung up, on any transport but HTTP. 1 second: hosts end a
-    /// process that does not go soon after its standard input was closed.
+    /// Timeout for calls that are running when the client disconnects, on any transport except HTTP. Default: 1 second, because
+    /// hosts kill a process that does not exit soon after its standard input was closed.
     pub disconnect: Duration,
-    /// After how long without any message the other side is asked for a sign of life; not at all by default. After
-    /// three such times without an answer the connection is closed.
+    /// Silence after which the peer is pinged. Off by default. After three intervals without an answer, the connection is
+    /// closed.
     pub keepalive: Option<Duration>,
-    /// For the answer to a question that a server's call asks. 1 hour, as for a call that is made again with the answer
-    /// ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms)). A call may say otherwise of its own questions.
+    /// Timeout for the answer to an input request of a server. Default: 1 hour, as for a call that is repeated with the answer
+    /// ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms)). A call can override it for its own requests.
     pub question: Duration,
-    /// For how long a call of a session over HTTP goes on whose client has hung up and did not come back. 10 minutes; then
-    /// it is ended with an error. Without a session a call ends with its client.
+    /// Timeout for a call of a session over HTTP whose client has disconnected and not come back. Default: 10 minutes; then the
+    /// call ends with an error. Without a session, a call ends when its client disconnects.
     pub detached_call: Duration,
-    /// For how long a session over HTTP may be idle before it is forgotten. 30 minutes.
+    /// Lifetime of an idle session over HTTP. Default: 30 minutes.
     pub idle_session: Duration,
-    /// The same for a session whose client has sent nothing since its handshake, not even `notifications/initialized`.
-    /// 60 seconds.
+    /// Lifetime of a session whose client has sent nothing since its handshake, not even `notifications/initialized`.
+    /// Default: 60 seconds.
     pub uninitialized_session: Duration,
 }
 
@@ -69,14 +68,14 @@ impl Default for Timeouts {
     }
 }
 
-/// So long after a moment; the largest durations mean "never" and are cut to a century.
+/// Returns `moment + duration`. Very large durations mean "never" and are limited to a century.
 #[cfg(feature = "client")]
 pub(crate) fn after(moment: Instant, duration: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     moment + duration.min(CENTURY)
 }
 
-/// A time that passed, as people want to read it: three digits or so.
+/// Rounds a duration to about three digits, for messages.
 pub(crate) fn rounded(duration: Duration) -> Duration {
     let step = match duration.as_millis() {
         0 => return duration,

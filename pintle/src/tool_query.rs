@@ -2,10 +2,10 @@ use pintle_types::schema::{Tool, ToolAnnotations};
 
 use crate::ToolTraits;
 
-/// A question about tools: all that is said must hold.
+/// A query for tools. All of its conditions must hold.
 ///
-/// What a tool does not say counts as the protocol has it: not read-only, destructive, not idempotent, open to the
-/// world. A tool that only reads destroys nothing, and is idempotent.
+/// Omitted hints have the protocol's defaults: not read-only, destructive, not idempotent, open world. A read-only tool
+/// counts as idempotent and not destructive.
 ///
 /// ```
 /// use pintle::{Server, ToolQuery, server::tool};
@@ -28,62 +28,62 @@ pub struct ToolQuery {
 }
 
 impl ToolQuery {
-    /// All tools.
+    /// Returns a query for all tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those that change nothing.
+    /// Selects read-only tools.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Those that may destroy something.
+    /// Selects tools that may be destructive.
     #[must_use]
     pub fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }
 
-    /// Those that may be called twice.
+    /// Selects idempotent tools.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Those that reach out to a world that nobody controls.
+    /// Selects tools that interact with an open world.
     #[must_use]
     pub fn open_world(mut self) -> Self {
         self.open_world = true;
         self
     }
 
-    /// Those with this tag.
+    /// Selects tools with a tag.
     #[must_use]
     pub fn tagged(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// Those of this category.
+    /// Selects tools of a category.
     #[must_use]
     pub fn category(mut self, name: impl Into<String>) -> Self {
         self.category = Some(name.into());
         self
     }
 
-    /// But not those.
+    /// Excludes the tools that match another query.
     #[must_use]
     pub fn except(mut self, query: Self) -> Self {
         self.except.push(query);
         self
     }
 
-    /// Whether a tool is one of them.
-    pub fn fits(&self, tool: &Tool) -> bool {
+    /// Returns whether a tool matches.
+    pub fn matches(&self, tool: &Tool) -> bool {
         let none = ToolAnnotations::new();
         let hints = tool.annotations.as_ref().unwrap_or(&none);
         let read_only = hints.read_only_hint == Some(true);
@@ -94,11 +94,11 @@ impl ToolQuery {
             && (!self.destructive || destructive)
             && (!self.idempotent || idempotent)
             && (!self.open_world || open_world)
-            && self.fits_traits(tool)
-            && !self.except.iter().any(|query| query.fits(tool))
+            && self.matches_traits(tool)
+            && !self.except.iter().any(|query| query.matches(tool))
     }
 
-    fn fits_traits(&self, tool: &Tool) -> bool {
+    fn matches_traits(&self, tool: &Tool) -> bool {
         if self.tags.is_empty() && self.category.is_none() {
             return true;
         }
@@ -108,24 +108,24 @@ impl ToolQuery {
     }
 }
 
-/// Something that can be asked about a tool: a [`ToolQuery`] or a function.
+/// A condition on tools: a [`ToolQuery`] or a function.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no question about tools",
+    message = "`{Self}` is not a condition on tools",
     note = "use a `ToolQuery`, or a closure from `&Tool` to `bool`"
 )]
-pub trait AboutTools {
-    /// Whether a tool is one of those asked for.
-    fn wants(&self, tool: &Tool) -> bool;
+pub trait ToolPredicate {
+    /// Returns whether a tool matches.
+    fn matches(&self, tool: &Tool) -> bool;
 }
 
-impl AboutTools for ToolQuery {
-    fn wants(&self, tool: &Tool) -> bool {
-        self.fits(tool)
+impl ToolPredicate for ToolQuery {
+    fn matches(&self, tool: &Tool) -> bool {
+        Self::matches(self, tool)
     }
 }
 
-impl<F: Fn(&Tool) -> bool> AboutTools for F {
-    fn wants(&self, tool: &Tool) -> bool {
+impl<F: Fn(&Tool) -> bool> ToolPredicate for F {
+    fn matches(&self, tool: &Tool) -> bool {
         self(tool)
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_counts_as_the_protocol_has_it() {
+    fn omitted_hints_have_the_defaults_of_the_protocol() {
         let tool = |value| serde_json::from_value::<Tool>(value).unwrap();
         let silent = tool(json!({"name": "a", "inputSchema": {"type": "object"}}));
         let reads = tool(
@@ -147,21 +147,21 @@ mod tests {
             json!({"name": "c", "inputSchema": {"type": "object"}, "_meta": {"dev.pintle/traits": {"tags": ["x"], "category": "k"}},
                 "annotations": {"destructiveHint": false, "idempotentHint": true, "openWorldHint": false}}),
         );
-        let fitting = |query: ToolQuery| {
+        let matching = |query: ToolQuery| {
             [&silent, &reads, &adds]
                 .iter()
-                .filter(|tool| query.fits(tool))
+                .filter(|tool| query.matches(tool))
                 .map(|tool| &*tool.name)
                 .collect::<String>()
         };
         let query = ToolQuery::new;
-        assert_eq!(fitting(query()), "abc");
-        assert_eq!(fitting(query().read_only()), "b");
-        assert_eq!(fitting(query().destructive()), "a");
-        assert_eq!(fitting(query().idempotent()), "bc");
-        assert_eq!(fitting(query().open_world()), "ab");
-        assert_eq!(fitting(query().tagged("x").category("k")), "c");
-        assert_eq!(fitting(query().tagged("x").tagged("y")), "");
-        assert_eq!(fitting(query().except(query().open_world())), "c");
+        assert_eq!(matching(query()), "abc");
+        assert_eq!(matching(query().read_only()), "b");
+        assert_eq!(matching(query().destructive()), "a");
+        assert_eq!(matching(query().idempotent()), "bc");
+        assert_eq!(matching(query().open_world()), "ab");
+        assert_eq!(matching(query().tagged("x").category("k")), "c");
+        assert_eq!(matching(query().tagged("x").tagged("y")), "");
+        assert_eq!(matching(query().except(query().open_world())), "c");
     }
 }

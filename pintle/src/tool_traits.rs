@@ -1,15 +1,15 @@
 use pintle_types::{JsonObject, schema::Tool};
 use serde::{Deserialize, Serialize};
 
-/// What is worth knowing of a tool beyond the protocol's four hints.
+/// Properties of a tool beyond the protocol's four hints.
 ///
-/// It travels under one key of the tool's `_meta`, which clients that do not know it leave alone.
+/// They are sent under one key of the tool's `_meta`, which other clients ignore.
 ///
 /// ```
 /// use pintle::{ToolTraits, server::tool};
 ///
 /// let route = tool("reindex", || async { "done" })
-///     .description("Builds the index anew.")
+///     .description("Rebuild the index.")
 ///     .traits(ToolTraits::new().long_running().expensive().category("search"))
 ///     .tag("db");
 /// ```
@@ -17,34 +17,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolTraits {
-    /// It takes longer than one likes to wait.
+    /// Whether the tool takes long.
     #[serde(skip_serializing_if = "is_false")]
     pub long_running: bool,
-    /// It costs money, or much of something else.
+    /// Whether the tool costs money or other scarce resources.
     #[serde(skip_serializing_if = "is_false")]
     pub expensive: bool,
-    /// What it says may be of yesterday.
+    /// Whether the results may be cached and outdated.
     #[serde(skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// It works only for somebody who is known.
+    /// Whether the tool works only for authenticated callers.
     #[serde(skip_serializing_if = "is_false")]
     pub requires_auth: bool,
-    /// It shows or touches what is not for everybody.
+    /// Whether the tool accesses sensitive data.
     #[serde(skip_serializing_if = "is_false")]
     pub sensitive: bool,
-    /// Somebody keeps a record of its calls.
+    /// Whether calls of the tool are recorded.
     #[serde(skip_serializing_if = "is_false")]
     pub audited: bool,
-    /// Where it belongs.
+    /// The category.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Words to find it by.
+    /// Tags to search for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Tools that have to be called before it.
+    /// Tools that have to be called before this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
-    /// Anything else.
+    /// Custom members.
     #[serde(flatten)]
     pub custom: JsonObject,
 }
@@ -58,74 +58,74 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl ToolTraits {
-    /// Nothing said.
+    /// Returns traits with nothing declared.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What a tool says of itself. Nothing, if it says nothing that can be read.
+    /// Returns the traits that a tool declares. Unreadable traits count as not declared.
     pub fn of(tool: &Tool) -> Self {
-        let said = tool.meta.as_ref().and_then(|meta| meta.get(KEY));
-        said.and_then(|said| serde_json::from_value(said.clone()).ok()).unwrap_or_default()
+        let declared = tool.meta.as_ref().and_then(|meta| meta.get(KEY));
+        declared.and_then(|traits| serde_json::from_value(traits.clone()).ok()).unwrap_or_default()
     }
 
-    /// It takes longer than one likes to wait.
+    /// Declares that the tool takes long.
     #[must_use]
     pub fn long_running(mut self) -> Self {
         self.long_running = true;
         self
     }
 
-    /// It costs money, or much of something else.
+    /// Declares that the tool costs money or other scarce resources.
     #[must_use]
     pub fn expensive(mut self) -> Self {
         self.expensive = true;
         self
     }
 
-    /// What it says may be of yesterday.
+    /// Declares that the results may be cached and outdated.
     #[must_use]
     pub fn cached(mut self) -> Self {
         self.cached = true;
         self
     }
 
-    /// It works only for somebody who is known.
+    /// Declares that the tool works only for authenticated callers.
     #[must_use]
     pub fn requires_auth(mut self) -> Self {
         self.requires_auth = true;
         self
     }
 
-    /// It shows or touches what is not for everybody.
+    /// Declares that the tool accesses sensitive data.
     #[must_use]
     pub fn sensitive(mut self) -> Self {
         self.sensitive = true;
         self
     }
 
-    /// Somebody keeps a record of its calls.
+    /// Declares that calls of the tool are recorded.
     #[must_use]
     pub fn audited(mut self) -> Self {
         self.audited = true;
         self
     }
 
-    /// Where it belongs.
+    /// Sets the category.
     #[must_use]
     pub fn category(mut self, name: impl Into<String>) -> Self {
         self.category = Some(name.into());
         self
     }
 
-    /// A word to find it by.
+    /// Adds a tag.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// A tool that has to be called before it.
+    /// Adds a tool that has to be called before this one.
     #[must_use]
     pub fn depends_on(mut self, tool: impl Into<String>) -> Self {
         self.dependencies.push(tool.into());

@@ -4,7 +4,7 @@ use pintle_types::{
     schema::{Annotations, ContentBlock, EmbeddedResource, ResourceContents},
 };
 
-/// A resource and what is in it, so that nobody has to read it.
+/// A resource with its contents, so that the client does not have to read it.
 ///
 /// ```
 /// use pintle::content::Embedded;
@@ -19,38 +19,38 @@ use pintle_types::{
 pub struct Embedded(EmbeddedResource);
 
 impl Embedded {
-    /// A resource that is text.
+    /// Creates a text resource.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         ResourceContents::text(uri, text).into()
     }
 
-    /// A resource that is bytes.
+    /// Creates a binary resource.
     pub fn bytes(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         ResourceContents::blob(uri, STANDARD.encode(bytes)).into()
     }
 
-    /// Of what type it is.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
         self.0.resource.mime_type = Some(mime.into());
         self
     }
 
-    /// Whom it is for, and how much it matters.
+    /// Sets the annotations: audience and priority.
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.0.annotations = Some(annotations);
         self
     }
 
-    /// Anything else that clients may want to know.
+    /// Sets the `_meta` member.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.0.meta = Some(meta);
         self
     }
 
-    /// What is in it.
+    /// Returns the contents.
     #[must_use]
     pub fn into_contents(self) -> ResourceContents {
         self.0.resource

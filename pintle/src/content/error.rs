@@ -1,54 +1,54 @@
 use std::{error::Error, fmt, io};
 
-/// Why something cannot be content.
+/// The reason why data is not valid content.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum ContentError {
     /// There are no bytes.
     Empty {
-        /// What it should be: `image` or `audio`.
+        /// The expected kind: `image` or `audio`.
         kind: &'static str,
     },
     /// There are too many bytes.
     TooLarge {
-        /// What it should be: `image` or `audio`.
+        /// The expected kind: `image` or `audio`.
         kind: &'static str,
-        /// How many there are, if all of them were counted.
+        /// The number of bytes, if all of them were counted.
         bytes: Option<u64>,
-        /// How many there may be.
-        most: usize,
+        /// The maximum number of bytes.
+        limit: usize,
     },
-    /// The declared media type is of another kind, or is none.
+    /// The declared media type is invalid or of another kind.
     Type {
-        /// What it should be: `image` or `audio`.
+        /// The expected kind: `image` or `audio`.
         kind: &'static str,
         /// The declared type.
         declared: String,
     },
-    /// The bytes are not what the declared media type says.
+    /// The bytes do not match the declared media type.
     Mismatch {
         /// The declared type.
         declared: String,
-        /// What they look like, if that is known.
+        /// The detected type, if it is known.
         found: Option<&'static str>,
     },
-    /// The bytes are of no format that is known here.
+    /// The format of the bytes is unknown.
     Unknown {
-        /// What it should be: `image` or `audio`.
+        /// The expected kind: `image` or `audio`.
         kind: &'static str,
     },
     /// The text is not base64.
     Base64 {
-        /// What it should be: `image` or `audio`.
+        /// The expected kind: `image` or `audio`.
         kind: &'static str,
-        /// What is wrong with it.
-        said: String,
+        /// The reason.
+        reason: String,
     },
     /// The file cannot be read.
     File {
         /// The file.
         path: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -56,27 +56,30 @@ pub enum ContentError {
 impl fmt::Display for ContentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty { kind } => write!(f, "the {kind} has no bytes: give at least one"),
-            Self::TooLarge { kind, bytes, most } => {
+            Self::Empty { kind } => write!(f, "the {kind} is empty: pass at least one byte"),
+            Self::TooLarge { kind, bytes, limit } => {
                 match bytes {
                     Some(bytes) => write!(f, "the {kind} has {bytes} bytes")?,
-                    None => write!(f, "the {kind} has more bytes than it may have")?,
+                    None => write!(f, "the {kind} is too large")?,
                 }
-                write!(f, ", and {most} are the most: make it smaller, or give a link to it")
+                write!(f, "; the limit is {limit} bytes: reduce its size, or return a link to it")
             }
             Self::Type { kind, declared } => {
-                write!(f, "`{declared}` is no media type of {kind}: it should be `{kind}/…`")
+                write!(f, "`{declared}` is not an {kind} type: use `{kind}/…`")
             }
             Self::Mismatch { declared, found: Some(found) } => {
-                write!(f, "the bytes are `{found}`, and are said to be `{declared}`: say what they are")
+                write!(
+                    f,
+                    "the bytes are `{found}`, but the declared type is `{declared}`: declare the actual type"
+                )
             }
             Self::Mismatch { declared, found: None } => {
-                write!(f, "the bytes do not begin as `{declared}` does: say what they are")
+                write!(f, "the bytes are not `{declared}`: declare the actual type")
             }
             Self::Unknown { kind } => {
-                write!(f, "the bytes are of no known format of {kind}: say which with `new`")
+                write!(f, "the {kind} format of the bytes is unknown: declare it with `new`")
             }
-            Self::Base64 { kind, said } => write!(f, "the {kind} is not in base64: {said}"),
+            Self::Base64 { kind, reason } => write!(f, "the {kind} is not valid base64: {reason}"),
             Self::File { path, source } => write!(f, "`{path}` cannot be read: {source}"),
         }
     }

@@ -1,10 +1,10 @@
-//! Formats of pictures and sounds, by the bytes that they begin with.
+//! Image and audio formats, detected by their first bytes.
 
-/// A format that can be told by its first bytes.
+/// A format that is identified by its first bytes.
 pub(super) struct Format {
-    /// Its media types, the right one first.
+    /// The media types, the preferred one first.
     names: &'static [&'static str],
-    /// Bytes at a place; all have to be there.
+    /// Magic bytes with their offsets. All of them are required.
     begins: &'static [(usize, &'static [u8])],
 }
 
@@ -12,7 +12,7 @@ const fn format(names: &'static [&'static str], begins: &'static [(usize, &'stat
     Format { names, begins }
 }
 
-/// One format may have several beginnings, and one beginning is of one kind: what `ftyp` and `RIFF` hold says more.
+/// The known formats. A format may have several signatures. The containers `ftyp` and `RIFF` are identified by their brand.
 const FORMATS: &[Format] = &[
     format(&["image/png", "image/apng"], &[(0, b"\x89PNG\r\n\x1a\n")]),
     format(&["image/jpeg", "image/jpg"], &[(0, b"\xff\xd8\xff")]),
@@ -41,7 +41,7 @@ const FORMATS: &[Format] = &[
     format(&["audio/webm"], &[(0, b"\x1a\x45\xdf\xa3")]),
     format(&["audio/midi", "audio/x-midi"], &[(0, b"MThd")]),
     format(&["audio/amr"], &[(0, b"#!AMR")]),
-    // The second byte of a frame says which layer it is: layer 0 is AAC, the others are MPEG audio.
+    // The second byte of a frame contains its layer: layer 0 is AAC, the others are MPEG audio.
     format(&["audio/aac", "audio/x-aac", "audio/aacp"], &[(0, b"\xff\xf1")]),
     format(&["audio/aac", "audio/x-aac", "audio/aacp"], &[(0, b"\xff\xf9")]),
     format(&["audio/mpeg", "audio/mp3", "audio/x-mp3"], &[(0, b"ID3")]),
@@ -52,11 +52,11 @@ const FORMATS: &[Format] = &[
     format(&["audio/mpeg", "audio/mp3", "audio/x-mp3"], &[(0, b"\xff\xe3")]),
 ];
 
-/// Beginnings of fewer bytes (zeros not counted) are no proof: raw samples may begin so too.
+/// Signatures with fewer nonzero bytes are ambiguous, because raw samples may begin with them.
 const PROOF: usize = 3;
 
 impl Format {
-    /// The right media type.
+    /// Returns the preferred media type.
     pub(super) fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
     }
@@ -71,15 +71,15 @@ impl Format {
     }
 }
 
-/// The format that some bytes are of.
+/// Returns the format of some bytes.
 pub(super) fn detect(bytes: &[u8]) -> Option<&'static Format> {
     let bytes = unprefixed(bytes);
     FORMATS.iter().find(|format| format.fits(bytes))
 }
 
-/// Whether bytes may be what a media type (in lower case, without parameters) says; if not, what they are.
+/// Checks that bytes are compatible with a media type (in lower case, without parameters). Fails with the detected type.
 ///
-/// A type that is known has to begin as it does. One that is not may begin as it likes, but not as another one.
+/// Bytes of a known type need its signature. Bytes of an unknown type must not have the signature of a known one.
 pub(super) fn agree(declared: &str, bytes: &[u8]) -> Result<(), Option<&'static str>> {
     let found = detect(bytes);
     let known = FORMATS.iter().any(|format| format.names.contains(&declared));
@@ -91,7 +91,7 @@ pub(super) fn agree(declared: &str, bytes: &[u8]) -> Result<(), Option<&'static 
     }
 }
 
-/// What comes before the text of a picture that is text.
+/// Strips a byte order mark and whitespace before the markup of a text-based image.
 fn unprefixed(bytes: &[u8]) -> &[u8] {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     if text.starts_with(b"<") { text } else { bytes }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_by_their_first_bytes() {
+    fn formats_are_detected_by_their_first_bytes() {
         for (bytes, name) in [
             (&b"\x89PNG\r\n\x1a\n\0\0"[..], Some("image/png")),
             (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_declared_type_agrees_or_not() {
         let (png, mp3) = (b"\x89PNG\r\n\x1a\n", b"\xff\xfb\x90");
-        for (declared, bytes, said) in [
+        for (declared, bytes, expected) in [
             ("image/png", &png[..], Ok(())),
             ("image/jpeg", png, Err(Some("image/png"))),
             ("image/png", b"hello", Err(None)),
@@ -139,7 +139,7 @@ mod tests {
             // Samples may begin with any two bytes.
             ("audio/l16", mp3, Ok(())),
         ] {
-            assert_eq!(agree(declared, bytes), said, "{declared} {bytes:?}");
+            assert_eq!(agree(declared, bytes), expected, "{declared} {bytes:?}");
         }
     }
 }

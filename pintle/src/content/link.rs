@@ -5,7 +5,7 @@ use pintle_types::{
 
 /// A link to a resource that the client may read.
 ///
-/// Clients that know no links get a line of text with the URI.
+/// Clients without support for links receive a line of text with the URI.
 ///
 /// ```
 /// use pintle::content::Link;
@@ -21,47 +21,47 @@ use pintle_types::{
 pub struct Link(Resource);
 
 impl Link {
-    /// A link with a name.
+    /// Creates a link with a name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self(Resource::new(uri, name))
     }
 
-    /// What a person sees instead of the name.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, text: impl Into<String>) -> Self {
         self.0.title = Some(text.into());
         self
     }
 
-    /// What it leads to.
+    /// Sets the description of the target.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.0.description = Some(text.into());
         self
     }
 
-    /// Of what type that is.
+    /// Sets the media type of the target.
     #[must_use]
     pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
         self.0.mime_type = Some(mime.into());
         self
     }
 
-    /// How many bytes it has.
+    /// Sets the size of the target in bytes.
     #[must_use]
     pub fn size(mut self, bytes: u32) -> Self {
         self.0.size = Some(bytes.into());
         self
     }
 
-    /// Whom it is for, and how much it matters.
+    /// Sets the annotations: audience and priority.
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.0.annotations = Some(annotations);
         self
     }
 
-    /// Anything else that clients may want to know.
+    /// Sets the `_meta` member.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.0.meta = Some(meta);
@@ -69,7 +69,7 @@ impl Link {
     }
 }
 
-/// A link to a resource as it is listed.
+/// Creates a link from a listed resource.
 impl From<Resource> for Link {
     fn from(resource: Resource) -> Self {
         Self(resource)

@@ -1,7 +1,7 @@
-//! Content for results, prompts and resources: pictures, sounds, links and embedded resources.
+//! Content of results, prompts and resources: images, audio, links and embedded resources.
 //!
-//! Text needs no help: it is a `String`. The others check what they are given, so that a mistake is an error where it is
-//! made and not a picture that nobody can see.
+//! Text is a plain `String`. The other types validate their data on construction, so that a mistake is reported where it is
+//! made and not by a host that cannot show the image.
 
 mod embedded;
 mod error;

@@ -1,9 +1,9 @@
 use std::{ffi::OsStr, ffi::OsString, fs::File, io, path::Path, time::SystemTime};
 
-/// How deep subdirectories are listed. Each level holds one file descriptor.
+/// The maximum depth of subdirectories. Each level holds one file descriptor.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// What is served.
+/// The rules that determine which files are served.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) recursive: bool,
@@ -12,24 +12,24 @@ pub(super) struct Rules {
     pub(super) max_files: usize,
 }
 
-/// A file that is listed.
+/// A listed file.
 #[derive(Debug)]
-pub(super) struct Entry {
-    /// The names from the directory to it.
+pub(super) struct FileEntry {
+    /// The components of its path, relative to the directory.
     pub(super) names: Vec<OsString>,
     pub(super) size: u64,
     pub(super) modified: Option<SystemTime>,
 }
 
-/// A directory that nothing leads out of.
+/// A directory that no path leads out of.
 pub(super) trait Confined: Sized {
     fn open(path: &Path) -> io::Result<Self>;
 
-    /// A regular file and its size. [`NotFound`](io::ErrorKind::NotFound) if it is anything else, or elsewhere.
+    /// Opens a regular file and returns its size. Anything else is [`NotFound`](io::ErrorKind::NotFound).
     fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)>;
 
-    /// The files in order, and whether there are more than `rules` allow.
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<Entry>, bool)>;
+    /// Lists the files in order, and returns whether there are more than `rules` allow.
+    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)>;
 }
 
 pub(super) fn is_hidden(name: &OsStr) -> bool {
@@ -40,22 +40,22 @@ pub(super) fn not_found() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-/// The least of many names, without holding all of them.
+/// The first names in sorted order, in bounded memory.
 #[derive(Debug)]
 pub(super) struct Least {
     names: std::collections::BinaryHeap<OsString>,
-    most: usize,
+    limit: usize,
     pub(super) more: bool,
 }
 
 impl Least {
-    pub(super) fn new(most: usize) -> Self {
-        Self { names: std::collections::BinaryHeap::new(), most, more: false }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { names: std::collections::BinaryHeap::new(), limit, more: false }
     }
 
     pub(super) fn push(&mut self, name: OsString) {
         self.names.push(name);
-        if self.names.len() > self.most {
+        if self.names.len() > self.limit {
             self.names.pop();
             self.more = true;
         }

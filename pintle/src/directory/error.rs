@@ -1,28 +1,28 @@
 use std::{error::Error, fmt, io};
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum ReadError {
-    /// There is no such file here, or none that is served.
+    /// The file does not exist or is not served.
     NotFound {
         /// The URI.
         uri: String,
     },
-    /// The file is larger than what is read.
+    /// The file is too large.
     TooLarge {
         /// The URI.
         uri: String,
-        /// Its size in bytes.
+        /// The size of the file in bytes.
         size: u64,
-        /// How many bytes would have been read.
+        /// The maximum size in bytes.
         limit: u64,
     },
     /// The file could not be read.
     Io {
         /// The URI.
         uri: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -32,7 +32,7 @@ impl fmt::Display for ReadError {
         match self {
             Self::NotFound { uri } => write!(f, "no such resource: `{uri}`"),
             Self::TooLarge { uri, size, limit } => {
-                write!(f, "resource `{uri}` has {size} bytes; at most {limit} are read")
+                write!(f, "resource `{uri}` has {size} bytes; the limit is {limit}")
             }
             Self::Io { uri, source } => write!(f, "resource `{uri}` could not be read: {source}"),
         }

@@ -2,11 +2,11 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Type {
     pub(super) name: &'static str,
-    /// Whether such a file may be text.
+    /// Whether a file of this type may be text.
     pub(super) text: bool,
 }
 
-/// The media type of a file with this name, if its extension is well known.
+/// Returns the media type for a file name, if its extension is well known.
 pub(super) fn from_name(name: &str) -> Option<Type> {
     let (stem, extension) = name.rsplit_once('.')?;
     if stem.is_empty() {

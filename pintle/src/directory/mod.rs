@@ -1,7 +1,7 @@
-//! A confined directory as resources.
+//! Files of a directory as resources.
 //!
-//! A [`Directory`] lists the files below one directory and reads them by their URIs, and nothing else whatever the URI
-//! says. Its calls block: in `async` code, call them with `spawn_blocking`.
+//! A [`Directory`] lists the files of a directory and reads them by URI. No URI leads out of the directory. Its methods
+//! block: in `async` code, call them in `spawn_blocking`.
 
 mod entry;
 mod error;
@@ -23,14 +23,14 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_types::schema::{Annotations, Resource, ResourceContents};
 use pintle_uri::{decode_bytes, encode_segment, normalise, uri_from_path};
 
-use entry::{Confined, Entry, Rules};
+use entry::{Confined, FileEntry, Rules};
 pub use error::ReadError;
 #[cfg(not(unix))]
-use portable::Root;
+use portable::DirectoryPath as Root;
 #[cfg(unix)]
-use unix::Root;
+use unix::DirectoryHandle as Root;
 
-/// The longest URI that is looked at, in bytes.
+/// The maximum length of a URI in bytes.
 const MAX_URI: usize = 8 * 1024;
 
 /// A directory whose files are resources.
@@ -51,18 +51,18 @@ const MAX_URI: usize = 8 * 1024;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What is served
+/// # Served files
 ///
-/// Regular files, in subdirectories too, but not what is hidden (a name that starts with a dot), and nothing through a
-/// symbolic link, unless [asked for](Self::follow_links). Devices, pipes and sockets are never opened. A hard link
-/// cannot be told from the file itself.
+/// Regular files are served, including those in subdirectories. Hidden files (whose names start with a dot) and symbolic
+/// links are not, unless [enabled](Self::follow_links). Devices, pipes and sockets are never opened. Hard links are
+/// indistinguishable from regular files.
 ///
-/// # How it is confined
+/// # Confinement
 ///
-/// On Unix every part of a path is opened on its own, from the directory before it, without following links; whoever
-/// renames or links things meanwhile leads nowhere. The directory itself is held open: renamed, it is still the one
-/// served. Elsewhere the path is resolved and has to lie below the directory; somebody who can create links *in* the
-/// directory could win a race between that and the opening of the file.
+/// On Unix, each component of a path is opened relative to its parent without following links, so concurrent renames and
+/// links cannot lead out of the directory. The directory itself is held open: it is still served after it was renamed. On
+/// other systems, the path is resolved and must be below the directory; an attacker who can create links *in* the
+/// directory could win a race between this check and opening the file.
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: Arc<Root>,
@@ -72,10 +72,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory at `path`, which has to exist.
+    /// Opens the directory at `path`, which has to exist.
     ///
-    /// URIs are those of the files, `file:///…`, unless a [`prefix`](Self::prefix) is set. Files of more than 8 MiB are
-    /// not read, and at most 10,000 are listed.
+    /// URIs are `file:///…` unless a [`prefix`](Self::prefix) is set. By default, files of more than 8 MiB are
+    /// not read, and at most 10,000 files are listed.
     pub fn new(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().canonicalize()?;
         let root = Arc::new(Root::open(&path)?);
@@ -84,12 +84,12 @@ impl Directory {
         Self { root, prefix: String::new(), rules, max_file_size: 8 * 1024 * 1024 }.prefix(&prefix)
     }
 
-    /// What URIs start with, such as `docs://` or `https://example.com/files`. A slash is added where one is missing.
+    /// Sets the prefix of URIs, such as `docs://` or `https://example.com/files`. A missing slash is added.
     pub fn prefix(mut self, prefix: &str) -> io::Result<Self> {
         let bad = || {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("`{prefix}` is no start of a uri; use `docs://`"),
+                format!("`{prefix}` is not a valid URI prefix; use `docs://`"),
             )
         };
         let mut canonical = canonical(prefix).ok_or_else(bad)?;
@@ -103,63 +103,63 @@ impl Directory {
         Ok(self)
     }
 
-    /// Leaves subdirectories out.
+    /// Excludes subdirectories.
     #[must_use]
     pub fn flat(mut self) -> Self {
         self.rules.recursive = false;
         self
     }
 
-    /// Serves files and directories whose names start with a dot too.
+    /// Includes files and directories whose names start with a dot.
     #[must_use]
     pub fn with_hidden(mut self) -> Self {
         self.rules.hidden = true;
         self
     }
 
-    /// Follows symbolic links that stay in the directory. One that leaves it, or that is absolute, is never followed.
+    /// Follows symbolic links within the directory. Links that leave it, and absolute links, are never followed.
     #[must_use]
     pub fn follow_links(mut self) -> Self {
         self.rules.links = true;
         self
     }
 
-    /// How many bytes a file may have to be read.
+    /// Sets the maximum size of a file that is read.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
         self
     }
 
-    /// How many files are listed. The others can be read all the same.
+    /// Sets the maximum number of files that are listed. Other files can still be read.
     #[must_use]
     pub fn max_files(mut self, files: usize) -> Self {
         self.rules.max_files = files;
         self
     }
 
-    /// A template of all URIs.
+    /// Returns a URI template that covers all files.
     pub fn uri_template(&self) -> String {
         format!("{}{{+path}}", self.prefix)
     }
 
-    /// Whether a URI is one of this directory, whether or not there is such a file.
+    /// Returns whether a URI belongs to this directory, whether or not the file exists.
     pub fn covers(&self, uri: &str) -> bool {
         self.below(uri).is_some()
     }
 
-    /// The files, always in the same order: by name, each directory where its own name is.
+    /// Lists the files, sorted by name; the files of a subdirectory follow at the position of its name.
     ///
-    /// What cannot be looked at is left out.
+    /// Inaccessible files are omitted.
     pub fn resources(&self) -> io::Result<Vec<Resource>> {
         let (entries, more) = self.root.list(&self.rules)?;
         if more {
-            tracing::warn!(prefix = %self.prefix, listed = entries.len(), "directory has more files than are listed");
+            tracing::warn!(prefix = %self.prefix, listed = entries.len(), "the directory has more files than the limit; the rest is not listed");
         }
         Ok(entries.iter().filter_map(|entry| self.resource(entry)).collect())
     }
 
-    /// What is in a file: text if it is UTF-8, else base64.
+    /// Reads a file: as text if it is UTF-8, otherwise as base64.
     pub fn read(&self, uri: &str) -> Result<ResourceContents, ReadError> {
         let not_found = || ReadError::NotFound { uri: uri.to_owned() };
         let io = |source| ReadError::Io { uri: uri.to_owned(), source };
@@ -174,7 +174,7 @@ impl Directory {
             return Err(too_large(size));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // It may have grown since.
+        // The file may have grown since.
         file.take(self.max_file_size.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
         if bytes.len() as u64 > self.max_file_size {
             return Err(too_large(bytes.len() as u64));
@@ -194,16 +194,16 @@ impl Directory {
         Ok(contents)
     }
 
-    /// What a URI means, without looking whether there is such a file. However it is spelled, it comes back as
-    /// [`resources`](Self::resources) has it.
+    /// Returns the resource for a URI without checking that the file exists. The URI is normalized as in
+    /// [`resources`](Self::resources).
     pub(crate) fn described(&self, uri: &str) -> Option<Resource> {
         let names = self.below(uri).and_then(|path| self.names(&path))?;
-        let mut resource = self.resource(&Entry { names, size: 0, modified: None })?;
+        let mut resource = self.resource(&FileEntry { names, size: 0, modified: None })?;
         resource.size = None;
         Some(resource)
     }
 
-    fn resource(&self, entry: &Entry) -> Option<Resource> {
+    fn resource(&self, entry: &FileEntry) -> Option<Resource> {
         let encoded: Option<Vec<_>> =
             entry.names.iter().map(|name| Some(encode_segment(&bytes_of(name)?))).collect();
         let names: Vec<_> = entry.names.iter().map(|name| name.to_string_lossy()).collect();
@@ -219,13 +219,13 @@ impl Directory {
         Some(resource)
     }
 
-    /// The part of a URI after the prefix.
+    /// Returns the part of a URI after the prefix.
     fn below(&self, uri: &str) -> Option<String> {
         let uri = canonical(uri)?;
         uri.strip_prefix(&self.prefix).filter(|path| !path.is_empty()).map(str::to_owned)
     }
 
-    /// The names on the way to a file; `None` if a rule forbids one.
+    /// Splits a path into names; `None` if a rule forbids one.
     fn names(&self, path: &str) -> Option<Vec<OsString>> {
         if path.contains(['?', '#']) {
             return None;
@@ -237,7 +237,7 @@ impl Directory {
     }
 }
 
-/// A URI written in the one way that is compared, if it is one.
+/// Normalizes a URI for comparison; `None` if it is not a URI.
 fn canonical(uri: &str) -> Option<String> {
     if uri.len() > MAX_URI {
         return None;
@@ -255,7 +255,7 @@ fn canonical(uri: &str) -> Option<String> {
     })
 }
 
-/// A name that stays where it is.
+/// Converts a path segment to a file name; `None` if it would lead elsewhere.
 fn name_of(bytes: &[u8]) -> Option<OsString> {
     if matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') || bytes.contains(&0) {
         return None;
@@ -266,7 +266,7 @@ fn name_of(bytes: &[u8]) -> Option<OsString> {
     return str::from_utf8(bytes).ok().filter(|name| portable::is_plain(name)).map(OsString::from);
 }
 
-/// The bytes that stand for a name in a URI. Elsewhere than on Unix, a name may have none.
+/// Returns the bytes of a name for use in a URI. On systems other than Unix, a name may have none.
 fn bytes_of(name: &std::ffi::OsStr) -> Option<Vec<u8>> {
     #[cfg(unix)]
     return Some(std::os::unix::ffi::OsStrExt::as_bytes(name).to_owned());

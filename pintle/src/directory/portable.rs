@@ -6,15 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::entry::{Confined, Entry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
+use super::entry::{Confined, FileEntry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
 
-/// A directory by its resolved path, for systems where directories cannot be held.
+/// A directory by its resolved path, for systems without directory handles.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct DirectoryPath {
     path: PathBuf,
 }
 
-impl Confined for Root {
+impl Confined for DirectoryPath {
     fn open(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
         if path.is_dir() { Ok(Self { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
@@ -22,7 +22,7 @@ impl Confined for Root {
 
     fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)> {
         let path = self.resolve(names, rules)?;
-        // Pipes and devices are not opened, not even to see what they are.
+        // Pipes and devices are never opened, not even to check their type.
         if !fs::metadata(&path)?.is_file() {
             return Err(not_found());
         }
@@ -31,8 +31,8 @@ impl Confined for Root {
         if metadata.is_file() { Ok((file, metadata.len())) } else { Err(not_found()) }
     }
 
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<Entry>, bool)> {
-        let mut walk = Walk {
+    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)> {
+        let mut walk = PathWalk {
             root: self,
             rules,
             names: Vec::new(),
@@ -45,8 +45,8 @@ impl Confined for Root {
     }
 }
 
-impl Root {
-    /// The resolved path of something below the directory.
+impl DirectoryPath {
+    /// Resolves a path below the directory.
     fn resolve(&self, names: &[OsString], rules: &Rules) -> io::Result<PathBuf> {
         let mut path = self.path.clone();
         for name in names {
@@ -62,17 +62,17 @@ impl Root {
     }
 }
 
-struct Walk<'a> {
-    root: &'a Root,
+struct PathWalk<'a> {
+    root: &'a DirectoryPath,
     rules: &'a Rules,
     names: Vec<OsString>,
-    /// The directories that were listed, as links may lead to one twice.
+    /// The directories that were already listed, because links may lead to one twice.
     seen: HashSet<PathBuf>,
-    entries: Vec<Entry>,
+    entries: Vec<FileEntry>,
     more: bool,
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn directory(&mut self, path: &Path) -> io::Result<()> {
         if !self.seen.insert(path.to_owned()) {
             return Ok(());
@@ -97,7 +97,7 @@ impl Walk<'_> {
                 break;
             }
             self.names.push(name);
-            // What was removed meanwhile or may not be read is left out; the others are still of use.
+            // Entries that were removed meanwhile or are inaccessible are omitted.
             let _left_out = self.entry();
             self.names.pop();
         }
@@ -109,7 +109,7 @@ impl Walk<'_> {
         let metadata = fs::metadata(&path)?;
         if metadata.is_file() {
             let (size, modified) = (metadata.len(), metadata.modified().ok());
-            self.entries.push(Entry { names: self.names.clone(), size, modified });
+            self.entries.push(FileEntry { names: self.names.clone(), size, modified });
         } else if metadata.is_dir() && self.rules.recursive && self.names.len() < MAX_DEPTH {
             self.directory(&path)?;
         }
@@ -117,7 +117,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a name means the same wherever it is used: no separators, streams, devices, or ends that are dropped.
+/// Returns whether a name is an ordinary file name: no separators, streams, devices, or trailing characters that are dropped.
 #[cfg_attr(unix, allow(dead_code, reason = "tested everywhere"))]
 pub(super) fn is_plain(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];

@@ -268,7 +268,7 @@ fn a_large_file_is_refused() {
     let directory = place.directory().max_file_size(4);
     assert_eq!(
         directory.read("docs://a").unwrap_err().to_string(),
-        "resource `docs://a` has 5 bytes; at most 4 are read"
+        "resource `docs://a` has 5 bytes; the limit is 4"
     );
     assert_eq!(text(&directory, "docs://b").as_deref(), Some("1234"));
     fs::File::create(place.0.join("served/c")).unwrap().set_len(8 * 1024 * 1024 + 1).unwrap();
@@ -370,11 +370,12 @@ fn the_portable_way_serves_the_same() {
     place.link("shown", ".hidden/c").link("self", "self");
     mkfifoat(CWD, place.0.join("served/pipe"), Mode::RWXU).unwrap();
     let path = place.0.join("served").canonicalize().unwrap();
-    let (one, other) = (unix::Root::open(&path).unwrap(), portable::Root::open(&path).unwrap());
+    let (one, other) =
+        (unix::DirectoryHandle::open(&path).unwrap(), portable::DirectoryPath::open(&path).unwrap());
     for bits in 0..8 {
         let rules =
             Rules { recursive: bits & 1 > 0, hidden: bits & 2 > 0, links: bits & 4 > 0, max_files: 3 };
-        let names = |(entries, more): (Vec<Entry>, bool)| -> (Vec<_>, bool) {
+        let names = |(entries, more): (Vec<FileEntry>, bool)| -> (Vec<_>, bool) {
             (entries.into_iter().map(|entry| (entry.names, entry.size)).collect(), more)
         };
         assert_eq!(names(one.list(&rules).unwrap()), names(other.list(&rules).unwrap()), "{rules:?}");
@@ -401,7 +402,7 @@ fn the_portable_way_serves_the_same() {
             assert_eq!(found.ok(), read(other.file(&path, &rules)).ok(), "{path:?} {rules:?}");
         }
     }
-    assert!(portable::Root::open(&path.join("d")).is_err());
+    assert!(portable::DirectoryPath::open(&path.join("d")).is_err());
 }
 
 #[test]

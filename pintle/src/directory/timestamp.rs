@@ -1,6 +1,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A time in ISO 8601, in UTC, to the second. `None` before 1970 and after 9999.
+/// Formats a time as ISO 8601 in UTC, with seconds. Returns `None` before 1970 and after 9999.
 pub(super) fn iso8601(time: SystemTime) -> Option<String> {
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -9,7 +9,7 @@ pub(super) fn iso8601(time: SystemTime) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
 }
 
-/// The date so many days after the first of January 1970.
+/// Returns the date that is `days` days after 1 January 1970.
 ///
 /// Years are counted from March, so that a leap day is the last of its year; 400 of them have 146,097 days.
 fn civil(days: u64) -> Option<(u64, u64, u64)> {

@@ -16,31 +16,31 @@ use rustix::{
     io::Errno,
 };
 
-use super::entry::{Confined, Entry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
+use super::entry::{Confined, FileEntry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
 
-/// How many links are followed on the way to one file.
+/// The maximum number of links that are followed for one file.
 const MAX_LINKS: usize = 16;
 
-/// A directory that is held open.
+/// A directory that is held open by its file descriptor.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct DirectoryHandle {
     fd: OwnedFd,
 }
 
-impl Confined for Root {
+impl Confined for DirectoryHandle {
     fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { fd: rustix::fs::open(path, DIRECTORY, Mode::empty())? })
     }
 
     fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)> {
         match self.resolve(names, rules)? {
-            Found::File(fd, stat) => Ok((File::from(fd), size(&stat))),
-            Found::Directory(_) => Err(not_found()),
+            Resolved::File(fd, stat) => Ok((File::from(fd), size(&stat))),
+            Resolved::Directory(_) => Err(not_found()),
         }
     }
 
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<Entry>, bool)> {
-        let mut walk = Walk {
+    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)> {
+        let mut walk = HandleWalk {
             root: self,
             rules,
             names: Vec::new(),
@@ -56,26 +56,27 @@ impl Confined for Root {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Should a pipe or a terminal take the place of a file between a look and the opening, it neither blocks nor controls.
+/// Flags for opening a file. If a pipe or terminal replaces it after the check, opening it neither blocks nor makes it the
+/// controlling terminal.
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-enum Found {
+enum Resolved {
     File(OwnedFd, Stat),
     Directory(OwnedFd),
 }
 
-impl Root {
-    /// Goes from one directory to the next by handles. What links say is walked in the same way.
-    fn resolve(&self, names: &[OsString], rules: &Rules) -> io::Result<Found> {
+impl DirectoryHandle {
+    /// Resolves a path by opening one directory after the other. The targets of links are resolved in the same way.
+    fn resolve(&self, names: &[OsString], rules: &Rules) -> io::Result<Resolved> {
         let mut todo: VecDeque<OsString> = names.iter().cloned().collect();
         let mut way: Vec<OwnedFd> = Vec::new();
         let mut links = 0;
         while let Some(name) = todo.pop_front() {
-            // Only links say `..`; names of a URI were checked.
+            // Only links contain `..`; the names of a URI were checked.
             if name == ".." {
                 way.pop().ok_or_else(not_found)?;
                 continue;
@@ -92,7 +93,7 @@ impl Root {
                     let fd = openat(here, &name, FILE, Mode::empty()).map_err(plain)?;
                     let stat = fstat(&fd)?;
                     return match kind(&stat) {
-                        FileType::RegularFile => Ok(Found::File(fd, stat)),
+                        FileType::RegularFile => Ok(Resolved::File(fd, stat)),
                         _ => Err(not_found()),
                     };
                 }
@@ -116,22 +117,22 @@ impl Root {
                 _ => return Err(not_found()),
             }
         }
-        way.pop().map(Found::Directory).ok_or_else(not_found)
+        way.pop().map(Resolved::Directory).ok_or_else(not_found)
     }
 }
 
-struct Walk<'a> {
-    root: &'a Root,
+struct HandleWalk<'a> {
+    root: &'a DirectoryHandle,
     rules: &'a Rules,
-    /// The names of the directory that is being listed.
+    /// The path of the directory that is being listed.
     names: Vec<OsString>,
-    /// The directories that were listed, as links may lead to one twice.
+    /// The directories that were already listed, because links may lead to one twice.
     seen: HashSet<(u64, u64)>,
-    entries: Vec<Entry>,
+    entries: Vec<FileEntry>,
     more: bool,
 }
 
-impl Walk<'_> {
+impl HandleWalk<'_> {
     fn directory(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let stat = fstat(fd)?;
         #[allow(
@@ -164,7 +165,7 @@ impl Walk<'_> {
                 break;
             }
             self.names.push(name);
-            // What was removed meanwhile or may not be read is left out; the others are still of use.
+            // Entries that were removed meanwhile or are inaccessible are omitted.
             let _left_out = self.entry(fd);
             self.names.pop();
         }
@@ -181,8 +182,8 @@ impl Walk<'_> {
                 self.descend(&fd)?;
             }
             FileType::Symlink if self.rules.links => match self.root.resolve(&self.names, self.rules)? {
-                Found::File(_, stat) => self.file(&stat),
-                Found::Directory(fd) => self.descend(&fd)?,
+                Resolved::File(_, stat) => self.file(&stat),
+                Resolved::Directory(fd) => self.descend(&fd)?,
             },
             _ => {}
         }
@@ -190,7 +191,11 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, stat: &Stat) {
-        self.entries.push(Entry { names: self.names.clone(), size: size(stat), modified: modified(stat) });
+        self.entries.push(FileEntry {
+            names: self.names.clone(),
+            size: size(stat),
+            modified: modified(stat),
+        });
     }
 
     fn descend(&mut self, fd: &OwnedFd) -> io::Result<()> {
@@ -222,7 +227,7 @@ fn modified(stat: &Stat) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(stat.st_mtime).ok()?))
 }
 
-/// What a name can be that is none of ours, or was replaced while we looked.
+/// Maps errors of names that are not served, or were replaced meanwhile, to "not found".
 fn plain(error: Errno) -> io::Error {
     match error {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::INVAL | Errno::NXIO => {

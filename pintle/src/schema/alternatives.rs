@@ -1,60 +1,65 @@
-//! The faults of `allOf`, `anyOf`, `oneOf`, `not` and `if`, and what they say about members.
+//! Explains faults of `allOf`, `anyOf`, `oneOf`, `not` and `if`, and collects the members that they define.
 
 use pintle_uri::nearest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Found, Place, Walk, did_you_mean},
-    fault::MOST_FAULTS,
+    explain::{Cursor, Explainer, Findings, Members, did_you_mean},
+    fault::MAX_FAULTS,
     words::{asked, either, shown},
 };
 
-type Members = Map<String, Value>;
+/// The maximum number of references and branches that are followed for names.
+const MAX_TURNS: usize = 16;
 
-/// References and branches that are followed for names.
-const MOST_TURNS: usize = 16;
-
-impl<'a> Walk<'a> {
+impl<'a> Explainer<'a> {
     pub(super) fn look_at_alternatives(
         &mut self,
         schema: &'a Members,
         value: &Value,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         for each in branches(schema, "allOf") {
-            self.look(each, value, place, found);
+            self.look(each, value, cursor, findings);
         }
         if let Some(when) = schema.get("if") {
-            let follows = match self.fits(when, value, place) {
+            let follows = match self.fits(when, value, cursor) {
                 Some(true) => schema.get("then"),
                 Some(false) => schema.get("else"),
                 None => None,
             };
             if let Some(follows) = follows {
-                self.look(follows, value, place, found);
+                self.look(follows, value, cursor, findings);
             }
         }
         if let Some(not) = schema.get("not")
-            && self.fits(not, value, place) == Some(true)
+            && self.fits(not, value, cursor) == Some(true)
         {
             let other = asked(self.local.meant(not));
-            found.add(|| Fault::wrong(&place.pointer, format!("something other than {other}"), shown(value)));
+            findings
+                .add(|| Fault::wrong(&cursor.pointer, format!("something other than {other}"), shown(value)));
         }
         if schema.contains_key("anyOf") {
             let any = branches(schema, "anyOf");
-            if any.iter().all(|branch| self.fits(branch, value, place) == Some(false)) {
-                self.look_at_branches(any, value, place, found);
+            if any.iter().all(|branch| self.fits(branch, value, cursor) == Some(false)) {
+                self.look_at_branches(any, value, cursor, findings);
             }
         }
         if schema.contains_key("oneOf") {
-            self.look_at_one_of(branches(schema, "oneOf"), value, place, found);
+            self.look_at_one_of(branches(schema, "oneOf"), value, cursor, findings);
         }
     }
 
-    fn look_at_one_of(&mut self, one: &'a [Value], value: &Value, place: &mut Place, found: &mut Found) {
-        let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, place)).collect();
+    fn look_at_one_of(
+        &mut self,
+        one: &'a [Value],
+        value: &Value,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
+    ) {
+        let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, cursor)).collect();
         let fitting: Vec<&Value> = one
             .iter()
             .zip(&verdicts)
@@ -64,37 +69,37 @@ impl<'a> Walk<'a> {
         if fitting.len() > 1 {
             let names = fitting.into_iter().map(|branch| asked(self.local.meant(branch)));
             let names = names.collect::<Vec<_>>().join(", ");
-            found.add(|| {
-                Fault::wrong(&place.pointer, format!("only one of: {names}"), shown(value))
+            findings.add(|| {
+                Fault::wrong(&cursor.pointer, format!("only one of: {names}"), shown(value))
                     .with_hint(Some("it is more than one of these".to_owned()))
             });
         } else if verdicts.iter().all(|fits| *fits == Some(false)) {
-            self.look_at_branches(one, value, place, found);
+            self.look_at_branches(one, value, cursor, findings);
         }
     }
 
-    /// No branch fits: tells the faults of the one that was meant, or else what the branches are.
+    /// Explains a value that matches no branch: adds the faults of the intended branch, or else lists the branches.
     fn look_at_branches(
         &mut self,
         branches: &'a [Value],
         value: &Value,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         let schemas: Vec<&'a Value> = branches.iter().map(|branch| self.local.meant(branch)).collect();
         if let Some((name, tags)) = tagged(&schemas, value) {
             let chosen = value.get(name).and_then(|tag| tags.iter().position(|each| *each == tag));
             match (chosen.and_then(|at| branches.get(at)), value.get(name)) {
-                (Some(chosen), _) => self.look(chosen, value, place, found),
-                (None, Some(tag)) => found.add(|| {
+                (Some(chosen), _) => self.look(chosen, value, cursor, findings),
+                (None, Some(tag)) => findings.add(|| {
                     let known = tags.iter().filter_map(|tag| tag.as_str());
                     let near = tag.as_str().and_then(|tag| nearest(tag, known));
                     let expected = either(tags.iter().map(shown));
-                    Fault::wrong(&place.pointer_to(name), expected, shown(tag))
+                    Fault::wrong(&cursor.pointer_to(name), expected, shown(tag))
                         .with_hint(near.map(|near| did_you_mean(&near.into())))
                 }),
                 (None, None) => {
-                    found.add(|| Fault::missing(place.pointer_to(name), either(tags.iter().map(shown))))
+                    findings.add(|| Fault::missing(cursor.pointer_to(name), either(tags.iter().map(shown))))
                 }
             }
             return;
@@ -106,23 +111,23 @@ impl<'a> Walk<'a> {
             }
         }
         if let [only] = meant.as_slice() {
-            let mut inner = Found::up_to(MOST_FAULTS);
-            self.look(only, value, place, &mut inner);
-            inner.faults.into_iter().for_each(|fault| found.add(|| fault));
+            let mut inner = Findings::up_to(MAX_FAULTS);
+            self.look(only, value, cursor, &mut inner);
+            inner.faults.into_iter().for_each(|fault| findings.add(|| fault));
             return;
         }
-        found.add(|| {
+        findings.add(|| {
             let mut names: Vec<String> = schemas.iter().map(|schema| asked(schema)).collect();
             names.dedup();
             let near = value
                 .as_str()
                 .and_then(|text| nearest(text, schemas.iter().flat_map(|schema| texts(schema))));
-            Fault::wrong(&place.pointer, either(names), shown(value))
+            Fault::wrong(&cursor.pointer, either(names), shown(value))
                 .with_hint(near.map(|near| did_you_mean(&near.into())))
         });
     }
 
-    /// Whether a branch is for values of this type at all.
+    /// Returns whether a branch allows values of this type.
     fn is_of_type(&mut self, schema: &'a Value, value: &Value) -> bool {
         ["type", "const", "enum"]
             .iter()
@@ -135,10 +140,10 @@ impl<'a> Walk<'a> {
         schema: &'a Members,
         value: &Value,
         name: &str,
-        place: &mut Place,
+        cursor: &mut Cursor,
         turns: usize,
     ) -> bool {
-        if turns > MOST_TURNS {
+        if turns > MAX_TURNS {
             self.lost = true;
             return true;
         }
@@ -163,21 +168,21 @@ impl<'a> Walk<'a> {
             parts.extend(value.get(key).is_some().then_some(part));
         }
         for branch in branches(schema, "anyOf").iter().chain(branches(schema, "oneOf")) {
-            parts.extend((self.fits(branch, value, place) == Some(true)).then_some(branch));
+            parts.extend((self.fits(branch, value, cursor) == Some(true)).then_some(branch));
         }
         if let Some(when) = schema.get("if") {
-            let fits = self.fits(when, value, place) == Some(true);
+            let fits = self.fits(when, value, cursor) == Some(true);
             parts.extend(fits.then_some(when));
             parts.extend(schema.get(if fits { "then" } else { "else" }));
         }
         parts.into_iter().filter_map(Value::as_object).any(|part| {
-            part.contains_key("unevaluatedProperties") || self.covers(part, value, name, place, turns + 1)
+            part.contains_key("unevaluatedProperties") || self.covers(part, value, name, cursor, turns + 1)
         })
     }
 
-    /// The names that a schema knows on any way, for a guess.
+    /// Collects the names that a schema defines in any branch, for suggestions.
     pub(super) fn known_names(&mut self, schema: &'a Members, names: &mut Vec<&'a str>, turns: usize) {
-        if turns > MOST_TURNS || names.len() > 64 {
+        if turns > MAX_TURNS || names.len() > 64 {
             return;
         }
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -198,13 +203,13 @@ fn branches<'a>(schema: &'a Members, keyword: &str) -> &'a [Value] {
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The texts that a schema names as its values.
+/// Returns the strings that a schema lists as its values.
 fn texts(schema: &Value) -> impl Iterator<Item = &str> {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     listed.chain(schema.get("const")).filter_map(Value::as_str)
 }
 
-/// The member that tells branches apart, and its value in each: a constant in all of them.
+/// Returns the member that distinguishes the branches, and its constant value in each.
 fn tagged<'a>(schemas: &[&'a Value], value: &Value) -> Option<(&'a str, Vec<&'a Value>)> {
     value.as_object()?;
     let first = schemas.first()?.get("properties")?.as_object()?;

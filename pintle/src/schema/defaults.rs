@@ -1,13 +1,13 @@
-//! Values for what was left out.
+//! Default values for missing properties.
 
 use serde_json::{Map, Value};
 
 use super::local::Local;
 
-/// Values that are filled in at most: a large default in many places is memory that nobody asked for.
-const MOST: usize = 1_000;
+/// The maximum number of defaults that are filled in, because a large default in many places would use much memory.
+const MAX_FILLED: usize = 1_000;
 
-/// Whether there is anything to fill in.
+/// Returns whether a schema has any default.
 pub(super) fn any(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.contains_key("default") || members.values().any(any),
@@ -16,11 +16,11 @@ pub(super) fn any(schema: &Value) -> bool {
     }
 }
 
-/// Fills in the `default`s of missing properties, in objects that are there. What is filled in stays as it is.
+/// Fills in the `default`s of missing properties in existing objects, and returns whether there were any.
 pub(super) fn fill(local: Local<'_>, value: &mut Value) -> bool {
-    let mut filling = Filling { local, left: MOST };
+    let mut filling = Filling { local, left: MAX_FILLED };
     filling.fill(local.root(), value);
-    filling.left < MOST
+    filling.left < MAX_FILLED
 }
 
 struct Filling<'a> {
@@ -43,7 +43,7 @@ impl<'a> Filling<'a> {
     }
 
     fn add(&mut self, name: &str, property: &'a Value, members: &mut Map<String, Value>) {
-        // A default beside a reference is about this place; one behind it about any.
+        // A default next to a reference takes precedence over one in its target.
         let default = property.get("default").or_else(|| self.local.meant(property).get("default"));
         if let Some(default) = default
             && self.left > 0

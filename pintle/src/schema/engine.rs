@@ -1,4 +1,4 @@
-//! The wrapped validator. This file alone names it: it breaks often, and its types are nobody else's business.
+//! The wrapped validator. No other file names the crate, because its API changes often.
 
 use jsonschema::{
     Draft, PatternOptions, ReferencingError, ValidationError, Validator, error::ValidationErrorKind,
@@ -10,10 +10,10 @@ use super::{
     words::{json, short},
 };
 
-/// Bytes of one compiled pattern, and of what matching it may keep.
+/// The size limit of a compiled pattern, and of its DFA cache.
 const PATTERN_SIZE: usize = 512 * 1024;
 
-/// A compiled schema that says yes or no.
+/// A compiled schema that accepts or refuses values.
 pub(super) struct Engine {
     validator: Validator,
 }
@@ -23,7 +23,7 @@ impl Engine {
         build(schema, draft_of(schema)?).map(|validator| Self { validator }).map_err(|error| refusal(&error))
     }
 
-    /// One keyword of a schema on its own, in that schema's dialect.
+    /// Compiles one keyword on its own, in the dialect of the schema.
     pub(super) fn keyword(&self, keyword: &str, operand: &Value) -> Option<Self> {
         let schema = Value::Object(Map::from_iter([(keyword.to_owned(), operand.clone())]));
         build(&schema, self.validator.draft()).ok().map(|validator| Self { validator })
@@ -33,14 +33,14 @@ impl Engine {
         self.validator.is_valid(value)
     }
 
-    /// Whether what stands beside a `$ref` counts: the oldest dialects ignore it.
+    /// Returns whether keywords next to a `$ref` apply; the oldest dialects ignore them.
     pub(super) fn reads_beside_references(&self) -> bool {
         !matches!(self.validator.draft(), Draft::Draft4 | Draft::Draft6 | Draft::Draft7)
     }
 }
 
 fn build(schema: &Value, draft: Draft) -> Result<Validator, ValidationError<'static>> {
-    // The linear engine: a pattern with look-around or back-references is refused, and none can hang a check.
+    // The linear-time engine: it refuses look-around and back-references, so no pattern can hang a check.
     let patterns = PatternOptions::regex().size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE);
     jsonschema::options()
         .with_draft(draft)

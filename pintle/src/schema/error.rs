@@ -1,62 +1,62 @@
 use std::{error::Error, fmt};
 
-/// Why a schema was refused.
+/// The reason why a schema was refused.
 ///
-/// Places are JSON pointers into the schema.
+/// Pointers are JSON pointers into the schema.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SchemaError {
-    /// Neither an object nor a boolean.
+    /// The schema is neither an object nor a boolean.
     NotASchema {
-        /// What it is, shortened.
+        /// The value, truncated.
         got: String,
     },
-    /// Arguments are an object, and the schema does not say so.
+    /// The schema of arguments does not have the type `object`.
     NotAnObject {
-        /// Its `type`, shortened; absent if it has none.
+        /// The `type`, truncated; `None` if it is missing.
         kind: Option<String>,
     },
-    /// A dialect of JSON Schema that nobody here speaks.
+    /// The dialect of JSON Schema is not supported.
     Dialect {
-        /// What `$schema` says, shortened.
+        /// The value of `$schema`, truncated.
         dialect: String,
     },
-    /// More text than a schema may have.
+    /// The schema has too many bytes.
     TooLarge {
-        /// How many bytes it may have.
-        most: usize,
+        /// The maximum number of bytes.
+        limit: usize,
     },
-    /// Nested deeper than a schema may be.
+    /// The schema is nested too deeply.
     TooDeep {
-        /// How many levels it may have.
-        most: usize,
+        /// The maximum number of levels.
+        limit: usize,
     },
-    /// More parts than a schema may have.
+    /// The schema has too many parts.
     TooMany {
-        /// What there is too much of.
+        /// The kind of part.
         what: &'static str,
-        /// How many there may be.
-        most: usize,
+        /// The maximum number of them.
+        limit: usize,
     },
-    /// A `$ref` to something that is not in the schema. Nothing is ever fetched.
+    /// The target of a `$ref` is not in the schema. References are never fetched.
     Reference {
-        /// Where it leads, shortened.
+        /// The reference, truncated.
         reference: String,
     },
-    /// A part that refers to itself without looking into the value: it would never end.
+    /// A part refers to itself for the same value, which would never end.
     Circular,
-    /// A pattern that cannot be matched in linear time, or is none.
+    /// A pattern is invalid or cannot be matched in linear time.
     Pattern {
-        /// Where it is.
+        /// Its location.
         pointer: String,
-        /// The pattern, shortened.
+        /// The pattern, truncated.
         pattern: String,
     },
-    /// A keyword with a value that it may not have.
+    /// A keyword has an invalid value.
     Invalid {
-        /// Where it is.
+        /// Its location.
         pointer: String,
-        /// The value, shortened.
+        /// The value, truncated.
         got: String,
     },
 }
@@ -78,12 +78,12 @@ impl fmt::Display for SchemaError {
                 "schema: dialect `{dialect}` is not known; leave `$schema` out for 2020-12, or name 2019-09 or draft \
                  7, 6 or 4"
             ),
-            Self::TooLarge { most } => write!(f, "schema: it has more than {most} bytes; split it up"),
-            Self::TooDeep { most } => {
-                write!(f, "schema: it is nested more than {most} levels deep; move parts into `$defs`")
+            Self::TooLarge { limit } => write!(f, "schema: it has more than {limit} bytes; split it up"),
+            Self::TooDeep { limit } => {
+                write!(f, "schema: it is nested more than {limit} levels deep; move parts into `$defs`")
             }
-            Self::TooMany { what, most } => {
-                write!(f, "schema: it has more than {most} {what}; make it simpler")
+            Self::TooMany { what, limit } => {
+                write!(f, "schema: it has more than {limit} {what}; make it simpler")
             }
             Self::Reference { reference } => write!(
                 f,

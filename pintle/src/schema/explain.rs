@@ -1,8 +1,8 @@
-//! Why a value does not fit.
+//! Explains why a value does not match a schema.
 //!
-//! The wrapped validator could list faults itself, but lists all of them, and under nested alternatives their number
-//! doubles with every level. So it decides (also each keyword here), and this walk finds the words, within a budget.
-//! What the walk cannot follow is told as a fault of the whole: it never overrules the validator.
+//! The wrapped validator could list faults itself, but it lists all of them, and with nested alternatives their number
+//! doubles at every level. So the validator decides (also about each keyword here), and the [`Explainer`] describes the
+//! faults within a budget. What it cannot follow is reported as a fault of the whole value: it never overrules the validator.
 
 use std::{collections::HashMap, mem, ptr};
 
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use super::{
     Fault,
     engine::Engine,
-    fault::MOST_FAULTS,
+    fault::MAX_FAULTS,
     local::{Local, lengthen},
     words::{LEFT_OUT, expected, shown},
 };
 
-/// Pairs of schema and value that are looked at for one explanation, members and items counted again.
-const MOST_STEPS: usize = 250_000;
+/// The maximum number of pairs of schema and value per explanation, including members and items.
+const MAX_STEPS: usize = 250_000;
 
-/// Schemas within schemas, references followed.
-const MOST_LEVELS: usize = 256;
+/// The maximum nesting of schemas, including references.
+const MAX_LEVELS: usize = 256;
 
-/// The keywords that look at one value and nothing below it, in the order in which they are told.
+/// The keywords that check a value without its members, in the order of the report.
 const PLAIN: &[&str] = &[
     "enum",
     "const",
@@ -42,8 +42,8 @@ const PLAIN: &[&str] = &[
     "maxProperties",
 ];
 
-/// Keywords that can refuse a value and that this walk does not follow.
-const STRANGE: &[&str] =
+/// The keywords that can refuse a value and are not explained.
+const UNSUPPORTED: &[&str] =
     &["$dynamicRef", "$recursiveRef", "additionalItems", "dependencies", "unevaluatedItems"];
 
 pub(super) fn explain(engine: &Engine, local: Local<'_>, value: &Value) -> Vec<Fault> {
@@ -54,53 +54,53 @@ pub(super) fn explain(engine: &Engine, local: Local<'_>, value: &Value) -> Vec<F
     faults
 }
 
-/// What the walk finds, and whether it was lost on the way.
-pub(super) fn find(engine: &Engine, local: Local<'_>, value: &Value) -> (Found, bool) {
-    let mut walk = Walk {
+/// Returns the faults, and whether the explanation is incomplete.
+pub(super) fn find(engine: &Engine, local: Local<'_>, value: &Value) -> (Findings, bool) {
+    let mut explainer = Explainer {
         engine,
         local,
-        steps: MOST_STEPS,
+        steps: MAX_STEPS,
         lost: false,
         keywords: HashMap::new(),
         verdicts: HashMap::new(),
     };
-    let mut found = Found::up_to(MOST_FAULTS);
-    walk.look(local.root(), value, &mut Place::default(), &mut found);
-    (found, walk.lost)
+    let mut findings = Findings::up_to(MAX_FAULTS);
+    explainer.look(local.root(), value, &mut Cursor::default(), &mut findings);
+    (findings, explainer.lost)
 }
 
-/// The state of one explanation. Schemas and values stay where they are meanwhile, so addresses name them.
-pub(super) struct Walk<'a> {
+/// Explains one value. Schemas and values do not move meanwhile, so addresses identify them.
+pub(super) struct Explainer<'a> {
     engine: &'a Engine,
     pub(super) local: Local<'a>,
     steps: usize,
-    /// Something could not be followed, so "no fault found" means nothing.
+    /// Whether something could not be followed, so that an empty result is inconclusive.
     pub(super) lost: bool,
     keywords: HashMap<(&'static str, usize), Option<Engine>>,
     pub(super) verdicts: HashMap<(usize, usize), Option<bool>>,
 }
 
-/// The faults so far, or only whether there is one.
-pub(super) struct Found {
+/// A bounded list of faults.
+pub(super) struct Findings {
     pub(super) faults: Vec<Fault>,
     pub(super) any: bool,
-    most: usize,
+    limit: usize,
 }
 
-impl Found {
-    pub(super) fn up_to(most: usize) -> Self {
-        Self { faults: Vec::new(), any: false, most }
+impl Findings {
+    pub(super) fn up_to(limit: usize) -> Self {
+        Self { faults: Vec::new(), any: false, limit }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.any && self.faults.len() >= self.most
+        self.any && self.faults.len() >= self.limit
     }
 
     pub(super) fn add(&mut self, fault: impl FnOnce() -> Fault) {
         self.any = true;
-        if self.faults.len() < self.most {
+        if self.faults.len() < self.limit {
             let fault = fault();
-            // Two ways through a schema may find the same thing.
+            // Two paths through a schema may find the same fault.
             if !self.faults.contains(&fault) {
                 self.faults.push(fault);
             }
@@ -108,35 +108,44 @@ impl Found {
     }
 }
 
-/// Where in the value the walk is, and how deep in the schema.
+/// The members of a schema or value.
+pub(super) type Members = Map<String, Value>;
+
+/// The position in the value, and the depth in the schema.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct Cursor {
     pub(super) pointer: String,
     level: usize,
 }
 
-impl Place {
-    /// The place of a member or item.
+impl Cursor {
+    /// Calls `look` with the cursor at a member or item.
     pub(super) fn at<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         lengthen(&mut self.pointer, name);
-        let told = look(self);
+        let result = look(self);
         self.pointer.truncate(length);
-        told
+        result
     }
 
     pub(super) fn pointer_to(&mut self, name: &str) -> String {
-        self.at(name, |place| place.pointer.clone())
+        self.at(name, |cursor| cursor.pointer.clone())
     }
 }
 
-impl<'a> Walk<'a> {
-    /// Adds what is wrong with `value` by `schema`.
-    pub(super) fn look(&mut self, schema: &'a Value, value: &Value, place: &mut Place, found: &mut Found) {
-        if found.is_full() {
+impl<'a> Explainer<'a> {
+    /// Adds the faults of `value` by `schema`.
+    pub(super) fn look(
+        &mut self,
+        schema: &'a Value,
+        value: &Value,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
+    ) {
+        if findings.is_full() {
             return;
         }
-        if self.steps == 0 || place.level == MOST_LEVELS {
+        if self.steps == 0 || cursor.level == MAX_LEVELS {
             self.lost = true;
             return;
         }
@@ -146,28 +155,28 @@ impl<'a> Walk<'a> {
             _ => 0,
         };
         self.steps = self.steps.saturating_sub(1 + below);
-        place.level += 1;
+        cursor.level += 1;
         match schema {
             Value::Bool(true) => {}
             Value::Bool(false) => {
-                found.add(|| Fault::wrong(&place.pointer, LEFT_OUT.to_owned(), shown(value)));
+                findings.add(|| Fault::wrong(&cursor.pointer, LEFT_OUT.to_owned(), shown(value)));
             }
-            Value::Object(schema) => self.look_at_keywords(schema, value, place, found),
+            Value::Object(schema) => self.look_at_keywords(schema, value, cursor, findings),
             _ => self.lost = true,
         }
-        place.level -= 1;
+        cursor.level -= 1;
     }
 
     fn look_at_keywords(
         &mut self,
         schema: &'a Map<String, Value>,
         value: &Value,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         if let Some(Value::String(reference)) = schema.get("$ref") {
             match self.local.target(reference) {
-                Some(target) => self.look(target, value, place, found),
+                Some(target) => self.look(target, value, cursor, findings),
                 None => self.lost = true,
             }
             if !self.engine.reads_beside_references() {
@@ -178,46 +187,46 @@ impl<'a> Walk<'a> {
             && self.refuses("type", operand, value)
         {
             let hint = unquoted(operand, value);
-            found.add(|| {
-                Fault::wrong(&place.pointer, expected("type", operand), shown(value)).with_hint(hint)
+            findings.add(|| {
+                Fault::wrong(&cursor.pointer, expected("type", operand), shown(value)).with_hint(hint)
             });
-            // What else the schema says was meant for another type.
+            // The other keywords are meant for another type.
             return;
         }
         for keyword in PLAIN {
             if let Some(operand) = schema.get(*keyword)
                 && self.refuses(keyword, operand, value)
             {
-                found.add(|| {
-                    Fault::wrong(&place.pointer, expected(keyword, operand), shown(value))
+                findings.add(|| {
+                    Fault::wrong(&cursor.pointer, expected(keyword, operand), shown(value))
                         .with_hint(meant(operand, value))
                 });
             }
         }
         match value {
-            Value::Object(members) => self.look_at_members(schema, members, value, place, found),
-            Value::Array(items) => self.look_at_items(schema, items, place, found),
+            Value::Object(members) => self.look_at_members(schema, members, value, cursor, findings),
+            Value::Array(items) => self.look_at_items(schema, items, cursor, findings),
             _ => {}
         }
-        self.look_at_alternatives(schema, value, place, found);
+        self.look_at_alternatives(schema, value, cursor, findings);
         if let (Some(unknown), Value::Object(members)) = (schema.get("unevaluatedProperties"), value)
-            && !found.any
+            && !findings.any
         {
-            self.look_at_unevaluated(schema, unknown, members, value, place, found);
+            self.look_at_unevaluated(schema, unknown, members, value, cursor, findings);
         }
-        self.lost |= STRANGE.iter().any(|keyword| schema.contains_key(*keyword));
+        self.lost |= UNSUPPORTED.iter().any(|keyword| schema.contains_key(*keyword));
     }
 
-    /// Whether `value` fits a part of the schema; nothing if that cannot be followed.
-    pub(super) fn fits(&mut self, schema: &'a Value, value: &Value, place: &mut Place) -> Option<bool> {
+    /// Returns whether `value` matches a part of the schema, or `None` if that is inconclusive.
+    pub(super) fn fits(&mut self, schema: &'a Value, value: &Value, cursor: &mut Cursor) -> Option<bool> {
         let key = (address(schema), address(value));
         if let Some(verdict) = self.verdicts.get(&key) {
             return *verdict;
         }
         let lost = mem::take(&mut self.lost);
-        let mut found = Found::up_to(0);
-        self.look(schema, value, place, &mut found);
-        let verdict = match (found.any, self.lost) {
+        let mut findings = Findings::up_to(0);
+        self.look(schema, value, cursor, &mut findings);
+        let verdict = match (findings.any, self.lost) {
             (true, _) => Some(false),
             (false, true) => None,
             (false, false) => Some(true),
@@ -227,12 +236,12 @@ impl<'a> Walk<'a> {
         verdict
     }
 
-    /// Whether one keyword that looks at nothing else refuses a value.
+    /// Returns whether one keyword alone refuses a value.
     pub(super) fn refuses(&mut self, keyword: &'static str, operand: &Value, value: &Value) -> bool {
         self.alone((keyword, address(operand)), operand, value) == Some(false)
     }
 
-    /// Whether a pattern of `patternProperties` is for a name. It is a key, so its schema's address stands for it.
+    /// Returns whether a pattern of `patternProperties` matches a name. It is a key, so its schema's address identifies it.
     pub(super) fn admits_name(&mut self, pattern: &str, matched: &Value, name: &str) -> bool {
         let key = ("pattern", address(matched));
         self.alone(key, &Value::from(pattern), &Value::from(name)) == Some(true)
@@ -251,14 +260,14 @@ fn address(value: &Value) -> usize {
     ptr::from_ref(value).addr()
 }
 
-/// The text that one of the allowed values has, if a similar one came.
+/// Suggests an allowed string that is similar to the value.
 fn meant(operand: &Value, value: &Value) -> Option<String> {
     let known = operand.as_array()?.iter().filter_map(Value::as_str);
     let near = nearest(value.as_str()?, known)?;
     Some(did_you_mean(&Value::from(near)))
 }
 
-/// Models like to send what is asked for as a string.
+/// Suggests the value inside a string, which models tend to send instead of the value itself.
 fn unquoted(kinds: &Value, value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let asked = |kind: &str| match kinds {

@@ -2,48 +2,48 @@ use std::fmt;
 
 use super::words::{ANYTHING, LEFT_OUT};
 
-/// How many faults one check tells: enough to mend a value in one go, and never a flood.
-pub(super) const MOST_FAULTS: usize = 8;
+/// The maximum number of faults per check: enough to correct a value in one attempt.
+pub(super) const MAX_FAULTS: usize = 8;
 
-/// One thing that is wrong with a value, in words that a model can act on.
+/// A mismatch between a value and its schema, with a text that a model can act on.
 ///
-/// Its text names the place, what was expected and what came, and a near miss if there is one.
+/// The text contains the path, the expected and the actual value, and a suggestion if there is one.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fault {
-    /// Where it is: a JSON pointer into the value, empty for the whole.
+    /// A JSON pointer into the value, empty for the whole value.
     pub pointer: String,
-    /// What should be there, as read after "should be".
+    /// The expectation, to be read after "should be".
     pub expected: String,
-    /// What is there, shortened; empty if nothing is.
+    /// The actual value, truncated; empty if it is missing.
     pub got: String,
-    /// What may have been meant.
+    /// A suggestion.
     pub hint: Option<String>,
-    is: Is,
+    kind: FaultKind,
 }
 
-/// How a fault is told.
+/// The kind of a fault, which determines its text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Is {
+enum FaultKind {
     Wrong,
     Unknown,
     Missing,
 }
 
 impl Fault {
-    /// A value that is not as it should be.
+    /// Creates a fault for a wrong value.
     pub(super) fn wrong(pointer: &str, expected: String, got: String) -> Self {
-        Self { pointer: pointer.to_owned(), expected, got, hint: None, is: Is::Wrong }
+        Self { pointer: pointer.to_owned(), expected, got, hint: None, kind: FaultKind::Wrong }
     }
 
-    /// A property that the schema does not know.
+    /// Creates a fault for an unknown property.
     pub(super) fn unknown(pointer: String, expected: String, got: String) -> Self {
-        Self { pointer, expected, got, hint: None, is: Is::Unknown }
+        Self { pointer, expected, got, hint: None, kind: FaultKind::Unknown }
     }
 
-    /// A property that should be there.
+    /// Creates a fault for a missing property.
     pub(super) fn missing(pointer: String, expected: String) -> Self {
-        Self { pointer, expected, got: String::new(), hint: None, is: Is::Missing }
+        Self { pointer, expected, got: String::new(), hint: None, kind: FaultKind::Missing }
     }
 
     pub(super) fn with_hint(mut self, hint: Option<String>) -> Self {
@@ -54,26 +54,26 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pointer, expected, got, hint, is } = self;
+        let Self { pointer, expected, got, hint, kind } = self;
         match pointer.as_str() {
             "" => f.write_str("the value")?,
             pointer => write!(f, "`{pointer}`")?,
         }
-        match (is, hint) {
-            (Is::Wrong, None) => write!(f, " should be {expected}, but is {got}"),
-            (Is::Wrong, Some(hint)) => write!(f, " should be {expected}, but is {got}: {hint}"),
-            (Is::Unknown, None) if expected == LEFT_OUT => f.write_str(" is not known: leave it out"),
-            (Is::Unknown, None) => write!(f, " is not known: use {expected}"),
-            (Is::Unknown, Some(hint)) => write!(f, " is not known: {hint}"),
-            (Is::Missing, None) if expected == ANYTHING => f.write_str(" is missing"),
-            (Is::Missing, Some(hint)) if expected == ANYTHING => write!(f, " is missing: {hint}"),
-            (Is::Missing, None) => write!(f, " is missing: it should be {expected}"),
-            (Is::Missing, Some(hint)) => write!(f, " is missing: it should be {expected}; {hint}"),
+        match (kind, hint) {
+            (FaultKind::Wrong, None) => write!(f, " should be {expected}, but is {got}"),
+            (FaultKind::Wrong, Some(hint)) => write!(f, " should be {expected}, but is {got}: {hint}"),
+            (FaultKind::Unknown, None) if expected == LEFT_OUT => f.write_str(" is not known: leave it out"),
+            (FaultKind::Unknown, None) => write!(f, " is not known: use {expected}"),
+            (FaultKind::Unknown, Some(hint)) => write!(f, " is not known: {hint}"),
+            (FaultKind::Missing, None) if expected == ANYTHING => f.write_str(" is missing"),
+            (FaultKind::Missing, Some(hint)) if expected == ANYTHING => write!(f, " is missing: {hint}"),
+            (FaultKind::Missing, None) => write!(f, " is missing: it should be {expected}"),
+            (FaultKind::Missing, Some(hint)) => write!(f, " is missing: it should be {expected}; {hint}"),
         }
     }
 }
 
-/// All faults as one text for a model: a line each, and at last what to do.
+/// Formats faults as one text for a model: one per line, followed by what to do.
 #[must_use]
 pub fn faults_text(faults: &[Fault]) -> String {
     let mut text = String::new();
@@ -84,7 +84,7 @@ pub fn faults_text(faults: &[Fault]) -> String {
     text.push_str(match faults.len() {
         0 => "nothing is wrong",
         1 => "correct it and try again",
-        count if count < MOST_FAULTS => "correct these and try again",
+        count if count < MAX_FAULTS => "correct these and try again",
         _ => "there may be more; correct these and try again",
     });
     text

@@ -1,18 +1,18 @@
-//! References within one schema.
+//! References within a schema.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The names within a schema, found once.
-pub(super) struct Names {
-    /// Anchors and the pointers to where they are.
+/// The anchors within a schema, collected once.
+pub(super) struct Anchors {
+    /// JSON pointers by anchor.
     anchors: HashMap<String, String>,
-    /// A part has a name of its own, under which fragments mean something else. Only the engine knows what.
+    /// Whether a part has its own `$id`, relative to which only the engine resolves fragments.
     embeds: bool,
 }
 
-impl Names {
+impl Anchors {
     pub(super) fn of(root: &Value) -> Self {
         let mut names = Self { anchors: HashMap::new(), embeds: below(root).any(named) };
         names.enter(root, &mut String::new());
@@ -39,16 +39,16 @@ impl Names {
     }
 }
 
-/// A schema and the names in it.
+/// A schema with its anchors.
 #[derive(Clone, Copy)]
 pub(super) struct Local<'a> {
     root: &'a Value,
-    names: &'a Names,
+    anchors: &'a Anchors,
 }
 
 impl<'a> Local<'a> {
-    pub(super) fn new(root: &'a Value, names: &'a Names) -> Self {
-        Self { root, names }
+    pub(super) fn new(root: &'a Value, anchors: &'a Anchors) -> Self {
+        Self { root, anchors }
     }
 
     pub(super) fn root(self) -> &'a Value {
@@ -56,12 +56,12 @@ impl<'a> Local<'a> {
     }
 
     pub(super) fn embeds(self) -> bool {
-        self.names.embeds
+        self.anchors.embeds
     }
 
-    /// What a reference means, if it leads to a place here by pointer or anchor.
+    /// Resolves a reference to a pointer or anchor in this schema.
     pub(super) fn target(self, reference: &str) -> Option<&'a Value> {
-        if self.names.embeds {
+        if self.anchors.embeds {
             return None;
         }
         let own = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
@@ -72,13 +72,13 @@ impl<'a> Local<'a> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&unescaped(fragment)?);
         }
-        self.root.pointer(self.names.anchors.get(fragment)?)
+        self.root.pointer(self.anchors.anchors.get(fragment)?)
     }
 
-    /// The schema that is meant: references followed while there are any.
+    /// Follows references, if there are any.
     pub(super) fn meant(self, mut schema: &'a Value) -> &'a Value {
-        // A longer row of references was refused.
-        for _ in 0..super::turns::MOST {
+        // A longer chain of references was refused.
+        for _ in 0..super::turns::MAX_TURNS {
             let reference = schema.get("$ref").and_then(Value::as_str);
             let Some(target) = reference.and_then(|reference| self.target(reference)) else { break };
             schema = target;
@@ -87,7 +87,7 @@ impl<'a> Local<'a> {
     }
 }
 
-/// Lengthens a JSON pointer by one name.
+/// Appends a name to a JSON pointer.
 pub(super) fn lengthen(pointer: &mut String, name: &str) {
     pointer.push('/');
     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -97,7 +97,7 @@ fn named(value: &Value) -> bool {
     value.get("$id").is_some_and(Value::is_string) || below(value).any(named)
 }
 
-/// The parts of a value, one level down.
+/// Returns the members or items of a value.
 pub(super) fn below(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Object(members) => Box::new(members.values()),
@@ -106,7 +106,7 @@ pub(super) fn below(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// A fragment without its percent signs.
+/// Percent-decodes a fragment.
 fn unescaped(fragment: &str) -> Option<String> {
     if !fragment.contains('%') {
         return Some(fragment.to_owned());

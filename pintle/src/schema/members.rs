@@ -1,65 +1,63 @@
-//! The faults of members and items.
+//! Explains faults of members and items.
 
 use std::mem;
 
 use pintle_uri::nearest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Found, Place, Walk},
+    explain::{Cursor, Explainer, Findings, Members},
     words::{ANYTHING, LEFT_OUT, asked, either, quoted, shown},
 };
 
-type Members = Map<String, Value>;
-
-impl<'a> Walk<'a> {
+impl<'a> Explainer<'a> {
     pub(super) fn look_at_members(
         &mut self,
         schema: &'a Members,
         members: &Members,
         value: &Value,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
         for (name, member) in members {
-            if found.is_full() {
+            if findings.is_full() {
                 return;
             }
             let own = properties.and_then(|properties| properties.get(name));
             let mut known = own.is_some();
             if let Some(own) = own {
-                place.at(name, |place| self.look(own, member, place, found));
+                cursor.at(name, |cursor| self.look(own, member, cursor, findings));
             }
             for (pattern, matched) in patterns.into_iter().flatten() {
                 if self.admits_name(pattern, matched, name) {
                     known = true;
-                    place.at(name, |place| self.look(matched, member, place, found));
+                    cursor.at(name, |cursor| self.look(matched, member, cursor, findings));
                 }
             }
             match schema.get("additionalProperties") {
-                Some(Value::Bool(false)) if !known => found.add(|| {
+                Some(Value::Bool(false)) if !known => findings.add(|| {
                     let names: Vec<&str> =
                         properties.into_iter().flat_map(Members::keys).map(String::as_str).collect();
                     let patterns: Vec<&str> =
                         patterns.into_iter().flat_map(Members::keys).map(String::as_str).collect();
-                    unknown(place, name, member, &names, &patterns)
+                    unknown(cursor, name, member, &names, &patterns)
                 }),
-                Some(other) if !known => place.at(name, |place| self.look(other, member, place, found)),
+                Some(other) if !known => cursor.at(name, |cursor| self.look(other, member, cursor, findings)),
                 _ => {}
             }
             if let Some(names) = schema.get("propertyNames") {
-                self.look_at_name(names, name, place, found);
+                self.look_at_name(names, name, cursor, findings);
             }
         }
-        self.look_for_missing(schema, members, place, found);
+        self.look_for_missing(schema, members, cursor, findings);
         for (name, dependent) in
             schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten()
         {
             if members.contains_key(name) {
-                self.look(dependent, value, place, found);
+                self.look(dependent, value, cursor, findings);
             }
         }
     }
@@ -68,8 +66,8 @@ impl<'a> Walk<'a> {
         &mut self,
         schema: &'a Members,
         members: &Members,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
         let dependent = schema.get("dependentRequired").and_then(Value::as_object).into_iter().flatten();
@@ -80,8 +78,8 @@ impl<'a> Walk<'a> {
             for name in names.filter(|name| !members.contains_key(*name)) {
                 let own =
                     properties.and_then(|properties| properties.get(name)).map(|own| self.local.meant(own));
-                found.add(|| {
-                    // One that the schema knows was meant as itself.
+                findings.add(|| {
+                    // A name that the schema defines is not a misspelling.
                     let strangers = members.keys().map(String::as_str);
                     let strangers = strangers
                         .filter(|key| properties.is_none_or(|properties| !properties.contains_key(*key)));
@@ -89,22 +87,22 @@ impl<'a> Walk<'a> {
                         nearest(name, strangers).map(|near| format!("is {} meant for it?", quoted(near)));
                     let because = because.map(|because| format!("{} needs it", quoted(because)));
                     let expected = own.map_or_else(|| ANYTHING.to_owned(), asked);
-                    Fault::missing(place.pointer_to(name), expected).with_hint(near.or(because))
+                    Fault::missing(cursor.pointer_to(name), expected).with_hint(near.or(because))
                 });
             }
         }
     }
 
-    fn look_at_name(&mut self, names: &'a Value, name: &str, place: &mut Place, found: &mut Found) {
-        // The name as a value lives no longer than this: nothing may be remembered by its address.
+    fn look_at_name(&mut self, names: &'a Value, name: &str, cursor: &mut Cursor, findings: &mut Findings) {
+        // The value made of the name is temporary, so nothing may be cached by its address.
         let verdicts = mem::take(&mut self.verdicts);
-        let mut inner = Found::up_to(1);
-        self.look(names, &Value::from(name), place, &mut inner);
+        let mut inner = Findings::up_to(1);
+        self.look(names, &Value::from(name), cursor, &mut inner);
         self.verdicts = verdicts;
         if let Some(fault) = inner.faults.pop() {
-            found.add(|| {
+            findings.add(|| {
                 let expected = format!("named by {}", fault.expected);
-                Fault::wrong(&place.pointer_to(name), expected, fault.got)
+                Fault::wrong(&cursor.pointer_to(name), expected, fault.got)
             });
         }
     }
@@ -113,34 +111,34 @@ impl<'a> Walk<'a> {
         &mut self,
         schema: &'a Members,
         items: &[Value],
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
-        // Older dialects give the first ones as a list of `items`.
+        // Older dialects have the first items as a list in `items`.
         let first = schema.get("prefixItems").or(schema.get("items")).and_then(Value::as_array);
         let first: &[Value] = first.map_or(&[], Vec::as_slice);
         let rest = schema.get("items").filter(|items| !items.is_array());
         for (index, item) in items.iter().enumerate() {
-            if found.is_full() {
+            if findings.is_full() {
                 return;
             }
             if let Some(own) = first.get(index).or(rest) {
-                place.at(&index.to_string(), |place| self.look(own, item, place, found));
+                cursor.at(&index.to_string(), |cursor| self.look(own, item, cursor, findings));
             }
         }
         if let Some(contained) = schema.get("contains") {
-            let fitting = items.iter().filter(|item| self.fits(contained, item, place) == Some(true)).count();
+            let fitting =
+                items.iter().filter(|item| self.fits(contained, item, cursor) == Some(true)).count();
             let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
-            let least = limit("minContains").unwrap_or(1);
-            let most = limit("maxContains").unwrap_or(u64::MAX);
+            let min = limit("minContains").unwrap_or(1);
+            let max = limit("maxContains").unwrap_or(u64::MAX);
             let fitting = u64::try_from(fitting).unwrap_or(u64::MAX);
-            if !self.lost && !(least..=most).contains(&fitting) {
-                let count =
-                    if fitting < least { format!("at least {least}") } else { format!("at most {most}") };
+            if !self.lost && !(min..=max).contains(&fitting) {
+                let count = if fitting < min { format!("at least {min}") } else { format!("at most {max}") };
                 let each = asked(self.local.meant(contained));
-                found.add(|| {
+                findings.add(|| {
                     let expected = format!("a list, {count} of its items {each}");
-                    Fault::wrong(&place.pointer, expected, format!("one with {fitting}"))
+                    Fault::wrong(&cursor.pointer, expected, format!("one with {fitting}"))
                 });
             }
         }
@@ -152,29 +150,29 @@ impl<'a> Walk<'a> {
         other: &'a Value,
         members: &Members,
         value: &Value,
-        place: &mut Place,
-        found: &mut Found,
+        cursor: &mut Cursor,
+        findings: &mut Findings,
     ) {
         let mut names = Vec::new();
         self.known_names(schema, &mut names, 0);
         for (name, member) in members {
-            if found.is_full() || self.covers(schema, value, name, place, 0) {
+            if findings.is_full() || self.covers(schema, value, name, cursor, 0) {
                 continue;
             }
             if *other == Value::Bool(false) {
-                found.add(|| unknown(place, name, member, &names, &[]));
+                findings.add(|| unknown(cursor, name, member, &names, &[]));
             } else {
-                place.at(name, |place| self.look(other, member, place, found));
+                cursor.at(name, |cursor| self.look(other, member, cursor, findings));
             }
         }
     }
 }
 
-fn unknown(place: &mut Place, name: &str, member: &Value, names: &[&str], patterns: &[&str]) -> Fault {
+fn unknown(cursor: &mut Cursor, name: &str, member: &Value, names: &[&str], patterns: &[&str]) -> Fault {
     let hint = nearest(name, names.iter().copied()).map(|near| format!("did you mean {}?", quoted(near)));
     let names = names.iter().map(|name| quoted(name));
     let patterns = patterns.iter().map(|pattern| format!("a name that matches {}", quoted(pattern)));
     let known: Vec<String> = names.chain(patterns).collect();
     let expected = if known.is_empty() { LEFT_OUT.to_owned() } else { either(known) };
-    Fault::unknown(place.pointer_to(name), expected, shown(member)).with_hint(hint)
+    Fault::unknown(cursor.pointer_to(name), expected, shown(member)).with_hint(hint)
 }

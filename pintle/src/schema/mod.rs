@@ -1,7 +1,7 @@
-//! JSON Schema: values checked, and told in words what is wrong with them.
+//! JSON Schema validation with explanations for models.
 //!
-//! A [`Schema`] is compiled once and checked often. What a check finds is a list of [`Fault`]s that a model can act
-//! on: the place, what was expected, what came, and what may have been meant.
+//! A [`Schema`] is compiled once and checks many values. A failed check returns a list of [`Fault`]s that a model can act
+//! on: the path, the expected and the actual value, and a suggestion.
 
 mod alternatives;
 mod defaults;
@@ -20,19 +20,18 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 
 use engine::Engine;
-use local::{Local, Names};
+use local::{Anchors, Local};
 
 pub use error::SchemaError;
 pub use fault::{Fault, faults_text};
 
-/// A JSON Schema, ready to check values. A clone is as cheap as a reference.
+/// A compiled JSON Schema. Cloning it is cheap.
 ///
-/// The dialect is 2020-12 unless `$schema` names another (2019-09, draft 7, 6 or 4). Nothing is ever fetched: a `$ref`
-/// leads to a place within the schema, or the schema is refused. `format` is a remark and refuses nothing. Patterns run
-/// on an engine whose time is linear in the text, so look-around and back-references are refused with the schema.
-/// Integers are compared with all 64 bits.
+/// The dialect is 2020-12 unless `$schema` names another (2019-09, draft 7, 6 or 4). References are never fetched: a schema
+/// with a `$ref` to another document is refused. `format` is an annotation and is not checked. Patterns run
+/// in linear time, so a schema with look-around or back-references is refused. Integers are compared with all 64 bits.
 ///
-/// Meant for values that came as JSON text, which `serde_json` does not read deeper than 128 levels.
+/// Values should come from JSON text, which `serde_json` does not parse deeper than 128 levels.
 ///
 /// ```
 /// use pintle::schema::{Schema, faults_text};
@@ -61,37 +60,37 @@ pub struct Schema {
 struct Compiled {
     schema: Value,
     engine: Engine,
-    names: Names,
+    anchors: Anchors,
     fills: bool,
 }
 
 impl Compiled {
     fn local(&self) -> Local<'_> {
-        Local::new(&self.schema, &self.names)
+        Local::new(&self.schema, &self.anchors)
     }
 }
 
 impl Schema {
-    /// Compiles a schema, once.
+    /// Compiles a schema.
     ///
     /// # Errors
     ///
-    /// The schema is none, leads outside of itself, or costs too much: more than 1 MiB of text, 100 levels, 10,000
+    /// Fails if the schema is invalid, refers to another document, or exceeds a limit: 1 MiB of text, 100 levels, 10,000
     /// subschemas, 128 patterns, or 32 references and alternatives in a row for the same value.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         guard::admit(schema)?;
-        let names = Names::of(schema);
-        turns::admit(Local::new(schema, &names))?;
+        let anchors = Anchors::of(schema);
+        turns::admit(Local::new(schema, &anchors))?;
         let engine = Engine::compile(schema)?;
         let fills = defaults::any(schema);
-        Ok(Self { compiled: Some(Arc::new(Compiled { schema: schema.clone(), engine, names, fills })) })
+        Ok(Self { compiled: Some(Arc::new(Compiled { schema: schema.clone(), engine, anchors, fills })) })
     }
 
-    /// Compiles the schema of a tool's arguments, which is of type `object`.
+    /// Compiles the schema of a tool's arguments, which has the type `object`.
     ///
     /// # Errors
     ///
-    /// As [`compile`](Self::compile), and the schema does not say that the arguments are an object.
+    /// Fails like [`compile`](Self::compile), and if the type is not `object`.
     pub fn for_arguments(schema: &Value) -> Result<Self, SchemaError> {
         if let Value::Object(members) = schema {
             match members.get("type") {
@@ -107,10 +106,10 @@ impl Schema {
         Self::compile(schema)
     }
 
-    /// A schema that every value fits, at no cost.
+    /// Returns a schema that accepts every value at no cost.
     ///
-    /// For values that are checked elsewhere: a schema that says no more than the Rust type that the value is read into
-    /// need not be checked before. Whoever knows that puts this in its place.
+    /// Use it for values that are checked elsewhere: a schema that expresses no more than the Rust type of the value need not
+    /// be checked before decoding.
     #[must_use]
     pub fn trivial() -> Self {
         Self { compiled: None }
@@ -120,7 +119,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// What is wrong with it: from 1 to 8 faults.
+    /// Returns 1 to 8 faults if the value does not match.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
         match self.compiled.as_deref() {
             Some(compiled) if !compiled.engine.fits(value) => {
@@ -130,11 +129,10 @@ impl Schema {
         }
     }
 
-    /// Gives missing properties their `default`s.
+    /// Sets missing properties to their `default`s, and returns whether there were any.
     ///
-    /// In the value itself and in the objects in it, as far as `properties` and `$ref` lead; not through lists,
-    /// `anyOf` and the like, where it is not certain which default is meant. Filled in as they are, at most 1,000.
-    /// Whether there was anything to fill in.
+    /// It applies to the value and to nested objects reached by `properties` and `$ref`, but not to lists, `anyOf` and
+    /// similar, where the default is ambiguous. At most 1,000 defaults are filled in.
     pub fn fill_defaults(&self, value: &mut Value) -> bool {
         let compiled = self.compiled.as_deref().filter(|compiled| compiled.fills);
         compiled.is_some_and(|compiled| defaults::fill(compiled.local(), value))

@@ -1,7 +1,7 @@
-//! How often a schema hands a value on before it looks into it.
+//! A limit on the references and alternatives ("turns") that apply to the same value.
 //!
-//! Each turn is stack, for each level of a value. A value read from text has at most 128 levels, so a bound on turns is a
-//! bound on the stack.
+//! Each turn uses stack, for each level of a value. A value parsed from text has at most 128 levels, so a limit on turns
+//! limits the stack.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use super::{
     local::{Local, below},
 };
 
-/// With 128 levels this fits twice into the 2 MiB that a thread has, in an unoptimized build.
-pub(super) const MOST: usize = 32;
+/// The maximum number of turns. With 128 levels it needs half of a thread's 2 MiB of stack in an unoptimized build.
+pub(super) const MAX_TURNS: usize = 32;
 
 const ONE: &[&str] = &["not", "if", "then", "else"];
 const MANY: &[&str] = &["allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"];
@@ -21,36 +21,36 @@ const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
 pub(super) fn admit(local: Local<'_>) -> Result<(), SchemaError> {
     let mut count = Count { local, turns: HashMap::new(), references: 0 };
-    let most = count.everywhere(local.root())?;
-    // Where references lead is not known here, so each may lead to the next.
-    if local.embeds() && most * (count.references + 1) > MOST {
+    let max = count.everywhere(local.root())?;
+    // The targets of references are not known here, so each may lead to the next.
+    if local.embeds() && max * (count.references + 1) > MAX_TURNS {
         return Err(too_many());
     }
     Ok(())
 }
 
 fn too_many() -> SchemaError {
-    SchemaError::TooMany { what: "references and alternatives in a row", most: MOST }
+    SchemaError::TooMany { what: "references and alternatives in a row", limit: MAX_TURNS }
 }
 
 struct Count<'a> {
     local: Local<'a>,
-    /// By address, from there on; nothing while it is being counted.
+    /// Turns by address of the schema; `None` while they are being counted.
     turns: HashMap<usize, Option<usize>>,
     references: usize,
 }
 
 impl<'a> Count<'a> {
-    /// The most turns from any part of a schema on.
+    /// Returns the maximum number of turns that start at any part of a schema.
     fn everywhere(&mut self, value: &'a Value) -> Result<usize, SchemaError> {
-        let mut most = self.from(value, 0)?;
+        let mut max = self.from(value, 0)?;
         if let Value::Object(members) = value {
             self.references += REFERENCES.iter().filter(|name| members.contains_key(**name)).count();
         }
         for part in below(value) {
-            most = most.max(self.everywhere(part)?);
+            max = max.max(self.everywhere(part)?);
         }
-        Ok(most)
+        Ok(max)
     }
 
     fn from(&mut self, schema: &'a Value, before: usize) -> Result<usize, SchemaError> {
@@ -59,7 +59,7 @@ impl<'a> Count<'a> {
         let turns = match self.turns.get(&address) {
             Some(Some(turns)) => *turns,
             Some(None) => return Err(SchemaError::Circular),
-            None if before >= MOST => return Err(too_many()),
+            None if before >= MAX_TURNS => return Err(too_many()),
             None => {
                 self.turns.insert(address, None);
                 let local = self.local;
@@ -67,14 +67,14 @@ impl<'a> Count<'a> {
                     REFERENCES.iter().filter_map(|name| local.target(members.get(*name)?.as_str()?));
                 let one = ONE.iter().filter_map(|name| members.get(*name));
                 let many = MANY.iter().filter_map(|name| members.get(*name)).flat_map(below);
-                let mut most = 0;
+                let mut max = 0;
                 for next in referenced.chain(one).chain(many) {
-                    most = most.max(self.from(next, before + 1)?);
+                    max = max.max(self.from(next, before + 1)?);
                 }
-                self.turns.insert(address, Some(most + 1));
-                most + 1
+                self.turns.insert(address, Some(max + 1));
+                max + 1
             }
         };
-        if before + turns > MOST { Err(too_many()) } else { Ok(turns) }
+        if before + turns > MAX_TURNS { Err(too_many()) } else { Ok(turns) }
     }
 }

@@ -1,23 +1,23 @@
-//! How schemas and values are put into words.
+//! Text for schemas and values in messages.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Characters of a value that are shown.
+/// The number of characters of a value that are shown.
 const SHOWN: usize = 60;
 
-/// Alternatives that are named before the rest is only counted.
+/// The number of alternatives that are listed; the rest is only counted.
 const NAMED: usize = 12;
 
-/// What is asked for where nothing is.
+/// The expectation of a schema without constraints.
 pub(super) const ANYTHING: &str = "any value";
 
-/// What is asked for where nothing may be.
+/// The expectation where no value is allowed.
 pub(super) const LEFT_OUT: &str = "left out";
 
-/// A text, but not at any length.
+/// Truncates a text.
 pub(super) fn short(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -25,12 +25,12 @@ pub(super) fn short(text: &str) -> String {
     }
 }
 
-/// A value as JSON in backticks, shortened.
+/// Formats a value as truncated JSON in backticks.
 pub(super) fn shown(value: &impl Serialize) -> String {
     format!("`{}`", json(value))
 }
 
-/// A value as JSON, shortened. No more of it is printed than is shown.
+/// Formats a value as truncated JSON, without serializing the rest.
 pub(super) fn json(value: &impl Serialize) -> String {
     let mut head = Head(Vec::new());
     // The only error is that the head is full.
@@ -38,7 +38,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
     short(&String::from_utf8_lossy(&head.0))
 }
 
-/// `a, b or c`.
+/// Joins names as `a, b or c`.
 pub(super) fn either(names: impl IntoIterator<Item = String>) -> String {
     let mut names: Vec<String> = names.into_iter().collect();
     if names.len() > NAMED {
@@ -53,7 +53,7 @@ pub(super) fn either(names: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// Each value of a list as [`shown`], joined.
+/// Formats and joins the values of a list.
 pub(super) fn options(operand: &Value) -> String {
     match operand.as_array() {
         Some(values) => either(values.iter().map(shown)),
@@ -61,7 +61,7 @@ pub(super) fn options(operand: &Value) -> String {
     }
 }
 
-/// What a schema asks for at first sight, to be read after "should be".
+/// Describes the main expectation of a schema, to be read after "should be".
 pub(super) fn asked(schema: &Value) -> String {
     let Some(schema) = schema.as_object() else {
         return if *schema == Value::Bool(false) { LEFT_OUT } else { ANYTHING }.to_owned();
@@ -88,7 +88,7 @@ pub(super) fn asked(schema: &Value) -> String {
     }
 }
 
-/// What one keyword asks for, to be read after "should be".
+/// Describes the expectation of one keyword, to be read after "should be".
 pub(super) fn expected(keyword: &str, operand: &Value) -> String {
     let count = |noun: &str| match operand.as_u64() {
         Some(1) => format!("1 {}", noun.trim_end_matches('s')),
@@ -121,17 +121,17 @@ pub(super) fn expected(keyword: &str, operand: &Value) -> String {
     }
 }
 
-/// A name in backticks, shortened.
+/// Formats a truncated name in backticks.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", short(name))
 }
 
-/// Takes the first bytes and refuses the rest.
+/// A writer that keeps the first bytes and fails after them.
 struct Head(Vec<u8>);
 
 impl io::Write for Head {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A character has at most four bytes; one character more shows that there are more.
+        // A character has at most four bytes; one more character shows that the text is truncated.
         let room = (SHOWN + 1) * 4 - self.0.len();
         if room == 0 {
             return Err(io::ErrorKind::StorageFull.into());

@@ -89,7 +89,7 @@ use self::{
     handler::form::Forms,
     state::{Settings, State as Snapshot},
 };
-use crate::{AboutTools, Error, Result, directory::Directory};
+use crate::{Error, Result, ToolPredicate, directory::Directory};
 
 /// A server: what it offers, and how it is reached.
 ///
@@ -387,14 +387,14 @@ impl Server {
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
     /// `|tool: &Tool| tool.output_schema.is_some()`.
     #[expect(clippy::needless_pass_by_value, reason = "a closure is written where it is used")]
-    pub fn tools_where(&self, query: impl AboutTools) -> Vec<Tool> {
+    pub fn tools_where(&self, query: impl ToolPredicate) -> Vec<Tool> {
         let state = self.state();
         state
             .catalogue
             .tools
             .iter()
             .map(|route| &route.tool)
-            .filter(|tool| query.wants(tool))
+            .filter(|tool| query.matches(tool))
             .cloned()
             .collect()
     }

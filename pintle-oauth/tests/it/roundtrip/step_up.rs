@@ -70,7 +70,7 @@ async fn a_user_who_does_not_agree_is_not_asked_again_and_again() {
         let error = server.call_tool("write", ()).await.unwrap_err().to_string();
         assert_eq!(
             error,
-            "the peer said: `write` needs more than the caller may: `notes:write` is required (-32600)"
+            "the peer returned an error: `write` needs more than the caller may: `notes:write` is required (-32600)"
         );
     }
     let asked = notes.asked();

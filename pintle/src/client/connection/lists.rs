@@ -18,7 +18,7 @@ use super::{
     call::{decode, params},
     exchange::Options,
 };
-use crate::{AboutTools, Error, Result, client::state::Extent};
+use crate::{Error, Result, ToolPredicate, client::state::Extent};
 
 /// A list that comes in pages, item by item; the next page is fetched when it is needed.
 ///
@@ -209,9 +209,9 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools`](Self::tools).
-    pub async fn tools_where(&self, query: impl AboutTools) -> Result<Vec<Tool>> {
+    pub async fn tools_where(&self, query: impl ToolPredicate) -> Result<Vec<Tool>> {
         let mut tools = self.tools().await?;
-        tools.retain(|tool| query.wants(tool));
+        tools.retain(|tool| query.matches(tool));
         Ok(tools)
     }
 

@@ -517,7 +517,7 @@ impl Driver {
         match self.transport.close_reason() {
             Some(known) => Ended::ByPeer { known: Some(known.into()) },
             None if error.kind() == io::ErrorKind::BrokenPipe => Ended::ByPeer { known: None },
-            None => Ended::Failed { said: error.to_string().into() },
+            None => Ended::Failed { reason: error.to_string().into() },
         }
     }
 }

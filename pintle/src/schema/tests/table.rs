@@ -6,7 +6,7 @@ use crate::schema::{
     Schema,
     engine::Engine,
     explain::find,
-    local::{Local, Names},
+    local::{Anchors, Local},
 };
 
 /// One row of the table.
@@ -55,8 +55,8 @@ fn words_and_verdict_agree() {
     let (mut pairs, mut lost) = (0, 0);
     for case in &cases {
         let engine = Engine::compile(&case.schema).expect(case.text);
-        let names = Names::of(&case.schema);
-        let local = Local::new(&case.schema, &names);
+        let anchors = Anchors::of(&case.schema);
+        let local = Local::new(&case.schema, &anchors);
         for value in &values {
             let (found, was_lost) = find(&engine, local, value);
             pairs += 1;

@@ -100,7 +100,7 @@ async fn a_result_that_breaks_its_tools_promise_is_refused() {
             assert!(server.call_tool("add", json!({})).await.is_ok());
             let error = server.call_tool("add", json!({})).await.unwrap_err().to_string();
             #[cfg(feature = "validation")]
-            assert_eq!(error, "the answer does not fit: the result of tool `add`: `/sum` is missing");
+            assert_eq!(error, "the response is invalid: the result of tool `add`: `/sum` is missing");
             assert!(error.contains("the result of tool `add`:") && error.contains("sum`"), "{error}");
             assert!(server.call_tool("add", json!({})).await.is_ok());
         };
@@ -423,7 +423,7 @@ async fn a_server_that_dies_in_the_middle_ends_all_calls() {
             tokio::join!(server.call_tool("a", json!({})), server.call_tool("b", json!({})), script);
         for result in [one, other, server.call_tool("c", json!({})).await] {
             let error = result.unwrap_err();
-            assert_eq!(error.to_string(), "the connection is closed: the other side went away");
+            assert_eq!(error.to_string(), "the connection is closed: the peer disconnected");
         }
         assert_eq!(server.wait().await, Ended::ByPeer { known: None });
     }

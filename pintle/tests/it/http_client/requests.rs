@@ -50,7 +50,7 @@ async fn an_answer_that_is_too_long_is_none() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the answer does not fit: the answer of `http://127.0.0.1:{port}/a` is longer than 4 bytes: raise `Limits::answer`"
+            "the response is invalid: the answer of `http://127.0.0.1:{port}/a` is longer than 4 bytes: raise `Limits::answer`"
         )
     );
 }

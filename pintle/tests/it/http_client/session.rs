@@ -228,7 +228,7 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
     assert!(matches!(error, Error::Closed(_)), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "the connection is closed: the other side went away: `http://server.test/mcp`: the server has forgotten the session"
+        "the connection is closed: the peer disconnected: `http://server.test/mcp`: the server has forgotten the session"
     );
 
     server.initializes("2025-11-25", "s-2").await;

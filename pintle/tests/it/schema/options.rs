@@ -370,7 +370,7 @@ mod foreign {
             assert_eq!(
                 told,
                 format!(
-                    "the answer does not fit: the result of tool `page`: its output schema cannot be used: {said}"
+                    "the response is invalid: the result of tool `page`: its output schema cannot be used: {said}"
                 )
             );
         }
@@ -387,6 +387,6 @@ mod foreign {
             told
         };
         let (told, ()) = tokio::join!(talk, serves(server, &schema));
-        assert_eq!(told, "the answer does not fit: the result of `tools/list`: recursion limit exceeded");
+        assert_eq!(told, "the response is invalid: the result of `tools/list`: recursion limit exceeded");
     }
 }

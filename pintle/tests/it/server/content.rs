@@ -73,7 +73,7 @@ async fn a_wrong_one_is_told_to_the_model() {
     assert_eq!(called["isError"], true);
     assert_eq!(
         called["content"][0]["text"],
-        "the bytes are `image/png`, and are said to be `image/jpeg`: say what they are"
+        "the bytes are `image/png`, but the declared type is `image/jpeg`: declare the actual type"
     );
 }
 
