@@ -1,4 +1,4 @@
 //! The pages of `docs/` that are about this crate, whose examples are tests.
 
 #[doc = include_str!("../../docs/oauth.md")]
-struct OAuth;
+struct OAuthGuide;

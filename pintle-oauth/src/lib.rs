@@ -1,4 +1,4 @@
-//! OAuth 2.1 for the Model Context Protocol: clients log in when a server asks for it, servers check who is calling.
+//! OAuth 2.1 for the Model Context Protocol: clients log in when a server requires it, servers verify tokens.
 //!
 //! [`client::OAuth`] is what [`pintle::client::http::Http::auth`] takes. [`server::Protected`] is a layer around
 //! [`pintle::server::http::Http`].

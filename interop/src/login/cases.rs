@@ -120,7 +120,7 @@ async fn device(provider: &Provider) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     let user = scene.user.clone();
     let show = move |code: &DeviceCode| {
-        let (user, url) = (user.clone(), code.whole_url().unwrap_or_default().to_owned());
+        let (user, url) = (user.clone(), code.complete_url().unwrap_or_default().to_owned());
         // If it comes to nothing, so does the login.
         tokio::spawn(async move { user.visit(&url).await });
     };

@@ -33,7 +33,7 @@ impl Serving {
                 let us = Registered::new(&provider.issuer, "resource-server");
                 let tokens = Introspection::new(us.secret(provider.secret("resource-server")?))?;
                 // A revoked one is to be seen at once.
-                serve("/asking", tokens.remembered(Duration::ZERO)).await
+                serve("/asking", tokens.cache_for(Duration::ZERO)).await
             }
         }
     }

@@ -1,8 +1,8 @@
-//! What a server says when it refuses a request: `WWW-Authenticate`, RFC 9110 §11.6.1.
+//! The challenges of a refused request: `WWW-Authenticate`, RFC 9110 §11.6.1.
 
 use crate::shared::scope::Scopes;
 
-/// One way to be let in.
+/// One challenge: a scheme that the server accepts, with its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AuthChallenge {
     /// `bearer` or `dpop`, in lower case.
@@ -28,7 +28,7 @@ impl AuthChallenge {
     }
 }
 
-/// The Bearer and DPoP challenges of these headers, in their order. What cannot be read ends a header, not the reading.
+/// Returns the Bearer and DPoP challenges of these headers, in order. A syntax error ends its header only.
 pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<AuthChallenge> {
     let mut all = Vec::new();
     for header in headers {
@@ -41,7 +41,7 @@ pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Vec<AuthC
     all
 }
 
-/// What is left to read of a header.
+/// The unread rest of a header.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         let scheme = self.token()?.to_ascii_lowercase();
         let mut wanted = AuthChallenge { scheme, parameters: Vec::new() };
         self.skip(is_space);
-        // A token instead of parameters, as in `Negotiate a87421==`: nothing that is of use here.
+        // A token instead of parameters, as in `Negotiate a87421==`: not used here.
         if let Some((name, after)) = self.peek_pair()
             && name.is_empty()
         {
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
             let Some(value) = self.value() else { break };
             wanted.parameters.push((name.to_ascii_lowercase(), value));
             self.skip(is_space);
-            // Behind a comma there may be another parameter or another challenge: the next look will tell.
+            // A comma is followed by another parameter or by another challenge.
             if !self.0.starts_with(',') {
                 break;
             }
@@ -77,12 +77,12 @@ impl<'a> Cursor<'a> {
         Some(wanted)
     }
 
-    /// The name of a parameter and what is behind its `=`, if that is what comes next.
+    /// Returns the name of the next parameter and the text after its `=`, if a parameter is next.
     fn peek_pair(&self) -> Option<(&'a str, &'a str)> {
         let end = self.0.find(|c| !is_token(c)).unwrap_or(self.0.len());
         let (name, rest) = self.0.split_at(end);
         let after = rest.trim_start_matches(is_space).strip_prefix('=')?;
-        // `=` once more, or the end: it was no parameter but a token with padding.
+        // Another `=`, or the end: a token with padding instead of a parameter.
         let padding = after.trim_start_matches('=').trim_start_matches(is_space);
         if padding.is_empty() || padding.starts_with(',') {
             return Some(("", padding));
@@ -124,7 +124,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }
 
-/// A character of a token. `/` and `:` are none, but values without quotes have them all the same.
+/// Whether this is a character of a token. `/` and `:` are not, but occur in unquoted values.
 fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~/:".contains(c)
 }

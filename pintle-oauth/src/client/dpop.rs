@@ -10,27 +10,27 @@ use crate::shared::{address, clock, jwt::SigningKey, noise, secret::Secret};
 
 /// The header of a proof.
 pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
-/// The header that says what the next proof has to hold.
+/// The header with the nonce of the next proof.
 pub(crate) const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// Nonces of this many servers are known at once: that of the tokens, that of the tools, and one to spare.
+/// The limit of servers whose nonces are kept: the authorization server, the resource server, and two more.
 const SERVERS: usize = 4;
 
-/// Proves that a token is ours, because it is bound to a key that only we have: RFC 9449.
+/// The key that tokens are bound to, which signs the proofs of possession: RFC 9449.
 #[derive(Debug)]
 pub(crate) struct Dpop {
     key: SigningKey,
     pub(crate) kept: Secret,
-    /// What servers want to see in the next proof, by their origin.
+    /// The nonce for the next proof, by origin.
     nonces: Mutex<Vec<(String, String)>>,
 }
 
 /// A request that a proof is for.
 #[derive(Debug)]
-pub(crate) struct Proven<'a> {
+pub(crate) struct ProofRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) url: &'a Uri,
-    /// With a token, and what the request says.
+    /// The access token and the body, where the request has them.
     pub(crate) with: Option<(&'a Secret, &'a [u8])>,
 }
 
@@ -44,8 +44,8 @@ impl Dpop {
         Some(Self { key: SigningKey::restore(kept)?, kept: kept.clone(), nonces: Mutex::default() })
     }
 
-    /// A proof for this request and no other.
-    pub(crate) fn proof(&self, proven: &Proven<'_>) -> Result<HeaderValue> {
+    /// Signs a proof for this request.
+    pub(crate) fn proof(&self, proven: &ProofRequest<'_>) -> Result<HeaderValue> {
         let origin = address::origin(proven.url);
         let mut claims = json!({
             "jti": noise::random()?,
@@ -65,13 +65,16 @@ impl Dpop {
             }
         }
         let proof = self.key.sign(json!({ "typ": "dpop+jwt", "jwk": self.key.jwk() }), &claims)?;
-        let mut proof = HeaderValue::try_from(proof)
-            .map_err(|_| pintle::Error::Misuse("a proof that no header can carry".into()))?;
+        let mut proof = HeaderValue::try_from(proof).map_err(|_| {
+            pintle::Error::Misuse(
+                "the DPoP proof contains characters that are not allowed in a header".into(),
+            )
+        })?;
         proof.set_sensitive(true);
         Ok(proof)
     }
 
-    /// Notes what a server wants to see in the next proof. Says whether it wants anything new.
+    /// Stores the nonce for the next proof. Returns whether it is a new one.
     pub(crate) fn note(&self, url: &Uri, headers: &HeaderMap) -> bool {
         let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
         let origin = address::origin(url);
@@ -107,7 +110,7 @@ mod tests {
         let dpop = Dpop::new().unwrap();
         let url = "https://h:8443/mcp?q=1".parse().unwrap();
         let token = Secret::new("t0ken");
-        let proven = Proven { method: "POST", url: &url, with: Some((&token, b"{}")) };
+        let proven = ProofRequest { method: "POST", url: &url, with: Some((&token, b"{}")) };
         let (header, claims) = read(&dpop.proof(&proven).unwrap());
         assert_eq!(header["typ"], "dpop+jwt");
         assert_eq!(header["jwk"].get("d"), None);
@@ -125,8 +128,9 @@ mod tests {
         let headers = [(NONCE, HeaderValue::from_static("n1"))].into_iter().collect();
         assert!(dpop.note(&one, &headers));
         assert!(!dpop.note(&one, &headers));
-        let nonce =
-            |url| read(&dpop.proof(&Proven { method: "GET", url, with: None }).unwrap()).1["nonce"].clone();
+        let nonce = |url| {
+            read(&dpop.proof(&ProofRequest { method: "GET", url, with: None }).unwrap()).1["nonce"].clone()
+        };
         assert_eq!(nonce(&one), "n1");
         assert_eq!(nonce(&other), Value::Null);
     }

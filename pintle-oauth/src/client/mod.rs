@@ -1,9 +1,9 @@
 //! Logging in to servers over HTTP, and staying logged in.
 //!
-//! [`OAuth`] is the authorization of a transport. When a server refuses a request, it finds out who authorizes for that
-//! server, registers the client there if need be, has the user log in, and keeps the tokens; before they expire they are
-//! replaced, once for all calls that wait for it. The user's part is a [`Consent`], where credentials are kept is a
-//! [`Store`], and what requests go through is a [`Web`].
+//! [`OAuth`] is the authorization of a transport. When a server refuses a request, it discovers the authorization server,
+//! registers the client if necessary, has the user log in, and stores the tokens. Tokens are refreshed before they expire,
+//! once for all calls that wait for them. A [`Consent`] leads the user through the login, a [`Store`] keeps the credentials,
+//! and a [`Web`] sends the requests.
 
 mod authorization;
 mod challenge;

@@ -9,7 +9,7 @@ use pintle::{
 use super::{
     authorization::{Authorization, TokensInUse},
     consent::Consent,
-    dpop::{PROOF, Proven},
+    dpop::{PROOF, ProofRequest},
     grant::assertion::{Assertion, IdentityProvider},
     grant::device::DeviceCode,
     grant::flow::Grant,
@@ -23,9 +23,9 @@ use crate::shared::{
     web::{Network, Web},
 };
 
-/// Logs in to a server when it asks for it, and stays logged in.
+/// Logs in to a server when it requires authorization, and stays logged in.
 ///
-/// One is for one server: the first that it is used with. No other gets to see a token of it.
+/// An `OAuth` belongs to the first server that it is used with. Its tokens are never sent to another one.
 ///
 /// ```no_run
 /// use pintle::{Client, client::http::Http};
@@ -42,21 +42,21 @@ use crate::shared::{
 /// # Ok(()) }
 /// ```
 ///
-/// A clone is the same one: connections that share it share its tokens, and one refresh is for all of them.
+/// Clones share their tokens, and one refresh serves all of them.
 #[derive(Clone)]
-#[must_use = "nothing happens until a transport has it: `Http::auth`"]
+#[must_use = "an `OAuth` does nothing until it is given to a transport with `Http::auth`"]
 pub struct OAuth {
     settings: Settings,
     authorization: Arc<Authorization>,
 }
 
 impl OAuth {
-    /// A user logs in and agrees. `name` is what they are told is asking.
+    /// Has a user log in and consent, in a browser. `name` is shown to them as the name of the application.
     pub fn login(name: impl Into<String>, consent: impl Consent) -> Self {
         Self::by(Grant::Login { name: name.into(), consent: Box::new(consent) })
     }
 
-    /// A user logs in on another device: for programs without a browser, and users who are elsewhere.
+    /// Has a user log in on another device, for programs without a browser (RFC 8628).
     ///
     /// ```
     /// use pintle_oauth::client::{DeviceCode, OAuth};
@@ -69,22 +69,21 @@ impl OAuth {
         Self::by(Grant::Device { name: name.into(), show: Box::new(show) })
     }
 
-    /// The program itself is who is let in: `client_credentials`.
+    /// Authorizes the program itself, without a user: the `client_credentials` grant.
     ///
-    /// A server that wants tokens of another authorization server than the client's fails the login, and nothing is sent
-    /// there.
+    /// If the server names another authorization server than the client's, the login fails and nothing is sent there.
     pub fn machine(client: Registered) -> Self {
         Self::by(Grant::Machine).registered(client)
     }
 
-    /// The user's identity provider agrees for them, without asking them: `enterprise-managed-authorization`. `client`
-    /// is what the server's authorization server knows the program as: no other is shown what the provider says.
+    /// Authorizes the user through their identity provider: `enterprise-managed-authorization`. `client` is the registration
+    /// of the program at the server's authorization server; the provider's assertion is sent to no other.
     pub fn enterprise(client: Registered, provider: IdentityProvider) -> Self {
         Self::by(Grant::Enterprise(provider)).registered(client)
     }
 
-    /// The platform that the program runs on says who it is: workload identity federation. `issuer` is the authorization
-    /// server that takes the platform's word: no other is shown it.
+    /// Authorizes the program by an assertion of its platform: workload identity federation. `issuer` is the authorization
+    /// server that trusts the platform; the assertion is sent to no other.
     pub fn workload(issuer: impl Into<String>, assertion: Assertion) -> Self {
         Self::by(Grant::Workload { issuer: issuer.into(), assertion })
     }
@@ -102,18 +101,18 @@ impl OAuth {
         Self { settings, authorization: Arc::default() }
     }
 
-    /// Uses a client that its authorization server knows already, and registers none.
+    /// Uses a client that is registered already.
     pub fn registered(mut self, client: Registered) -> Self {
         self.settings.registered = Some(client);
         self
     }
 
-    /// The address of a document about the client, for authorization servers that read those. Others get the client
-    /// registered.
+    /// Identifies the client by the address of its metadata document, at authorization servers that support that. At others
+    /// the client is registered.
     ///
     /// # Errors
     ///
-    /// It is no `https` address with a path, or has a user, a `.` or `..` or a `#` in it.
+    /// Fails if `url` is not an `https` address with a path, or contains a user, a `.` or `..` segment or a fragment.
     pub fn document(mut self, url: impl Into<String>) -> Result<Self> {
         let url = url.into();
         let is_one = url.parse::<http::Uri>().is_ok_and(|uri| {
@@ -125,33 +124,33 @@ impl OAuth {
         });
         if !is_one {
             return Err(Error::Misuse(format!(
-                "`{url}` cannot be a client's id: give the `https` address of its metadata document, with a path"
+                "`{url}` is not a valid client id; use the `https` address of the client's metadata document, with a path"
             )));
         }
         self.settings.document = Some(url);
         Ok(self)
     }
 
-    /// Asks for these scopes too, besides those that the server asks for.
+    /// Requests these scopes in addition to those that the server asks for.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.settings.scopes = Scopes::of(scopes);
         self
     }
 
-    /// Keeps credentials there. In memory otherwise.
+    /// Stores credentials there. The default is [`Memory`].
     pub fn store(mut self, store: impl Store) -> Self {
         self.settings.store = Arc::new(store);
         self
     }
 
-    /// Sends the requests of a login with this.
+    /// Sends the requests of a login with this. The default is [`Network`].
     pub fn web(mut self, web: impl Web) -> Self {
         self.settings.web = Arc::new(web);
         self
     }
 
-    /// Has tokens bound to a key of this client, where the authorization server can do that: a stolen one is worth
-    /// nothing then.
+    /// Binds tokens to a key of this client where the authorization server supports it (DPoP, RFC 9449), so that a stolen
+    /// token cannot be used.
     pub fn dpop(mut self) -> Self {
         self.settings.dpop = true;
         self
@@ -164,7 +163,7 @@ impl Auth for OAuth {
         if held.tokens.is_stale(now()) {
             match self.authorization.renewed(&self.settings, held).await {
                 Some(fresh) => held = fresh,
-                // It will say so with a challenge, and that is where the user comes in.
+                // The server answers with a challenge, which leads to a new login.
                 None => return Ok(HeaderMap::new()),
             }
         }
@@ -188,12 +187,14 @@ fn headers(held: &TokensInUse, request: &Outgoing<'_>) -> Result<HeaderMap> {
     if let Some(dpop) = &held.dpop {
         scheme = "DPoP";
         let with = Some((&held.tokens.access, request.body.as_ref()));
-        let proof = dpop.proof(&Proven { method: request.method.as_str(), url: request.url, with })?;
+        let proof = dpop.proof(&ProofRequest { method: request.method.as_str(), url: request.url, with })?;
         headers.insert(PROOF, proof);
     }
     let value = HeaderValue::try_from(format!("{scheme} {}", held.tokens.access.reveal()));
     let mut value = value.map_err(|_| {
-        Error::Decode("the authorization server gave a token that no header can carry".into())
+        Error::Decode(
+            "the authorization server issued a token with characters that are not allowed in a header".into(),
+        )
     })?;
     value.set_sensitive(true);
     headers.insert(AUTHORIZATION, value);

@@ -2,7 +2,7 @@ use std::fmt;
 
 use ring::signature::{self, RsaParameters, UnparsedPublicKey, VerificationAlgorithm};
 
-/// How a token may be signed. There is none without a signature, and none whose key both sides have.
+/// A signature algorithm of tokens. `none` and symmetric algorithms are not supported.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Algorithm {
@@ -67,7 +67,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A public key, of a kind that says by which algorithms it may be used.
+/// A public key. Its kind determines the algorithms that it may be used with.
 #[derive(Clone, Debug)]
 pub(super) enum PublicKey {
     P256(Vec<u8>),
@@ -77,8 +77,7 @@ pub(super) enum PublicKey {
 }
 
 impl PublicKey {
-    /// Whether this is the signature of the message by that algorithm and this key. One that does not go with the kind of
-    /// the key never is.
+    /// Whether the signature is valid. It never is for an algorithm that does not fit the kind of the key.
     pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let plain = |by: &'static dyn VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(by, key).verify(message, signature).is_ok()

@@ -10,11 +10,10 @@ use tokio::time::Instant;
 
 use super::token::Token;
 
-/// Tokens in each of the two halves.
-const MOST: usize = 1024;
+/// The limit of tokens in each of the two halves.
+const MAX_ENTRIES: usize = 1024;
 
-/// What was found out about tokens a short while ago: whose they are, or why they are no good. Tokens themselves are not in
-/// it.
+/// Recent results of checking tokens, by digest. The tokens themselves are not stored.
 pub(super) struct Cache<T>(Mutex<Halves<T>>);
 
 impl<T> Default for Cache<T> {
@@ -23,11 +22,11 @@ impl<T> Default for Cache<T> {
     }
 }
 
-/// What is looked at often is in the new half. When that is full, it becomes the old one, and what was there is
-/// forgotten.
+/// Two generations of entries. Entries in use are in the new one. When it is full, it becomes the old one, whose entries are
+/// dropped.
 struct Halves<T> {
-    new: HashMap<Digest, Known<T>>,
-    old: HashMap<Digest, Known<T>>,
+    new: HashMap<Digest, CacheEntry<T>>,
+    old: HashMap<Digest, CacheEntry<T>>,
 }
 
 impl<T> Default for Halves<T> {
@@ -39,12 +38,12 @@ impl<T> Default for Halves<T> {
 pub(super) type Digest = [u8; 32];
 
 #[derive(Clone)]
-struct Known<T> {
+struct CacheEntry<T> {
     found: T,
     until: Instant,
 }
 
-/// What a token is remembered by, together with what it was found to be for: one verifier may serve several resources.
+/// Returns the digest of a token and its resource: one verifier may serve several resources.
 pub(super) fn digest_of(token: &Token) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(token.reveal().as_bytes());
@@ -69,13 +68,13 @@ impl<T: Clone> Cache<T> {
         (known.until > Instant::now()).then_some(known.found)
     }
 
-    /// Remembers it for so long.
+    /// Stores a result for this long.
     pub(super) fn keep(&self, token: Digest, found: &T, lifetime: Duration) {
-        let known = Known { found: found.clone(), until: Instant::now() + lifetime };
+        let known = CacheEntry { found: found.clone(), until: Instant::now() + lifetime };
         self.lock().put(token, known);
     }
 
-    /// Whether it is remembered, or was until a while ago.
+    /// Whether there is an entry, even an expired one.
     pub(super) fn was_kept(&self, token: &Digest) -> bool {
         let halves = self.lock();
         halves.new.contains_key(token) || halves.old.contains_key(token)
@@ -97,8 +96,8 @@ impl<T: Clone> Cache<T> {
 }
 
 impl<T> Halves<T> {
-    fn put(&mut self, token: Digest, known: Known<T>) {
-        if self.new.len() >= MOST {
+    fn put(&mut self, token: Digest, known: CacheEntry<T>) {
+        if self.new.len() >= MAX_ENTRIES {
             self.old = mem::take(&mut self.new);
         }
         self.new.insert(token, known);

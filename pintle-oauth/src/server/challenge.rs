@@ -4,16 +4,16 @@ use std::fmt::Write;
 
 use http::HeaderValue;
 
-/// What a client is told that is not let in.
+/// The challenge to a client whose request was refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Challenge<'a> {
     /// `Bearer` or `DPoP`.
     pub(super) scheme: &'a str,
-    /// The error, and what it means in this case.
+    /// The error and its description.
     pub(super) error: Option<(&'a str, &'a str)>,
-    /// What to ask for, with spaces between.
+    /// The scopes to request, separated by spaces.
     pub(super) scope: &'a str,
-    /// Where it is written who authorizes for this server.
+    /// The address of the resource metadata.
     pub(super) resource_metadata: &'a str,
 }
 
@@ -23,7 +23,7 @@ impl Challenge<'_> {
         let mut between = ' ';
         let mut parameter = |name: &str, value: &str| {
             let separator = if between == ',' { ", " } else { " " };
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(text, "{separator}{name}=\"{}\"", quotable(value));
             between = ',';
         };
@@ -35,13 +35,13 @@ impl Challenge<'_> {
             parameter("scope", self.scope);
         }
         parameter("resource_metadata", self.resource_metadata);
-        // Only characters that are allowed are left.
+        // Only allowed characters are left.
         HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"))
     }
 }
 
-/// The text without characters that neither `error_description` nor `scope` may have: those that would have to be
-/// escaped, and those that are not ASCII.
+/// Removes the characters that `error_description` and `scope` must not contain: those that need escaping, and those that
+/// are not ASCII.
 fn quotable(text: &str) -> String {
     let fits = |c: char| matches!(c, ' '..='!' | '#'..='[' | ']'..='~');
     text.chars().map(|c| if fits(c) { c } else { '?' }).collect()

@@ -9,7 +9,7 @@ use super::{
 type Check =
     dyn Fn(Token) -> Pin<Box<dyn Future<Output = Result<Principal, Rejection>> + Send>> + Send + Sync;
 
-/// Tokens that the application checks by itself.
+/// Verifies tokens with a function of the application.
 ///
 /// ```
 /// use pintle_oauth::server::{Checked, Principal, Protected, Rejection, Token};
@@ -19,7 +19,7 @@ type Check =
 ///     // Look it up, and see that it was issued for `token.resource()`.
 ///     match token.reveal() {
 ///         "letmein" => Ok(Principal::new("https://login.example.com", "ann").granted(["notes:read"])),
-///         _ => Err(Rejection::invalid("nobody has this token")),
+///         _ => Err(Rejection::invalid("no such token")),
 ///     }
 /// });
 /// let protected = Protected::new("https://mcp.example.com/mcp", tokens)?;
@@ -32,7 +32,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Tokens that clients get from this authorization server, and what finds out whether they are good.
+    /// Verifies the tokens of this authorization server with `check`.
     pub fn new<F, Fut>(issuer: impl Into<String>, check: F) -> Self
     where
         F: Fn(Token) -> Fut + Send + Sync + 'static,

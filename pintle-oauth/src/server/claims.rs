@@ -1,22 +1,22 @@
-//! What a token says, compared with what it has to say: RFC 9068 and RFC 7519.
+//! The claims of a token and the rules for them: RFC 9068 and RFC 7519.
 
 use pintle::types::JsonObject;
 use serde_json::Value;
 
 use super::{principal::Principal, verify::Rejection};
 
-/// What it has to say.
+/// The rules for claims.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     pub(super) issuer: &'a str,
-    /// One of these.
+    /// The accepted audiences.
     pub(super) audience: &'a [&'a str],
-    /// By how many seconds clocks may differ.
+    /// The accepted clock skew in seconds.
     pub(super) skew: u64,
     pub(super) now: u64,
 }
 
-/// Whose token it is, if its claims are those of one for us. Who wrote them is another question.
+/// Checks the claims and returns the principal. The signature is checked elsewhere.
 pub(super) fn check(claims: &JsonObject, rules: &Rules<'_>) -> Result<Principal, Rejection> {
     let Rules { issuer, audience, skew, now } = *rules;
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
@@ -31,7 +31,7 @@ pub(super) fn check(claims: &JsonObject, rules: &Rules<'_>) -> Result<Principal,
     principal(claims, issuer).map(|principal| principal.until(expires_at))
 }
 
-/// Whether it is neither too late nor too early for a token.
+/// Checks that a token is valid at this time.
 pub(super) fn in_time(claims: &JsonObject, expires_at: u64, skew: u64, now: u64) -> Result<(), Rejection> {
     if expires_at.saturating_add(skew) <= now {
         return Err(invalid("it has expired".into()));
@@ -44,7 +44,7 @@ pub(super) fn in_time(claims: &JsonObject, expires_at: u64, skew: u64, now: u64)
     Ok(())
 }
 
-/// Whose token it is, and what was granted.
+/// Returns the principal of a token, with its grants.
 pub(super) fn principal(claims: &JsonObject, issuer: &str) -> Result<Principal, Rejection> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let client = text("client_id").or_else(|| text("azp")).or_else(|| text("cid"));
@@ -60,10 +60,10 @@ pub(super) fn principal(claims: &JsonObject, issuer: &str) -> Result<Principal, 
         None | Some(Value::Null) => {}
         Some(bound) => match bound.get("jkt").and_then(Value::as_str) {
             Some(thumbprint) => principal = principal.bound_to(thumbprint),
-            // A token that is bound to something that is not looked at is as good as one that is not bound.
+            // A binding that is not checked would protect nothing.
             None => {
                 return Err(invalid(
-                    "it is bound to something else than a DPoP key, which is not checked here".into(),
+                    "it is bound to something other than a DPoP key, which is not supported".into(),
                 ));
             }
         },
@@ -71,7 +71,7 @@ pub(super) fn principal(claims: &JsonObject, issuer: &str) -> Result<Principal, 
     Ok(principal)
 }
 
-/// Whether one of these is named, byte for byte: by a text, or in a list of them.
+/// Whether a claim, a string or a list of strings, contains one of these audiences, byte for byte.
 pub(super) fn is_for(named: Option<&Value>, audience: &[&str]) -> bool {
     let is = |value: &Value| value.as_str().is_some_and(|name| audience.contains(&name));
     match named {
@@ -81,18 +81,18 @@ pub(super) fn is_for(named: Option<&Value>, audience: &[&str]) -> bool {
     }
 }
 
-/// A point in time. `None`: it is not there. What is no number is a mistake of the issuer, not an absence.
+/// Returns a claim that is a point in time. `None`: it is absent. A claim that is not a number is an error, not an absence.
 pub(super) fn seconds(claims: &JsonObject, name: &str) -> Result<Option<u64>, Rejection> {
     match claims.get(name) {
         None => Ok(None),
         Some(value) => match value.as_f64() {
             Some(seconds) if seconds >= 0.0 => Ok(Some(seconds as u64)),
-            _ => Err(invalid(format!("its `{name}` is no point in time"))),
+            _ => Err(invalid(format!("its `{name}` is not a point in time"))),
         },
     }
 }
 
-/// The words of a text, or of a list.
+/// Returns the words of a string, or the strings of a list.
 fn words(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let (text, list) = match value {
         Some(Value::String(text)) => (text.as_str(), &[][..]),
@@ -142,9 +142,9 @@ mod tests {
             (json!({ "aud": null }), "not issued for"),
             (json!({ "aud": "-" }), "not issued for"),
             (json!({ "exp": "-" }), "no `exp`"),
-            (json!({ "exp": null }), "`exp` is no point"),
-            (json!({ "exp": "1000010" }), "`exp` is no point"),
-            (json!({ "exp": -1 }), "`exp` is no point"),
+            (json!({ "exp": null }), "`exp` is not a point"),
+            (json!({ "exp": "1000010" }), "`exp` is not a point"),
+            (json!({ "exp": -1 }), "`exp` is not a point"),
             (json!({ "exp": NOW - 59 }), ""),
             (json!({ "exp": NOW - 60 }), "expired"),
             (json!({ "exp": 0 }), "expired"),
@@ -152,14 +152,14 @@ mod tests {
             (json!({ "exp": NOW as f64 + 0.5 }), ""),
             (json!({ "nbf": NOW + 60 }), ""),
             (json!({ "nbf": NOW + 61 }), "not valid yet"),
-            (json!({ "nbf": "soon" }), "`nbf` is no point"),
+            (json!({ "nbf": "soon" }), "`nbf` is not a point"),
             (json!({ "iat": NOW + 61 }), "not valid yet"),
             (json!({ "iat": "-" }), ""),
             (json!({ "sub": "-" }), "neither `sub` nor"),
             (json!({ "sub": "", "client_id": "" }), "neither `sub` nor"),
             (json!({ "sub": 7 }), "neither `sub` nor"),
-            (json!({ "cnf": { "x5t#S256": "abc" } }), "bound to something else"),
-            (json!({ "cnf": "jkt" }), "bound to something else"),
+            (json!({ "cnf": { "x5t#S256": "abc" } }), "bound to something other"),
+            (json!({ "cnf": "jkt" }), "bound to something other"),
             (json!({ "cnf": { "jkt": "abc" } }), ""),
         ];
         for (others, expected) in table {

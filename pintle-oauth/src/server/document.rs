@@ -16,10 +16,10 @@ use http::{
 use pintle::server::http::Body;
 use tower_service::Service;
 
-/// The server's metadata as a service (RFC 9728), for frameworks that choose by path: mount it at
+/// The server's metadata as a service (RFC 9728), for frameworks that route by path: mount it at
 /// [`Protected::metadata_path`](super::Protected::metadata_path).
 ///
-/// Anybody may read it, pages of other sites too, and keep it for an hour.
+/// It is public, readable from pages of any origin, and cacheable for an hour.
 #[derive(Clone, Debug)]
 pub struct Metadata(Arc<str>);
 
@@ -40,7 +40,7 @@ impl Metadata {
                     *response.body_mut() = Bytes::copy_from_slice(self.0.as_bytes());
                 }
             }
-            // A browser asks for leave first, because clients send `MCP-Protocol-Version` here too.
+            // A browser sends a preflight, because clients send `MCP-Protocol-Version` here too.
             Method::OPTIONS => {
                 headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET"));
                 headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));

@@ -1,4 +1,4 @@
-//! Proofs that a token is presented by the one it was given to: RFC 9449 §4.3.
+//! Proofs that a token is presented by its holder: RFC 9449 §4.3.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ring::digest;
@@ -11,11 +11,11 @@ use super::{
     token::Signed,
 };
 
-/// A request that a proof has to be for.
+/// The request that a proof has to be for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Proven<'a> {
+pub(super) struct ProofContext<'a> {
     pub(super) method: &'a str,
-    /// The addresses that it may have been sent to, without query: as we see it, and as the server is known.
+    /// The accepted addresses, without query: as received, and as the server is configured.
     pub(super) urls: &'a [String],
     /// The thumbprint of the key that the token is bound to.
     pub(super) thumbprint: &'a str,
@@ -26,43 +26,42 @@ pub(super) struct Proven<'a> {
 
 /// Why a proof is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Unproven {
-    /// It is no proof for that request: what is wrong with it.
+pub(super) enum ProofError {
+    /// The proof is not valid for the request, and why.
     Wrong(&'static str),
-    /// It may be one, but its holder has used too many to remember another.
+    /// The proof may be valid, but its holder has used too many to record another.
     TooMany,
 }
 
-impl From<&'static str> for Unproven {
+impl From<&'static str> for ProofError {
     fn from(why: &'static str) -> Self {
         Self::Wrong(why)
     }
 }
 
-/// Whether this is a proof for that request with that token, or what is wrong with it. If the client has signed the body
-/// too, what its digest has to be.
+/// Checks a proof for a request with this token. Returns the digest of the body, if the client has signed it.
 pub(super) fn check(
     proof: &str,
     token: &str,
-    proven: &Proven<'_>,
+    proven: &ProofContext<'_>,
     seen: &Replay,
-) -> Result<Option<String>, Unproven> {
-    let signed = Signed::parse(proof).ok_or("the proof is no JWT")?;
+) -> Result<Option<String>, ProofError> {
+    let signed = Signed::parse(proof).ok_or("the proof is not a JWT")?;
     if signed.header.typ.as_deref() != Some("dpop+jwt") {
         return Err("the proof is not of the type `dpop+jwt`".into());
     }
     if signed.header.crit.is_some() {
-        return Err("the proof has a `crit` header, of which nothing is understood here".into());
+        return Err("the proof has a `crit` header, which is not supported".into());
     }
     let algorithm =
-        Algorithm::named(&signed.header.alg).ok_or("the proof is signed in a way that is not accepted")?;
-    let jwk = signed.header.jwk.as_ref().ok_or("the proof names no key")?;
-    let (key, thumbprint) = jwk::alone(jwk).ok_or("the key of the proof is no public key")?;
+        Algorithm::named(&signed.header.alg).ok_or("the signature algorithm of the proof is not accepted")?;
+    let jwk = signed.header.jwk.as_ref().ok_or("the proof has no `jwk`")?;
+    let (key, thumbprint) = jwk::alone(jwk).ok_or("the `jwk` of the proof is not a public key")?;
     if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
-        return Err("the signature of the proof is wrong".into());
+        return Err("the signature of the proof is invalid".into());
     }
     if thumbprint != proven.thumbprint {
-        return Err("the token is bound to another key than that of the proof".into());
+        return Err("the token is bound to another key than the one of the proof".into());
     }
     let text = |name: &str| signed.claims.get(name).and_then(Value::as_str);
     if text("htm") != Some(proven.method) {
@@ -83,19 +82,18 @@ pub(super) fn check(
     let used = Used { holder: proven.holder, thumbprint: proven.thumbprint, jti, issued_at: issued };
     match seen.note(&used, proven.now) {
         Use::First => Ok(text("content_digest").map(str::to_owned)),
-        Use::Again => Err("the proof was used before: make one for each request".into()),
-        Use::TooMany => Err(Unproven::TooMany),
+        Use::Again => Err("the proof was used before; create one for each request".into()),
+        Use::TooMany => Err(ProofError::TooMany),
     }
 }
 
-/// Whether a body has the digest that its client signed: that of RFC 9530, with SHA-256.
+/// Whether a body has the digest that the client signed (RFC 9530, SHA-256).
 pub(super) fn is_digest_of(digest: &str, body: &[u8]) -> bool {
     let ours = STANDARD.encode(digest::digest(&digest::SHA256, body));
     digest.trim() == format!("sha-256=:{ours}:")
 }
 
-/// Whether two addresses are the same, as far as it may be written in several ways: scheme and host in any case, the
-/// usual port or none, and no `/` at the end or one.
+/// Whether two addresses are equivalent: scheme and host in any case, with or without the default port and a trailing `/`.
 fn same(one: &str, other: &str) -> bool {
     let (Ok(one), Ok(other)) = (one.parse::<http::Uri>(), other.parse::<http::Uri>()) else { return false };
     let path = |uri: &http::Uri| uri.path().trim_end_matches('/').to_owned();
@@ -121,7 +119,7 @@ mod tests {
         let now = clock::now();
         let urls = [RESOURCE.to_owned()];
         let holder = (ISSUER, "ann");
-        let proven = Proven { method: "POST", urls: &urls, thumbprint: &thumbprint, holder, now };
+        let proven = ProofContext { method: "POST", urls: &urls, thumbprint: &thumbprint, holder, now };
         let header = |signer: &Signer| json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") });
         let claims = |others: Value| {
             let mut claims = json!({
@@ -133,8 +131,8 @@ mod tests {
         let seen = Replay::default();
         let check = |proof: &str| match check(proof, "t0ken", &proven, &seen) {
             Ok(digest) => Ok(digest),
-            Err(Unproven::Wrong(why)) => Err(why.to_owned()),
-            Err(Unproven::TooMany) => Err("too many".to_owned()),
+            Err(ProofError::Wrong(why)) => Err(why.to_owned()),
+            Err(ProofError::TooMany) => Err("too many".to_owned()),
         };
         let good = ours.sign(header(&ours), &claims(json!({})));
         assert_eq!(check(&good), Ok(None));
@@ -173,12 +171,12 @@ mod tests {
         private["d"] = json!("AA");
         for (at, (signer, header, expected)) in [
             (&another, header(&another), "another key"),
-            (&another, header(&ours), "signature of the proof is wrong"),
+            (&another, header(&ours), "signature of the proof is invalid"),
             (&ours, json!({ "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
             (&ours, json!({ "typ": "DPOP+JWT", "jwk": ours.jwk("1") }), "type `dpop+jwt`"),
             (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "crit": [] }), "`crit`"),
-            (&ours, json!({ "typ": "dpop+jwt" }), "names no key"),
-            (&ours, json!({ "typ": "dpop+jwt", "jwk": private }), "no public key"),
+            (&ours, json!({ "typ": "dpop+jwt" }), "has no `jwk`"),
+            (&ours, json!({ "typ": "dpop+jwt", "jwk": private }), "not a public key"),
             (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "none" }), "not accepted"),
             (&ours, json!({ "typ": "dpop+jwt", "jwk": ours.jwk("1"), "alg": "HS256" }), "not accepted"),
         ]
@@ -188,6 +186,6 @@ mod tests {
             let said = check(&signer.sign(header, &claims(json!({ "jti": at.to_string() })))).unwrap_err();
             assert!(said.contains(expected), "{at}: {said}");
         }
-        assert!(check("no.proof").unwrap_err().contains("no JWT"));
+        assert!(check("no.proof").unwrap_err().contains("not a JWT"));
     }
 }

@@ -25,36 +25,35 @@ use super::{
     web::{AnyWeb, Guarded, Network, Web},
 };
 
-/// For so long it is remembered where to ask, before it is looked again; and so long after a look that failed.
+/// How long the discovered endpoint is used, and how long after a discovery that failed.
 const ENDPOINT: Duration = Duration::from_secs(60 * 60);
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// For so long it is remembered that a token is no good, and why, if that is not too long a story.
+/// How long a rejection is cached, and the limit of its length in bytes.
 const REFUSED: Duration = Duration::from_secs(5);
 const STORY: usize = 1024;
 
-/// Tokens that the authorization server is asked about, one by one (RFC 7662): the way for tokens that say nothing by
-/// themselves, and for those that can be revoked.
+/// Verifies tokens by introspection at the authorization server (RFC 7662), for opaque tokens and for immediate revocation.
 ///
-/// What it says of a good one is remembered for half a minute, of others for five seconds; requests with the same token wait
-/// for one answer. A few dozen questions are asked at the same time and a few hundred wait. The newest is asked first, some
-/// places are kept for tokens that were good before, and who would have to wait for more than two seconds is answered with
-/// status 503 instead: a flood of nonsense does not hold up those who have a good token.
+/// Valid tokens are cached for 30 seconds, invalid ones for 5 seconds, and requests with the same token share one
+/// introspection. A few dozen run at the same time and a few hundred are queued. The newest starts first, some slots are
+/// reserved for tokens that were valid before, and a request that would wait for more than two seconds gets status 503:
+/// a flood of invalid tokens does not delay valid ones.
 ///
 /// ```
 /// use pintle_oauth::server::{Introspection, Protected, Registered};
 ///
 /// # fn main() -> pintle::Result<()> {
-/// // What the authorization server knows this server as.
+/// // The registration of this server at the authorization server.
 /// let us = Registered::new("https://login.example.com", "notes-server").secret("s3cret");
 /// let tokens = Introspection::new(us)?;
 /// let protected = Protected::new("https://mcp.example.com/mcp", tokens)?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Introspection(Arc<Asking>);
+pub struct Introspection(Arc<Introspector>);
 
 #[derive(Clone)]
-struct Settings {
+struct IntrospectionSettings {
     issuer: String,
     endpoint: Option<String>,
     client: Registered,
@@ -68,36 +67,36 @@ struct Settings {
 enum Audience {
     Resource,
     Named(Vec<String>),
-    /// The authorization server sees to it.
-    Unsaid,
+    /// The authorization server checks it.
+    Unchecked,
 }
 
-struct Asking {
-    settings: Settings,
+struct Introspector {
+    settings: IntrospectionSettings,
     known: Cache<Principal>,
     refused: Cache<Rejection>,
     questions: Arc<Questions>,
-    /// Where to ask, and when it is time to look whether that is still so.
-    endpoint: Mutex<Option<(Arc<Endpoint>, Instant)>>,
-    /// Held by whoever finds that out for the first time.
+    /// The endpoint, and when to discover it again.
+    endpoint: Mutex<Option<(Arc<IntrospectionEndpoint>, Instant)>>,
+    /// Held during the first discovery.
     finding: tokio::sync::Mutex<()>,
 }
 
-/// Where to ask, and as whom.
-struct Endpoint {
+/// The introspection endpoint, and the client that uses it.
+struct IntrospectionEndpoint {
     url: String,
     us: Identity,
 }
 
 impl Introspection {
-    /// Asks the issuer that knows this client, as that client.
+    /// Verifies the tokens of the client's issuer, authenticated as this client.
     ///
     /// # Errors
     ///
-    /// The issuer is no `https` address. Plain `http` is for this machine only.
+    /// Fails if the issuer is not an `https` address. Plain `http` is accepted for loopback addresses only.
     pub fn new(client: Registered) -> Result<Self> {
         check_issuer(&client.issuer)?;
-        Ok(Self::of(Settings {
+        Ok(Self::of(IntrospectionSettings {
             issuer: client.issuer.clone(),
             endpoint: None,
             client,
@@ -108,13 +107,13 @@ impl Introspection {
         }))
     }
 
-    /// Where to ask, for an issuer whose metadata does not say.
+    /// Sets the introspection endpoint, for issuers whose metadata has none.
     #[must_use]
     pub fn at(self, endpoint: impl Into<String>) -> Self {
         self.with(|settings| settings.endpoint = Some(endpoint.into()))
     }
 
-    /// Tokens for this are accepted, instead of those for the server's address. Say it several times for several.
+    /// Accepts tokens for this audience instead of the server's address. Can be called several times.
     #[must_use]
     pub fn audience(self, name: impl Into<String>) -> Self {
         self.with(|settings| match &mut settings.audience {
@@ -123,33 +122,33 @@ impl Introspection {
         })
     }
 
-    /// Accepts tokens of which it is not said what they are for: only where the authorization server calls no token
-    /// active that is not for the one who asks. What is said is checked all the same.
+    /// Accepts tokens without an audience. Use it only if the authorization server reports no token as active that is for
+    /// another server. An audience that is present is still checked.
     #[must_use]
-    pub fn audience_unsaid(self) -> Self {
-        self.with(|settings| settings.audience = Audience::Unsaid)
+    pub fn allow_missing_audience(self) -> Self {
+        self.with(|settings| settings.audience = Audience::Unchecked)
     }
 
-    /// For how long it is remembered that a token is good: as long as one that was revoked is accepted. 30 seconds.
+    /// Sets how long valid tokens are cached, and so for how long a revoked one is accepted. The default is 30 seconds.
     #[must_use]
-    pub fn remembered(self, lifetime: Duration) -> Self {
+    pub fn cache_for(self, lifetime: Duration) -> Self {
         self.with(|settings| settings.remembered = lifetime)
     }
 
-    /// By how much the issuer's clock may differ from ours. A minute.
+    /// Sets the accepted clock skew. The default is one minute.
     #[must_use]
     pub fn clock_skew(self, skew: Duration) -> Self {
         self.with(|settings| settings.skew = skew.as_secs())
     }
 
-    /// Sends its requests through this.
+    /// Sends requests with this. The default is [`Network`].
     #[must_use]
     pub fn web(self, web: impl Web) -> Self {
         self.with(|settings| settings.web = Arc::new(web))
     }
 
-    fn of(settings: Settings) -> Self {
-        Self(Arc::new(Asking {
+    fn of(settings: IntrospectionSettings) -> Self {
+        Self(Arc::new(Introspector {
             settings,
             known: Cache::default(),
             refused: Cache::default(),
@@ -159,7 +158,7 @@ impl Introspection {
         }))
     }
 
-    fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn with(self, change: impl FnOnce(&mut IntrospectionSettings)) -> Self {
         let mut settings = self.0.settings.clone();
         change(&mut settings);
         Self::of(settings)
@@ -185,7 +184,7 @@ impl Verify for Introspection {
     }
 }
 
-impl Asking {
+impl Introspector {
     fn question(self: Arc<Self>, digest: Digest, token: Token) -> Question {
         Box::pin(async move {
             let verdict = self.answer(&token).await;
@@ -199,7 +198,7 @@ impl Asking {
             Ok(principal) => {
                 let left = principal.expires_at().map_or(u64::MAX, |at| at.saturating_sub(clock::now()));
                 let lifetime = self.settings.remembered.min(Duration::from_secs(left));
-                // Also for no time at all: that it was good once is worth something.
+                // Even for no time at all: tokens that were valid before have reserved slots.
                 self.known.keep(digest, principal, lifetime);
             }
             Err(rejection @ Rejection::Invalid(why)) => {
@@ -214,7 +213,7 @@ impl Asking {
 
     async fn answer(self: &Arc<Self>, token: &Token) -> Verdict {
         let answer = self.request(token).await.map_err(|error| {
-            tracing::warn!(issuer = self.settings.issuer, %error, "a token could not be asked about");
+            tracing::warn!(issuer = self.settings.issuer, %error, "failed to introspect a token");
             Rejection::unavailable(error.to_string())
         })?;
         self.judge(&answer, token)
@@ -232,19 +231,19 @@ impl Asking {
         let url = &endpoint.url;
         match answer.status() {
             StatusCode::OK => serde_json::from_slice(answer.body())
-                .map_err(|_| Error::Decode(format!("what `{url}` answered is no JSON object"))),
+                .map_err(|_| Error::Decode(format!("the response of `{url}` is not a JSON object"))),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::Refused(format!(
-                "`{url}` does not let this server ask about tokens: see how it is registered there"
+                "`{url}` refused the introspection; check the registration of this server there"
             ))),
             status => Err(Error::Io(std::io::Error::other(format!(
-                "`{url}` answered with status {}: try again later",
+                "`{url}` returned status {}; try again later",
                 status.as_u16()
             )))),
         }
     }
 
-    /// Where to ask. Whether that has changed is looked at from time to time, and no question waits for it.
-    async fn endpoint(self: &Arc<Self>, web: Guarded<'_>) -> Result<Arc<Endpoint>> {
+    /// Returns the endpoint. It is discovered again from time to time, in the background.
+    async fn endpoint(self: &Arc<Self>, web: Guarded<'_>) -> Result<Arc<IntrospectionEndpoint>> {
         if let Some(endpoint) = self.known_endpoint() {
             return Ok(endpoint);
         }
@@ -255,7 +254,7 @@ impl Asking {
         self.find_endpoint(web).await
     }
 
-    fn known_endpoint(self: &Arc<Self>) -> Option<Arc<Endpoint>> {
+    fn known_endpoint(self: &Arc<Self>) -> Option<Arc<IntrospectionEndpoint>> {
         let now = Instant::now();
         let mut held = self.held_endpoint();
         let (endpoint, look_at) = held.as_mut()?;
@@ -268,14 +267,14 @@ impl Asking {
                     asking.find_endpoint(web).await
                 };
                 if let Err(error) = found.await {
-                    tracing::warn!(issuer = asking.settings.issuer, %error, "where to ask about tokens is not known anew");
+                    tracing::warn!(issuer = asking.settings.issuer, %error, "failed to discover the introspection endpoint again");
                 }
             });
         }
         Some(endpoint.clone())
     }
 
-    async fn find_endpoint(&self, web: Guarded<'_>) -> Result<Arc<Endpoint>> {
+    async fn find_endpoint(&self, web: Guarded<'_>) -> Result<Arc<IntrospectionEndpoint>> {
         let settings = &self.settings;
         let mut metadata = match &settings.endpoint {
             Some(_) => ServerMetadata::default(),
@@ -291,29 +290,30 @@ impl Asking {
                 settings.issuer
             ))
         })?;
-        let endpoint = Arc::new(Endpoint { url, us: Identity::registered(&settings.client, &metadata) });
+        let endpoint =
+            Arc::new(IntrospectionEndpoint { url, us: Identity::registered(&settings.client, &metadata) });
         *self.held_endpoint() = Some((endpoint.clone(), Instant::now() + ENDPOINT));
         Ok(endpoint)
     }
 
     fn judge(&self, answer: &JsonObject, token: &Token) -> Verdict {
-        let Settings { issuer, audience, skew, .. } = &self.settings;
+        let IntrospectionSettings { issuer, audience, skew, .. } = &self.settings;
         if answer.get("active").and_then(Value::as_bool) != Some(true) {
-            return Err(Rejection::invalid("it has expired, was revoked, or never was"));
+            return Err(Rejection::invalid("it is expired, revoked or unknown"));
         }
         if answer.get("iss").is_some_and(|named| named.as_str() != Some(issuer)) {
             return Err(Rejection::Invalid(format!("it was not issued by `{issuer}`")));
         }
         let kind = answer.get("token_type").and_then(Value::as_str).unwrap_or("Bearer");
         if !kind.eq_ignore_ascii_case("bearer") && !kind.eq_ignore_ascii_case("dpop") {
-            return Err(Rejection::invalid("it is no access token"));
+            return Err(Rejection::invalid("it is not an access token"));
         }
         let names: Vec<_> = match audience {
             Audience::Named(names) => names.iter().map(String::as_str).collect(),
-            Audience::Resource | Audience::Unsaid => vec![token.resource()],
+            Audience::Resource | Audience::Unchecked => vec![token.resource()],
         };
         let aud = answer.get("aud");
-        if !(claims::is_for(aud, &names) || aud.is_none() && matches!(audience, Audience::Unsaid)) {
+        if !(claims::is_for(aud, &names) || aud.is_none() && matches!(audience, Audience::Unchecked)) {
             return Err(Rejection::Invalid(format!(
                 "it was not issued for `{}`: ask for one with that `resource`",
                 names.first().copied().unwrap_or_default()
@@ -325,7 +325,7 @@ impl Asking {
         Ok(expires_at.map_or_else(|| principal.clone(), |at| principal.clone().until(at)))
     }
 
-    fn held_endpoint(&self) -> MutexGuard<'_, Option<(Arc<Endpoint>, Instant)>> {
+    fn held_endpoint(&self) -> MutexGuard<'_, Option<(Arc<IntrospectionEndpoint>, Instant)>> {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -409,9 +409,9 @@ mod tests {
         }
         let unsaid = answering(&json!({ "active": true, "sub": "ann" }));
         assert!(verified(&asking(&unsaid)).await.is_err());
-        assert!(verified(&asking(&unsaid).audience_unsaid()).await.is_ok());
+        assert!(verified(&asking(&unsaid).allow_missing_audience()).await.is_ok());
         let other = answering(&json!({ "active": true, "sub": "ann", "aud": "api://x" }));
-        assert!(verified(&asking(&other).audience_unsaid()).await.is_err());
+        assert!(verified(&asking(&other).allow_missing_audience()).await.is_err());
         assert!(verified(&asking(&other).audience("api://x")).await.is_ok());
     }
 
@@ -430,7 +430,7 @@ mod tests {
         assert!(verified(&asking).await.is_err(), "it was revoked");
         assert!(!asking.0.known.was_kept(&digest), "and has no places of its own any more");
         web.answers("/introspect", 200, &json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
-        assert!(verified(&asking).await.unwrap_err().to_string().contains("was revoked"));
+        assert!(verified(&asking).await.unwrap_err().to_string().contains("revoked"));
         assert_eq!(web.count("/introspect"), 2);
         advance(REFUSED).await;
         verified(&asking).await.unwrap();
@@ -438,7 +438,7 @@ mod tests {
         web.answers("/introspect", 200, &json!({ "active": false }));
         let never =
             super::tests::asking(&answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" })));
-        let never = never.remembered(Duration::ZERO).web(web.clone());
+        let never = never.cache_for(Duration::ZERO).web(web.clone());
         assert!(verified(&never).await.is_err());
     }
 
@@ -457,7 +457,7 @@ mod tests {
     async fn requests_with_the_same_token_wait_for_one_answer() {
         let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
         let asking = asking(&web);
-        verified(&asking.clone().remembered(Duration::ZERO)).await.unwrap();
+        verified(&asking.clone().cache_for(Duration::ZERO)).await.unwrap();
         let gate = Arc::new(Notify::new());
         web.waits_for(&gate);
         let before = web.count("/introspect");
@@ -484,7 +484,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn where_to_ask_is_looked_up_apart_from_the_questions() {
         let web = answering(&json!({ "active": true, "aud": RESOURCE, "sub": "ann" }));
-        let asking = asking(&web).remembered(Duration::ZERO);
+        let asking = asking(&web).cache_for(Duration::ZERO);
         verified(&asking).await.unwrap();
         advance(ENDPOINT).await;
         // It cannot be found out any more; where it was is good enough.
@@ -500,7 +500,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_cannot_be_asked_says_nothing_of_the_token() {
         for (status, expected) in
-            [(500, "status 500"), (401, "does not let this server ask"), (0, "nobody is there")]
+            [(500, "status 500"), (401, "refused the introspection"), (0, "nobody is there")]
         {
             let web = answering(&json!({}));
             web.answers("/introspect", status, &json!({}));

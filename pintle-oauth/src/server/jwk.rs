@@ -1,4 +1,4 @@
-//! Public keys as they are published: RFC 7517.
+//! Published public keys: RFC 7517.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
@@ -9,19 +9,19 @@ use super::{
     noise,
 };
 
-/// More than anyone publishes.
-const MOST: usize = 64;
-/// A token that names no key is tried with so many: each costs a calculation.
-const TRIED: usize = 8;
+/// The limit of keys of an issuer. More are ignored.
+const MAX_KEYS: usize = 64;
+/// The limit of keys that a token without a `kid` is verified with: each costs a calculation.
+const MAX_TRIED: usize = 8;
 
 /// The keys of an authorization server.
 #[derive(Debug, Default)]
-pub(super) struct KeySet(Vec<Key>);
+pub(super) struct KeySet(Vec<VerificationKey>);
 
 #[derive(Clone, Debug)]
-struct Key {
+struct VerificationKey {
     kid: Option<String>,
-    /// The only algorithm that it is for, if that is said.
+    /// The only algorithm of this key, if it is restricted to one.
     alg: Option<String>,
     key: PublicKey,
 }
@@ -48,22 +48,22 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// The keys that signatures can be checked with; what else is published is left out.
+    /// Takes the keys that can verify signatures; others are ignored.
     pub(super) fn of(published: Published) -> Self {
         let keys = published.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
-        Self(keys.filter_map(Jwk::for_signatures).take(MOST).collect())
+        Self(keys.filter_map(Jwk::for_signatures).take(MAX_KEYS).collect())
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether there is a key that a token may be signed with that names it so.
+    /// Whether there is a key with this id for this algorithm.
     pub(super) fn knows(&self, kid: Option<&str>, algorithm: Algorithm) -> bool {
         self.fitting(kid, algorithm).next().is_some()
     }
 
-    /// Whether one of the keys that fit made this signature.
+    /// Whether one of the matching keys made this signature.
     pub(super) fn verifies(
         &self,
         kid: Option<&str>,
@@ -71,10 +71,12 @@ impl KeySet {
         message: &[u8],
         signature: &[u8],
     ) -> bool {
-        self.fitting(kid, algorithm).take(TRIED).any(|key| key.key.verifies(algorithm, message, signature))
+        self.fitting(kid, algorithm)
+            .take(MAX_TRIED)
+            .any(|key| key.key.verifies(algorithm, message, signature))
     }
 
-    fn fitting(&self, kid: Option<&str>, algorithm: Algorithm) -> impl Iterator<Item = &Key> {
+    fn fitting(&self, kid: Option<&str>, algorithm: Algorithm) -> impl Iterator<Item = &VerificationKey> {
         self.0.iter().filter(move |key| {
             let named = kid.is_none() || key.kid.as_deref() == kid;
             let meant = key.alg.as_deref().is_none_or(|name| Algorithm::named(name) == Some(algorithm));
@@ -84,14 +86,14 @@ impl KeySet {
 }
 
 impl Jwk {
-    fn for_signatures(self) -> Option<Key> {
+    fn for_signatures(self) -> Option<VerificationKey> {
         let signs = self.purpose.as_deref().is_none_or(|purpose| purpose == "sig");
         let checks = self.key_ops.as_ref().is_none_or(|all| all.iter().any(|each| each == "verify"));
         if !signs || !checks {
             return None;
         }
         let key = self.public_key()?;
-        Some(Key { kid: self.kid, alg: self.alg, key })
+        Some(VerificationKey { kid: self.kid, alg: self.alg, key })
     }
 
     fn public_key(&self) -> Option<PublicKey> {
@@ -107,7 +109,7 @@ impl Jwk {
             ("OKP", Some("Ed25519")) => PublicKey::Ed25519(number(&self.x).filter(|x| x.len() == 32)?),
             ("RSA", _) => {
                 let n = number(&self.n)?;
-                // Some write it with a leading zero, as if it had a sign.
+                // Some issuers add a leading zero, as for a signed number.
                 let zeros = n.iter().take_while(|byte| **byte == 0).count();
                 PublicKey::Rsa { n: n[zeros..].to_vec(), e: number(&self.e)? }
             }
@@ -116,7 +118,8 @@ impl Jwk {
     }
 }
 
-/// A key by itself, and its thumbprint: RFC 7638. `None` if it is none, or has its private half in it.
+/// Parses a single key and returns it with its thumbprint (RFC 7638). `None`: it is not a public key, or contains a private
+/// one.
 pub(super) fn alone(jwk: &Value) -> Option<(PublicKey, String)> {
     if ["d", "k", "p"].iter().any(|member| jwk.get(member).is_some()) {
         return None;

@@ -22,13 +22,13 @@ use super::{
     web::{AnyWeb, Network, Web},
 };
 
-/// A token that was found to be good is not looked at again for so long.
+/// How long a valid token is not verified again, in seconds.
 const REMEMBERED: u64 = 60;
 
-/// Tokens that an authorization server has signed, as JWTs (RFC 9068).
+/// Verifies JWTs that are signed by an authorization server (RFC 9068).
 ///
-/// Its keys are found by its metadata, kept, and fetched again when it signs with another. A token has to be of this
-/// issuer, for this server ([`aud`](Self::audience) is its address, byte for byte), and not expired.
+/// The keys are found through its metadata, cached, and fetched again when a token names another. A token has to be from
+/// this issuer, for this server ([`aud`](Self::audience) is its address, byte for byte), and not expired.
 ///
 /// ```
 /// use pintle_oauth::server::{Algorithm, Jwt, Protected};
@@ -45,29 +45,29 @@ pub struct Jwt {
     algorithms: Vec<Algorithm>,
     skew: u64,
     source: Source,
-    known: Arc<Known>,
+    known: Arc<VerifiedTokens>,
 }
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Clone)]
 enum Source {
     Given(Arc<KeySet>),
     Fetched(Arc<Keys>),
 }
 
-/// Tokens that were found to be good, and the keys by which they were.
+/// Valid tokens, and the keys that they were verified with.
 #[derive(Default)]
-struct Known {
+struct VerifiedTokens {
     by: Mutex<Weak<KeySet>>,
     tokens: Cache<Principal>,
 }
 
 impl Jwt {
-    /// Those of this issuer: the `iss` of its tokens, and where its metadata is.
+    /// Verifies the tokens of this issuer. It is the `iss` of its tokens and the address of its metadata.
     ///
     /// # Errors
     ///
-    /// It is no `https` address. Plain `http` is for this machine only.
+    /// Fails if it is not an `https` address. Plain `http` is accepted for loopback addresses only.
     pub fn new(issuer: impl Into<String>) -> Result<Self> {
         let issuer = issuer.into();
         check_issuer(&issuer)?;
@@ -81,31 +81,31 @@ impl Jwt {
         })
     }
 
-    /// Tokens for this are accepted, instead of those for the server's address: where the authorization server has names
-    /// of its own for what tokens are for. Say it several times for several.
+    /// Accepts tokens for this audience instead of the server's address, for authorization servers with audiences of their
+    /// own. Can be called several times.
     #[must_use]
     pub fn audience(mut self, name: impl Into<String>) -> Self {
         self.audience.push(name.into());
         self.changed()
     }
 
-    /// Only these algorithms. If nothing is said, all that there are: each goes with one kind of key, so that the
-    /// issuer's keys decide.
+    /// Accepts only these algorithms. By default all are accepted: each fits one kind of key, so that the issuer's keys
+    /// decide.
     #[must_use]
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self.changed()
     }
 
-    /// By how much the issuer's clock may differ from ours. A minute.
+    /// Sets the accepted clock skew. The default is one minute.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.skew = skew.as_secs();
         self.changed()
     }
 
-    /// Where the keys are, for an issuer whose metadata does not say. Nobody but you says so: an address in a private
-    /// network is fine.
+    /// Fetches the keys from this address, for issuers whose metadata has none. It may be in a private network, since it
+    /// is configured here.
     #[must_use]
     pub fn keys_at(mut self, url: impl Into<String>) -> Self {
         let mut keys = Keys::new(self.issuer.clone(), self.web_of());
@@ -114,22 +114,22 @@ impl Jwt {
         self.changed()
     }
 
-    /// These keys and no others: a JWK set, as text. Nothing is fetched.
+    /// Uses the keys of this JWK set. Nothing is fetched.
     ///
     /// # Errors
     ///
-    /// There is none in it that a signature can be checked with.
+    /// Fails if it contains no key for verifying signatures.
     pub fn keys(mut self, jwks: impl AsRef<str>) -> Result<Self> {
         let published = serde_json::from_str(jwks.as_ref()).ok().map(KeySet::of);
         let keys = published.filter(|keys| !keys.is_empty()).ok_or_else(|| {
-            let said = "no key that a signature can be checked with: give a JWK set, `{\"keys\": [..]}`";
-            Error::Misuse(said.into())
+            let message = "no key for verifying signatures; use a JWK set, `{\"keys\": [..]}`";
+            Error::Misuse(message.into())
         })?;
         self.source = Source::Given(Arc::new(keys));
         Ok(self.changed())
     }
 
-    /// Sends its requests through this.
+    /// Sends requests with this. The default is [`Network`].
     #[must_use]
     pub fn web(mut self, web: impl Web) -> Self {
         if let Source::Fetched(old) = &self.source {
@@ -147,14 +147,14 @@ impl Jwt {
         }
     }
 
-    /// What clones remember was found to be good by other rules.
+    /// Resets the cache: the tokens in it were verified by other rules.
     fn changed(mut self) -> Self {
         self.known = Arc::default();
         self
     }
 
     async fn check(&self, token: &Token) -> Result<Principal, Rejection> {
-        let signed = token.signed().ok_or_else(|| Rejection::invalid("it is no JWT"))?;
+        let signed = token.signed().ok_or_else(|| Rejection::invalid("it is not a JWT"))?;
         let algorithm = self.algorithm(&signed.header)?;
         let digest = digest_of(token);
         let keys = match &self.source {
@@ -170,7 +170,7 @@ impl Jwt {
         };
         let now = clock::now();
         let rules = Rules { issuer: &self.issuer, audience: &audience, skew: self.skew, now };
-        // Before the signature: what is no good anyway costs neither a calculation nor a look for keys.
+        // Before the signature: an invalid token costs neither a verification nor a fetch of keys.
         let principal = claims::check(&signed.claims, &rules)?;
         let keys = self.verified(token, signed, algorithm, keys).await?;
         let left = principal.expires_at().unwrap_or(now).saturating_add(self.skew).saturating_sub(now);
@@ -180,23 +180,23 @@ impl Jwt {
 
     fn algorithm(&self, header: &Header) -> Result<Algorithm, Rejection> {
         if header.crit.is_some() {
-            return Err(Rejection::invalid("it has a `crit` header, of which nothing is understood here"));
+            return Err(Rejection::invalid("it has a `crit` header, which is not supported"));
         }
         let kind = header.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
         if !matches!(kind.trim_start_matches("application/"), "jwt" | "at+jwt") {
-            return Err(Rejection::invalid("it is a JWT of another kind than an access token"));
+            return Err(Rejection::invalid("it is a JWT of another type than an access token"));
         }
         let allowed = Algorithm::named(&header.alg).filter(|algorithm| self.algorithms.contains(algorithm));
         allowed.ok_or_else(|| {
             let names: Vec<_> = self.algorithms.iter().map(|algorithm| algorithm.name()).collect();
             Rejection::Invalid(format!(
-                "it is signed in a way that is not accepted: use `{}`",
+                "its signature algorithm is not accepted; use `{}`",
                 names.join("`, `")
             ))
         })
     }
 
-    /// The keys by which its signature is right.
+    /// Verifies the signature and returns the keys that it was verified with.
     async fn verified(
         &self,
         token: &Token,
@@ -210,7 +210,7 @@ impl Jwt {
         if by(&keys) {
             return Ok(keys);
         }
-        // A key by that name is the one that is meant. Without a name it may be one that is not known yet.
+        // A known `kid` decides. Without a `kid` the key may be one that was not fetched yet.
         let unknown = kid.is_none() || !keys.knows(kid, algorithm);
         if let Source::Fetched(source) = &self.source
             && unknown
@@ -222,18 +222,18 @@ impl Jwt {
         Err(Rejection::invalid(if unknown {
             "it is signed with a key that its issuer does not have"
         } else {
-            "its signature is wrong"
+            "its signature is invalid"
         }))
     }
 }
 
-impl Known {
+impl VerifiedTokens {
     fn find(&self, keys: &Arc<KeySet>, token: &[u8; 32]) -> Option<Principal> {
         let is_by = {
             let by = self.by.lock().unwrap_or_else(PoisonError::into_inner);
             std::ptr::eq(by.as_ptr(), Arc::as_ptr(keys))
         };
-        // A key that is not published any more is good for nothing.
+        // Keys that are no longer published verify nothing.
         if is_by { self.tokens.find(token) } else { None }
     }
 
@@ -253,7 +253,7 @@ impl Verify for Jwt {
     }
 
     fn takes(&self, token: &Token) -> bool {
-        token.said_issuer() == Some(&self.issuer)
+        token.claimed_issuer() == Some(&self.issuer)
     }
 
     async fn verify(&self, token: Token) -> Result<Principal, Rejection> {
@@ -261,13 +261,13 @@ impl Verify for Jwt {
     }
 }
 
-/// What metadata can be asked of.
+/// Checks that metadata can be fetched from an issuer.
 pub(super) fn check_issuer(issuer: &str) -> Result<()> {
     let uri: Option<Uri> = issuer.parse().ok().filter(|_| address::metadata_urls(issuer).is_some());
     let checked = uri.map(|uri| Reach::of(&uri, &[]).check(issuer).is_ok());
     if checked != Some(true) {
         return Err(Error::Misuse(format!(
-            "`{issuer}` is no issuer: give the `https` address that its metadata has as `issuer`, byte for byte"
+            "`{issuer}` is not an issuer; use the `https` address that its metadata has as `issuer`, byte for byte"
         )));
     }
     Ok(())
@@ -329,7 +329,9 @@ mod tests {
             let token = signer.sign(json!({ "kid": "1", "alg": alg }), &claims(&json!({})));
             verified(&jwt(&signer), &token).await.unwrap();
             let narrow = jwt(&signer).algorithms([Algorithm::ES256]);
-            assert!(refused(&narrow, &token).await.contains("in a way that is not accepted: use `ES256`"));
+            assert!(
+                refused(&narrow, &token).await.contains("signature algorithm is not accepted; use `ES256`")
+            );
         }
     }
 
@@ -339,17 +341,17 @@ mod tests {
         let another = Signer::es256();
         let jwt = jwt(&signer);
         let table = [
-            (json!({ "alg": "none" }), "in a way that is not accepted"),
-            (json!({ "alg": "HS256" }), "in a way that is not accepted"),
-            (json!({ "alg": "es256" }), "in a way that is not accepted"),
+            (json!({ "alg": "none" }), "signature algorithm is not accepted"),
+            (json!({ "alg": "HS256" }), "signature algorithm is not accepted"),
+            (json!({ "alg": "es256" }), "signature algorithm is not accepted"),
             (json!({ "alg": "RS256" }), "a key that its issuer does not have"),
             (json!({ "alg": "ES384" }), "a key that its issuer does not have"),
             (json!({ "kid": "2" }), "a key that its issuer does not have"),
             (json!({ "crit": ["b64"], "b64": false }), "`crit`"),
             (json!({ "crit": [] }), "`crit`"),
-            (json!({ "typ": "dpop+jwt" }), "another kind"),
-            (json!({ "typ": "oauth-id-jag+jwt" }), "another kind"),
-            (json!({ "typ": "logout+jwt" }), "another kind"),
+            (json!({ "typ": "dpop+jwt" }), "another type"),
+            (json!({ "typ": "oauth-id-jag+jwt" }), "another type"),
+            (json!({ "typ": "logout+jwt" }), "another type"),
         ];
         for (header, expected) in table {
             let mut whole = json!({ "kid": "1" });
@@ -362,7 +364,7 @@ mod tests {
             json!({ "kid": "1", "jku": "https://evil/jwks", "x5u": "https://evil/x" }),
         ] {
             let said = refused(&jwt, &another.sign(header, &claims(&json!({})))).await;
-            assert!(said.ends_with("its signature is wrong"), "{said}");
+            assert!(said.ends_with("its signature is invalid"), "{said}");
         }
         for typ in ["JWT", "jwt", "at+jwt", "application/at+jwt"] {
             let token = signer.sign(json!({ "typ": typ }), &claims(&json!({})));
@@ -445,7 +447,7 @@ mod tests {
         verified(&jwt, &rotated.sign(json!({}), &claims(&json!({})))).await.unwrap();
         // One that names a key which is known is not looked for.
         let wrong = signer.sign(json!({ "kid": "2" }), &claims(&json!({})));
-        assert!(refused(&jwt, &wrong).await.ends_with("its signature is wrong"));
+        assert!(refused(&jwt, &wrong).await.ends_with("its signature is invalid"));
         assert_eq!(web.count("/jwks"), 2);
     }
 
@@ -454,7 +456,7 @@ mod tests {
         for issuer in ["", "login", "http://login.example.com", "https://login.example.com/?x", "https://a b"]
         {
             let said = Jwt::new(issuer).unwrap_err().to_string();
-            assert!(said.contains("is no issuer"), "{said}");
+            assert!(said.contains("is not an issuer"), "{said}");
         }
         assert!(Jwt::new("http://localhost:4000/realm").is_ok());
         assert!(Jwt::new(ISSUER).unwrap().keys(r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#).is_err());

@@ -20,48 +20,48 @@ use super::{
     web::{AnyWeb, Guarded},
 };
 
-/// For so long keys are used before it is looked whether they are still published.
+/// How long keys are used before they are fetched again.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// For so long after that they are used while it is looked: no request waits for it.
+/// How long after that they are used during the fetch, without waiting for it.
 const GRACE: Duration = Duration::from_secs(5 * 60);
-/// After that a request waits for so long, in case a server that had nothing to do for an hour has missed something.
+/// How long a request waits for the fetch after that, since an idle server may have missed a rotation.
 const MOMENT: Duration = Duration::from_secs(1);
-/// For so long they are used if it cannot be looked.
+/// How long keys are used if fetching fails.
 const STALE: Duration = Duration::from_secs(60 * 60);
-/// A request that cannot do without other keys waits for so long.
+/// How long a request waits that needs other keys.
 const WAIT: Duration = Duration::from_secs(5);
-/// After a failure nobody is asked again for so long.
+/// The pause after a failed fetch.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Tokens may name keys that nobody has. So often in a row it is looked for such a key,
+/// The limit of fetches in a row for unknown key ids, which anyone can invent.
 const LOOKS: u32 = 5;
-/// and once more after each of these.
+/// The interval after which one more such fetch is allowed.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The keys of an authorization server: fetched when they are first needed, kept, and fetched again from time to time and
-/// when a token names another. Requests go on with those that there are meanwhile.
+/// The keys of an authorization server. They are fetched on first use, cached, and fetched again from time to time and when
+/// a token names another. Requests use the cached ones meanwhile.
 pub(super) struct Keys {
     pub(super) issuer: String,
-    /// Where they are, if the issuer's metadata is not to be asked.
+    /// The configured address of the keys. By default it is that of the issuer's metadata.
     pub(super) url: Option<String>,
     pub(super) web: Arc<dyn AnyWeb>,
-    now: Mutex<Now>,
-    /// Held by whoever fetches.
+    now: Mutex<KeysState>,
+    /// Held during a fetch.
     flight: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
-struct Now {
+struct KeysState {
     held: Option<(Arc<KeySet>, Instant)>,
     failed: Option<(Instant, String)>,
-    /// Since when they are being fetched.
+    /// When the current fetch started.
     fetching: Option<Instant>,
-    /// How many looks for unknown keys were taken, of which one is forgotten from time to time.
+    /// The number of recent fetches for unknown keys. It decays over time.
     looks: u32,
     looked: Option<Instant>,
 }
 
-impl Now {
-    /// How much longer a request waits for keys that are being fetched, or are about to be.
+impl KeysState {
+    /// Returns how much longer a request waits for a fetch.
     fn moment_left(&self) -> Duration {
         if self.within(FRESH + GRACE).is_some() || self.failed.is_some() {
             return Duration::ZERO;
@@ -73,7 +73,7 @@ impl Now {
         self.held.as_ref().filter(|(_, since)| since.elapsed() < age).map(|(keys, _)| keys.clone())
     }
 
-    /// Takes one of the looks, if one is left.
+    /// Counts a fetch for an unknown key. Returns whether it is allowed.
     fn look(&mut self) -> bool {
         let now = Instant::now();
         let since = self.looked.map_or(Duration::ZERO, |looked| now - looked);
@@ -93,7 +93,7 @@ impl Keys {
         Self { issuer, url: None, web, now: Mutex::default(), flight: Arc::default() }
     }
 
-    /// The keys that there are. Only if there are none is it waited for them; others are good while newer ones are fetched.
+    /// Returns the current keys. Waits only if there are none, or if they are too old.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<KeySet>, Rejection> {
         let (held, moment) = {
             let now = self.now();
@@ -112,7 +112,7 @@ impl Keys {
                 moment
             }
         };
-        // What there is after that is looked at below.
+        // The result is read below.
         let _ = timeout(wait, self.fetched(|now| now.within(FRESH).is_none())).await;
         let now = self.now();
         now.within(FRESH + STALE).ok_or_else(|| {
@@ -121,12 +121,12 @@ impl Keys {
         })
     }
 
-    /// Other keys than these, for a token that names none of them: perhaps it is newer than they are.
+    /// Fetches newer keys than these, for a token that names none of them.
     pub(super) async fn newer(
         self: &Arc<Self>,
         known: &Arc<KeySet>,
     ) -> Result<Option<Arc<KeySet>>, Rejection> {
-        let is_known = |now: &Now| now.held.as_ref().is_some_and(|(keys, _)| Arc::ptr_eq(keys, known));
+        let is_known = |now: &KeysState| now.held.as_ref().is_some_and(|(keys, _)| Arc::ptr_eq(keys, known));
         if is_known(&self.now()) {
             if !self.now().look() {
                 return Ok(None);
@@ -141,17 +141,17 @@ impl Keys {
         }
     }
 
-    /// Fetches them, once for all who wait, if that is still wanted when it is our turn.
-    async fn fetched(self: &Arc<Self>, wanted: impl Fn(&Now) -> bool) {
+    /// Fetches the keys once for all waiting requests, if that is still needed when the lock is taken.
+    async fn fetched(self: &Arc<Self>, wanted: impl Fn(&KeysState) -> bool) {
         let flight = self.flight.clone().lock_owned().await;
         if self.is_paused() || !wanted(&self.now()) {
             return;
         }
-        // It ends without a word only with the runtime.
+        // It ends without a result only when the runtime shuts down.
         let _ = self.start(flight).await;
     }
 
-    /// Has them fetched, unless somebody is at it, and waits for nothing.
+    /// Starts a fetch in the background, unless one is running.
     fn fetch_apart(self: &Arc<Self>) {
         if let Ok(flight) = self.flight.clone().try_lock_owned()
             && !self.is_paused()
@@ -164,7 +164,7 @@ impl Keys {
         self.now().failed.as_ref().is_some_and(|(at, _)| at.elapsed() < PAUSE)
     }
 
-    /// Apart from the request that needs them: others wait for the same keys, and it may be given up.
+    /// Runs in a task of its own: other requests wait for the same keys, and the first one may be dropped.
     fn start(self: &Arc<Self>, flight: OwnedMutexGuard<()>) -> JoinHandle<()> {
         let keys = self.clone();
         self.now().fetching = Some(Instant::now());
@@ -175,7 +175,7 @@ impl Keys {
             match fetched {
                 Ok(set) => (now.held, now.failed) = (Some((Arc::new(set), Instant::now())), None),
                 Err(error) => {
-                    tracing::warn!(issuer = keys.issuer, %error, "the keys of an issuer could not be fetched");
+                    tracing::warn!(issuer = keys.issuer, %error, "failed to fetch the keys of an issuer");
                     now.failed = Some((Instant::now(), error.to_string()));
                 }
             }
@@ -198,19 +198,17 @@ impl Keys {
         };
         let published: Option<Published> = web.get(&url).await?;
         let keys = published.map(KeySet::of).filter(|keys| !keys.is_empty());
-        keys.ok_or_else(|| {
-            Error::Decode(format!("there are no keys at `{url}` that signatures can be checked with"))
-        })
+        keys.ok_or_else(|| Error::Decode(format!("there are no keys for verifying signatures at `{url}`")))
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, KeysState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The web, as far as it may be reached on behalf of an issuer.
+/// Restricts requests to the reach of an issuer.
 pub(super) async fn guarded<'a>(web: &'a dyn AnyWeb, issuer: &str) -> Result<Guarded<'a>> {
-    let uri: Uri = issuer.parse().map_err(|_| Error::Misuse(format!("`{issuer}` is no address")))?;
+    let uri: Uri = issuer.parse().map_err(|_| Error::Misuse(format!("`{issuer}` is not an address")))?;
     let found = web.addresses(uri.host().unwrap_or_default()).await;
     Ok(Guarded { web, reach: Reach::of(&uri, &found) })
 }
@@ -361,7 +359,7 @@ mod tests {
         web.publishes(&published(&["2"]));
         advance(FRESH + GRACE).await;
         assert!(knows(&keys.current().await.unwrap(), "2"), "they were to be had at once");
-        // Now they are not.
+        // KeysState they are not.
         web.waits_for(&Arc::new(Notify::new()));
         advance(FRESH + GRACE).await;
         let since = Instant::now();
@@ -422,11 +420,19 @@ mod tests {
             (
                 "/.well-known/oauth-authorization-server",
                 json!({ "issuer": ISSUER, "jwks_uri": "http://169.254.169.254/keys" }),
-                "no request is sent to",
+                "requests to",
             ),
-            ("/jwks", json!({ "keys": [] }), "there are no keys at `https://as.test/jwks`"),
-            ("/jwks", json!([1]), "there are no keys at"),
-            ("/jwks", json!({ "keys": [{ "kty": "oct", "k": "AA" }] }), "there are no keys at"),
+            (
+                "/jwks",
+                json!({ "keys": [] }),
+                "there are no keys for verifying signatures at `https://as.test/jwks`",
+            ),
+            ("/jwks", json!([1]), "there are no keys for verifying signatures at"),
+            (
+                "/jwks",
+                json!({ "keys": [{ "kty": "oct", "k": "AA" }] }),
+                "there are no keys for verifying signatures at",
+            ),
         ] {
             let web = Script::issuer(&published(&["1"]));
             web.answers(path, 200, &body);

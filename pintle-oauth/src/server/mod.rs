@@ -1,9 +1,8 @@
 //! Checking who calls a server over HTTP, and what they may do.
 //!
-//! [`Protected`] is a `tower` layer. It lets requests through that carry a token which a [`Verify`] finds good: a [`Jwt`]
-//! signed by an authorization server, one that an authorization server vouches for when it is asked
-//! ([`Introspection`]), or whatever an application checks by itself ([`Checked`]). Everybody else is told where to get one.
-//! Handlers take the [`Principal`].
+//! [`Protected`] is a `tower` layer. It admits requests with a token that a [`Verify`] accepts: a [`Jwt`] signed by an
+//! authorization server, a token that is checked by [`Introspection`], or one that the application checks itself
+//! ([`Checked`]). Other requests get a challenge that names the authorization server. Handlers take the [`Principal`].
 
 mod algorithm;
 mod cache;

@@ -8,24 +8,24 @@ use serde_json::Value;
 
 use super::scope::Scopes;
 
-/// On whose behalf a request comes, as its token says. A handler takes it as an argument.
+/// The principal of a request: the user or program that its token was issued to. A handler takes it as an argument.
 ///
 /// ```
 /// use pintle::server::tool;
 /// use pintle_oauth::server::Principal;
 ///
 /// let whoami = tool("whoami", |who: Principal| async move {
-///     format!("{}, by {}", who.subject(), who.client_id().unwrap_or("nobody's program"))
+///     format!("{}, by {}", who.subject(), who.client_id().unwrap_or("an unknown client"))
 /// });
 /// ```
 ///
-/// With `#[pintle::tool]` such a parameter carries `#[extract]`. Where a server is also served without a token, on a pipe
-/// say, take `Option<Extension<Principal>>`.
+/// With `#[pintle::tool]` such a parameter carries `#[extract]`. If the server also accepts calls without a token, for
+/// example over stdio, take `Option<Extension<Principal>>`.
 #[derive(Clone)]
-pub struct Principal(Arc<Known>);
+pub struct Principal(Arc<PrincipalInner>);
 
 #[derive(Clone)]
-struct Known {
+struct PrincipalInner {
     issuer: String,
     subject: String,
     client_id: Option<String>,
@@ -37,9 +37,9 @@ struct Known {
 }
 
 impl Principal {
-    /// Somebody whom an issuer knows by this name. For verifiers of your own, and for tests.
+    /// Creates the principal that an issuer knows by this subject, for verifiers of your own and for tests.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
-        Self(Arc::new(Known {
+        Self(Arc::new(PrincipalInner {
             issuer: issuer.into(),
             subject: subject.into(),
             client_id: None,
@@ -50,68 +50,67 @@ impl Principal {
         }))
     }
 
-    /// Through this client.
+    /// Sets the client that the principal uses.
     #[must_use]
     pub fn client(self, client_id: impl Into<String>) -> Self {
         self.with(|known| known.client_id = Some(client_id.into()))
     }
 
-    /// Who was granted these.
+    /// Adds granted scopes.
     #[must_use]
     pub fn granted<T: Into<String>>(self, scopes: impl IntoIterator<Item = T>) -> Self {
         self.with(|known| known.scopes = Scopes::of(scopes))
     }
 
-    /// Until then, in seconds since 1970.
+    /// Sets when the token expires, in seconds since 1970.
     #[must_use]
     pub fn until(self, expires_at: u64) -> Self {
         self.with(|known| known.expires_at = Some(expires_at))
     }
 
-    /// Of whom this is known too.
+    /// Sets the other claims of the token.
     #[must_use]
     pub fn claims(self, claims: JsonObject) -> Self {
         self.with(|known| known.claims = claims)
     }
 
-    /// Whose token is worth something only with a proof by the key of this thumbprint (RFC 9449): the proof is checked
-    /// for you.
+    /// Binds the token to the key with this thumbprint (RFC 9449). The proofs are checked by [`Protected`](super::Protected).
     #[must_use]
     pub fn bound_to(self, thumbprint: impl Into<String>) -> Self {
         self.with(|known| known.bound_to = Some(thumbprint.into()))
     }
 
-    /// Who says so. Two issuers may mean two people by the same subject.
+    /// Returns the issuer. Subjects of two issuers are unrelated.
     pub fn issuer(&self) -> &str {
         &self.0.issuer
     }
 
-    /// The user, or the program itself where there is none.
+    /// Returns the user, or the program itself if there is no user.
     pub fn subject(&self) -> &str {
         &self.0.subject
     }
 
-    /// The program that the user uses.
+    /// Returns the client that the user uses.
     pub fn client_id(&self) -> Option<&str> {
         self.0.client_id.as_deref()
     }
 
-    /// What was granted, as the token says.
+    /// Returns the granted scopes of the token.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         self.0.scopes.iter()
     }
 
-    /// Whether this was granted, by this name.
+    /// Whether this scope was granted by name.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.0.scopes.has(scope)
     }
 
-    /// When the token ends, in seconds since 1970.
+    /// Returns when the token expires, in seconds since 1970.
     pub fn expires_at(&self) -> Option<u64> {
         self.0.expires_at
     }
 
-    /// One of the other things that the issuer says.
+    /// Returns another claim of the token.
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.0.claims.get(name)
     }
@@ -124,14 +123,13 @@ impl Principal {
         &self.0.scopes
     }
 
-    /// What sessions, states and subscriptions are bound to: the same for the same user of the same issuer with the same
-    /// client, and for no other.
+    /// Returns the key that sessions, states and subscriptions are bound to: unique for an issuer, subject and client.
     pub(super) fn key(&self) -> String {
-        // As JSON, because no two lists of texts are printed alike.
+        // As JSON, in which two different lists never look the same.
         Value::from_iter([Some(self.issuer()), Some(self.subject()), self.client_id()]).to_string()
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Known)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut PrincipalInner)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
     }
@@ -142,14 +140,14 @@ impl FromCall for Principal {
         cx.extensions().get::<Self>().cloned().ok_or_else(|| {
             tracing::error!(
                 method = cx.method(),
-                "a handler wants a `Principal`, and the call came by a way that checks no tokens"
+                "a handler takes a `Principal`, but the request was not authenticated; serve the server with `Protected`"
             );
             Outcome::Failed(RpcError::internal("the server is not set up: see its log"))
         })
     }
 }
 
-/// Names and scopes. What else the issuer says is not for logs.
+/// Prints names and scopes. The other claims do not belong in logs.
 impl fmt::Debug for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Principal")

@@ -17,13 +17,13 @@ use super::{
     reach::Reach,
     replay::Replay,
     scope::Scopes,
-    service::{Door, ProtectedService},
+    service::{Gatekeeper, ProtectedService},
     verify::{AnyVerify, Verify},
 };
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// A layer that lets only those in who have a token for this server, and tells the others where to get one.
+/// A layer that requires a token for this server. Other requests get a challenge that names the authorization server.
 ///
 /// ```no_run
 /// use pintle::{Server, server::tool};
@@ -41,7 +41,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// }
 /// ```
 ///
-/// Around a service of your own it is a `tower` layer like any other; what is inside learns of nobody's token:
+/// It is a `tower` layer, so that it can wrap a service of your own. The inner service does not see the token:
 ///
 /// ```
 /// use pintle::Server;
@@ -68,18 +68,18 @@ pub struct Protected {
 }
 
 impl Protected {
-    /// The server at this address, as clients write it: tokens have to be for it, byte for byte. The verifier says which
-    /// are good.
+    /// Protects the server at this address, as clients write it: tokens have to be for it, byte for byte. `verifier` checks
+    /// them.
     ///
     /// # Errors
     ///
-    /// It is no `https` address. Plain `http` is for this machine only.
+    /// Fails if it is not an `https` address. Plain `http` is accepted for loopback addresses only.
     pub fn new(resource: impl Into<Arc<str>>, verifier: impl Verify) -> Result<Self> {
         let resource = resource.into();
         let uri: Option<Uri> = resource.parse().ok().filter(|_| !resource.contains('#'));
         let uri = uri.filter(|uri| Reach::of(uri, &[]).check(&resource).is_ok()).ok_or_else(|| {
             Error::Misuse(format!(
-                "`{resource}` is not where a server can be protected: give the `https` address that clients connect to"
+                "`{resource}` cannot be protected; use the `https` address that clients connect to"
             ))
         })?;
         Ok(Self {
@@ -96,15 +96,15 @@ impl Protected {
         })
     }
 
-    /// Tokens of another issuer too. The first verifier that [takes](Verify::takes) a token decides: put one that takes
-    /// all of them last.
+    /// Accepts tokens of another issuer as well. The first verifier that [takes](Verify::takes) a token decides: add one that
+    /// takes all tokens last.
     #[must_use]
     pub fn or(mut self, verifier: impl Verify) -> Self {
         self.verifiers.push(Arc::new(verifier));
         self
     }
 
-    /// What every request needs. What single tools need besides is said with them:
+    /// Sets the scopes that every request needs. Single tools may need more:
     /// [`requires`](pintle::server::ToolRoute::requires).
     #[must_use]
     pub fn scopes<T: Into<String>>(mut self, scopes: impl IntoIterator<Item = T>) -> Self {
@@ -112,15 +112,15 @@ impl Protected {
         self
     }
 
-    /// What clients may ask for from the start, if they are told nothing better: the server's metadata has it. What every
-    /// request needs if nothing is said; do not list all that there is.
+    /// Sets the scopes that clients request by default, which are in the server's metadata. The default is what every request
+    /// needs; do not list all scopes.
     #[must_use]
     pub fn offers<T: Into<String>>(mut self, scopes: impl IntoIterator<Item = T>) -> Self {
         self.offered = Some(Scopes::of(scopes));
         self
     }
 
-    /// Whoever was granted the first has the others too, and what those imply.
+    /// Declares that the first scope includes the others, and what those include.
     ///
     /// ```
     /// # use pintle_oauth::server::Protected;
@@ -138,35 +138,35 @@ impl Protected {
         self
     }
 
-    /// What a person is told that they log in to.
+    /// Sets the name of the server that is shown to users when they log in.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Where to read how the server is used.
+    /// Sets the address of the server's documentation.
     #[must_use]
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.documentation = Some(url.into());
         self
     }
 
-    /// Only tokens that are bound to a key of the client, so that a stolen one is worth nothing (DPoP, RFC 9449). Those
-    /// that are bound are never accepted without their proof.
+    /// Accepts only tokens that are bound to a key of the client (DPoP, RFC 9449), so that a stolen one cannot be used. Bound
+    /// tokens always need a proof, with or without this.
     #[must_use]
     pub fn dpop_only(mut self) -> Self {
         self.dpop_only = true;
         self
     }
 
-    /// Where the server's metadata is, as a path.
+    /// Returns the path of the server's metadata.
     pub fn metadata_path(&self) -> String {
         format!("{WELL_KNOWN}{}", self.uri.path().trim_end_matches('/'))
     }
 
-    /// The server's metadata, for frameworks that choose by path. The layer answers for it by itself where it gets to see
-    /// such requests.
+    /// Returns the server's metadata as a service, for frameworks that route by path. The layer serves it as well, if such
+    /// requests reach it.
     ///
     /// ```
     /// # use pintle_oauth::server::Protected;
@@ -181,11 +181,11 @@ impl Protected {
         Metadata::new(self.document().to_string().into())
     }
 
-    /// Serves this server in the background: at the path of the protected address, for requests to its host and for pages
-    /// that come from there; for a server on this machine, from any port of it.
+    /// Serves this server in the background, at the path of the protected address, for requests to its host and from pages of
+    /// its origin; for a loopback address, with any port.
     ///
-    /// For anything else that can be chosen there are [`Server::http`] and [`Http::serve_with`], which takes several layers
-    /// too. Pages of other origins, say:
+    /// For other settings use [`Server::http`] and [`Http::serve_with`], which takes several layers. For example, to allow
+    /// pages of other origins:
     ///
     /// ```no_run
     /// use pintle::{Server, proto::http::Guard, server::http::Cors};
@@ -195,30 +195,30 @@ impl Protected {
     /// let guard = Guard::hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
     /// let http = server.http()?.at("/mcp").guard(guard.clone());
     /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-    /// // The outer one first: a page has to be able to read why it is not let in.
+    /// // The outer layer first: a page has to be able to read the refusal.
     /// http.serve_with(&(Cors::new(guard), protected), listener)?.wait().await;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// What was registered is not as it should be, or the address cannot be listened on.
+    /// Fails if the server is not valid, or the address cannot be listened on.
     pub async fn serve(&self, server: &Server, address: impl ToSocketAddrs) -> Result<HttpServing> {
         let host = self.uri.host().unwrap_or_default();
         let local = Reach::of(&self.uri, &[]).is_loopback();
         let guard = if local { Guard::loopback() } else { Guard::hosts([host]) };
         let http: Http = server.http()?.at(self.uri.path()).guard(guard.clone());
-        // Outside, so that pages can read why they are not let in.
+        // The outer layer, so that pages can read refusals.
         let layers = (Cors::new(guard), self);
         Ok(http.serve_with(&layers, TcpListener::bind(address).await?)?)
     }
 
-    /// Where clients are told to look.
+    /// Returns the address of the metadata.
     pub(super) fn metadata_url(&self) -> String {
         format!("{}{}", address::origin(&self.uri), self.metadata_path())
     }
 
-    /// Whether the server's metadata is asked for: with its path, or at the root, where clients look next.
+    /// Whether this is the path of the server's metadata: with its path, or at the root, where clients look next.
     pub(super) fn is_metadata(&self, path: &str) -> bool {
         path.strip_prefix(WELL_KNOWN).is_some_and(|rest| {
             let rest = rest.trim_end_matches('/');
@@ -255,7 +255,7 @@ impl<S> Layer<S> for Protected {
     type Service = ProtectedService<S>;
 
     fn layer(&self, inner: S) -> ProtectedService<S> {
-        ProtectedService::new(inner, Arc::new(Door::new(self.clone())))
+        ProtectedService::new(inner, Arc::new(Gatekeeper::new(self.clone())))
     }
 }
 

@@ -14,35 +14,35 @@ use tokio::{
 
 use super::{cache::Digest, principal::Principal, verify::Rejection};
 
-/// Questions that are asked at the same time. Whoever sends nonsense must not make us a flood for somebody else.
+/// The limit of concurrent questions, so that a flood of tokens does not become one at the authorization server.
 const AT_ONCE: usize = 64;
-/// How many of those are kept for tokens that were good before: nonsense never was.
+/// The number of slots that are reserved for tokens that were valid before.
 const RESERVED: usize = 16;
-/// Questions of each kind that wait. One has a token of 16 KiB with it at most.
+/// The limit of queued questions of each kind. Each holds a token of at most 16 KiB.
 const WAITING: usize = 256;
-/// For so long a question waits until it is asked. An answer that comes later is one for which nobody waits any more.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is logged that there are too many.
+/// How long a question is queued. After that its client is no longer waiting.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval between two log messages about too many questions.
 const WARN: Duration = Duration::from_secs(10);
 
 pub(super) type Verdict = Result<Principal, Rejection>;
-/// Asks the authorization server when it is polled, and does nothing before.
+/// Introspects a token when it is polled.
 pub(super) type Question = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// The questions about tokens that are asked and that wait to be asked: a few at a time, one for each token.
+/// The running and queued introspections, one for each token.
 ///
-/// The newest is asked first, and the oldest is given up when there are too many: under a flood a good token would wait
-/// behind all of it otherwise, and be answered when its client is long gone. A question for whose answer nobody waits is
-/// not asked, and given up if it was.
+/// The newest starts first, and the oldest is dropped when the queue is full: under a flood a valid token would otherwise
+/// wait behind all of it, until its client is gone. A question that no request waits for is not started, and is cancelled if
+/// it was.
 #[derive(Default)]
-pub(super) struct Questions(Mutex<Now>);
+pub(super) struct Questions(Mutex<QuestionsState>);
 
 #[derive(Default)]
-struct Now {
+struct QuestionsState {
     running: usize,
-    /// Those that are asked or wait. Who wants the answer too subscribes while it holds the lock.
+    /// The running and queued questions by token. Other requests subscribe while they hold the lock.
     open: HashMap<Digest, Arc<watch::Sender<Stage>>>,
-    /// About tokens that were good before.
+    /// Queued questions about tokens that were valid before.
     known: VecDeque<Waiting>,
     unknown: VecDeque<Waiting>,
     warned: Option<Instant>,
@@ -61,20 +61,20 @@ enum Stage {
 }
 
 impl Questions {
-    /// The answer to a question about this token, which is asked unless it is being asked. `known`: the token was good
-    /// before.
+    /// Returns the answer to the question about this token, which is asked once for all requests. `known`: the token was
+    /// valid before.
     pub(super) async fn ask(
         self: &Arc<Self>,
         token: Digest,
         known: bool,
         question: impl FnOnce() -> Question,
     ) -> Verdict {
-        // It ends without an answer only with the runtime, or if asking fails in a way that nobody thought of.
-        let lost = |_| Rejection::unavailable("the question was given up");
-        let mut told = self.enter(token, known, question);
-        let asked = timeout(PATIENCE, told.wait_for(|stage| !matches!(stage, Stage::Waits))).await;
+        // It ends without an answer only if the runtime shuts down or the question panics.
+        let lost = |_| Rejection::unavailable("the introspection was cancelled");
+        let mut stage = self.enter(token, known, question);
+        let asked = timeout(QUEUE_TIMEOUT, stage.wait_for(|stage| !matches!(stage, Stage::Waits))).await;
         drop(asked.map_err(|_| self.now().overloaded())?.map_err(lost)?);
-        let answered = told.wait_for(|stage| matches!(stage, Stage::Answered(_))).await.map_err(lost)?;
+        let answered = stage.wait_for(|stage| matches!(stage, Stage::Answered(_))).await.map_err(lost)?;
         match &*answered {
             Stage::Answered(verdict) => verdict.clone(),
             Stage::Waits | Stage::Asked => Err(Rejection::Overloaded),
@@ -90,30 +90,30 @@ impl Questions {
         let mut now = self.now();
         if let Some(tell) = now.open.get(&digest).cloned() {
             let abandoned = tell.receiver_count() == 0;
-            let told = tell.subscribe();
+            let stage = tell.subscribe();
             if abandoned {
                 now.renew(&digest);
             }
-            return told;
+            return stage;
         }
-        let (tell, told) = watch::channel(Stage::Waits);
+        let (tell, stage) = watch::channel(Stage::Waits);
         let waiting = Waiting { digest, question: question(), tell: Arc::new(tell) };
         now.open.insert(digest, waiting.tell.clone());
-        if now.running < most(known) {
+        if now.running < max_running(known) {
             now.running += 1;
             drop(now);
             self.start(waiting);
-            return told;
+            return stage;
         }
         if let Some(given_up) = now.wait(waiting, known) {
             let overloaded = now.overloaded();
             drop(now);
             given_up.tell.send_replace(Stage::Answered(Err(overloaded)));
         }
-        told
+        stage
     }
 
-    /// Asks, and whatever waits after that. Apart from the request: others may wait for the same answer.
+    /// Runs the question and then queued ones, in a task of its own: other requests may wait for the same answer.
     fn start(self: &Arc<Self>, first: Waiting) {
         let mut turn = Turn { questions: self.clone(), digest: Some(first.digest) };
         tokio::spawn(async move {
@@ -132,7 +132,7 @@ impl Questions {
         loop {
             let answered = {
                 let mut left = pin!(tell.closed());
-                // The answer first: it may be there when the last one leaves.
+                // The answer first: it may be ready when the last receiver leaves.
                 let answered = poll_fn(|cx| match question.as_mut().poll(cx) {
                     Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
                     Poll::Pending => left.as_mut().poll(cx).map(|()| None),
@@ -140,7 +140,7 @@ impl Questions {
                 answered.await
             };
             let mut now = self.now();
-            // Somebody may have come just after the last one left.
+            // A receiver may have subscribed just after the last one left.
             if answered.is_none() && tell.receiver_count() > 0 {
                 continue;
             }
@@ -153,7 +153,7 @@ impl Questions {
         }
     }
 
-    /// The question to ask now that another is done with.
+    /// Returns the next question after one is done.
     fn next(&self) -> Option<Waiting> {
         let mut now = self.now();
         let (next, left) = now.next();
@@ -165,11 +165,11 @@ impl Questions {
         next
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, QuestionsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many are asked, and how many wait.
+    /// Returns the numbers of running and of queued questions.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let now = self.now();
@@ -178,28 +178,28 @@ impl Questions {
     }
 }
 
-/// How many may be asked at the same time, by those who ask for a token that was good before or was not.
-fn most(known: bool) -> usize {
+/// Returns the limit of running questions, for tokens that were valid before or not.
+fn max_running(known: bool) -> usize {
     if known { AT_ONCE } else { AT_ONCE - RESERVED }
 }
 
-impl Now {
-    /// What is said of a question that is given up, and once in a while to the log.
+impl QuestionsState {
+    /// Returns the rejection of a dropped question, and logs it from time to time.
     fn overloaded(&mut self) -> Rejection {
         if self.warned.is_none_or(|warned| warned.elapsed() >= WARN) {
             self.warned = Some(Instant::now());
-            tracing::warn!("more tokens come than can be asked about: some requests are told to come again");
+            tracing::warn!("too many tokens to introspect; some requests get status 503");
         }
         Rejection::Overloaded
     }
 
-    /// Has a question wait. Returns the one that has to go for it.
+    /// Queues a question. Returns the one that is dropped for it.
     fn wait(&mut self, waiting: Waiting, known: bool) -> Option<Waiting> {
         let Self { open, known: knowns, unknown, .. } = self;
         let queue = if known { knowns } else { unknown };
         let mut given_up = None;
         if queue.len() >= WAITING {
-            // One whose callers have left, or else the oldest.
+            // One without receivers, or else the oldest.
             let left = queue.iter().position(|waiting| waiting.tell.receiver_count() == 0);
             given_up = queue.remove(left.unwrap_or_default());
         }
@@ -210,7 +210,7 @@ impl Now {
         given_up
     }
 
-    /// Makes a question that waits the newest one: somebody asks it again whom it had been given up for.
+    /// Makes a queued question the newest one, because another request asks it.
     fn renew(&mut self, digest: &Digest) {
         for queue in [&mut self.known, &mut self.unknown] {
             let at = queue.iter().position(|waiting| waiting.digest == *digest);
@@ -220,13 +220,13 @@ impl Now {
         }
     }
 
-    /// The newest for whose answer somebody still waits, and those that nobody waits for.
+    /// Returns the newest question that a request waits for, and removes those without receivers.
     fn next(&mut self) -> (Option<Waiting>, Vec<Waiting>) {
         let mut left = Vec::new();
         let Self { running, open, known, unknown, .. } = self;
-        let queues = [(known, most(true)), (unknown, most(false))];
-        for (queue, most) in queues {
-            while *running <= most
+        let queues = [(known, max_running(true)), (unknown, max_running(false))];
+        for (queue, max_running) in queues {
+            while *running <= max_running
                 && let Some(waiting) = queue.pop_back()
             {
                 if waiting.tell.receiver_count() > 0 {
@@ -240,10 +240,10 @@ impl Now {
     }
 }
 
-/// The right to ask, given back also if asking fails in a way that nobody thought of.
+/// The right to run a question, released even if it panics.
 struct Turn {
     questions: Arc<Questions>,
-    /// What is asked. `None`: the right was given back when there was nothing to ask any more.
+    /// The token of the question. `None`: the right was released when the queue was empty.
     digest: Option<Digest>,
 }
 
@@ -330,14 +330,17 @@ mod tests {
                 other => panic!("{other}"),
             }
         }
-        assert_eq!((invalid, overloaded), (most(false) + WAITING - 1, 20_000 - most(false) - WAITING + 1));
+        assert_eq!(
+            (invalid, overloaded),
+            (max_running(false) + WAITING - 1, 20_000 - max_running(false) - WAITING + 1)
+        );
         assert_eq!(web.0.load(Ordering::Relaxed), invalid + 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_was_good_before_has_places_of_its_own() {
         let web = Slow::default();
-        let asking = asking(&web).remembered(Duration::ZERO);
+        let asking = asking(&web).cache_for(Duration::ZERO);
         verify(&asking, "good".into()).await.unwrap();
         let flood = |name: &str| {
             let all = (0..1000).map(|at| tokio::spawn(verify(&asking, format!("{name}-{at}"))));
@@ -408,9 +411,9 @@ mod tests {
             one.abort();
         }
         sleep(10 * TAKES).await;
-        assert_eq!(web.0.load(Ordering::Relaxed), most(false));
+        assert_eq!(web.0.load(Ordering::Relaxed), max_running(false));
         verify(&asking, "good".into()).await.unwrap();
-        assert_eq!(web.0.load(Ordering::Relaxed), most(false) + 1);
+        assert_eq!(web.0.load(Ordering::Relaxed), max_running(false) + 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -421,16 +424,16 @@ mod tests {
             let never = || Box::pin(std::future::pending()) as Question;
             tokio::spawn(async move { questions.ask([at; 32], false, never).await })
         };
-        let asked: Vec<_> = (0..u8::try_from(most(false)).unwrap()).map(ask).collect();
+        let asked: Vec<_> = (0..u8::try_from(max_running(false)).unwrap()).map(ask).collect();
         tokio::task::yield_now().await;
         let since = Instant::now();
         assert_eq!(ask(255).await.unwrap().unwrap_err(), Rejection::Overloaded);
-        assert_eq!(since.elapsed(), PATIENCE);
+        assert_eq!(since.elapsed(), QUEUE_TIMEOUT);
         assert!(asked.iter().all(|asked| !asked.is_finished()));
         for asked in asked {
             asked.abort();
         }
-        sleep(PATIENCE).await;
+        sleep(QUEUE_TIMEOUT).await;
         assert_eq!(questions.counts(), (0, 0));
     }
 

@@ -5,71 +5,70 @@ use std::{
 
 use ring::digest::{Context, SHA256};
 
-/// A proof may be so many seconds old, or by a clock that is so many early.
+/// The accepted age of a proof in seconds, in both directions.
 pub(super) const WINDOW: u64 = 300;
-/// Seconds between two looks for proofs that have expired.
+/// The interval in seconds between two removals of expired proofs.
 const SWEEP: u64 = 30;
-/// Proofs that are remembered at the same time, each in some 40 bytes.
-const MOST: usize = 1 << 20;
-/// A holder may have as many remembered as this part of the room that is left for everybody.
+/// The limit of recorded proofs, of about 40 bytes each.
+const MAX_PROOFS: usize = 1 << 20;
+/// A holder may use this fraction of the free capacity.
 const SHARE: usize = 8;
 
-/// The DPoP proofs that were used, because each may be used once.
+/// The DPoP proofs that were used. Each may be used once.
 ///
-/// A proof is remembered until it would be too old anyway, and never forgotten before. A holder is one user of one issuer,
-/// with any number of keys and clients. The more is remembered of one, the more room has to be left for the others: who
-/// floods is refused at a ninth of it, and others are not.
+/// A proof is recorded until it expires, and never dropped before. A holder is one user of one issuer, with any number of
+/// keys and clients. A holder that floods is refused at a ninth of the capacity, and others are not.
 #[derive(Debug)]
 pub(super) struct Replay {
-    most: usize,
+    limit: usize,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// By holder: a digest of each proof, and until when it is good.
+    /// The digests of proofs with their expiry, by holder.
     held: HashMap<[u8; 16], HashMap<[u8; 16], u64>>,
-    /// All proofs of all holders.
+    /// The number of proofs of all holders.
     total: usize,
     swept_at: u64,
-    /// That it was said since then that a holder is refused.
+    /// When a refused holder was last logged.
     warned: bool,
 }
 
-/// A proof that was checked in every other way.
+/// A proof that is valid but for its reuse.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Used<'a> {
     /// Issuer and subject of the token.
     pub(super) holder: (&'a str, &'a str),
-    /// Of the key that the proof is signed with.
+    /// The thumbprint of the key that the proof is signed with.
     pub(super) thumbprint: &'a str,
     pub(super) jti: &'a str,
     pub(super) issued_at: u64,
 }
 
-/// What is known of a proof.
+/// The result of recording a proof.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Use {
     First,
     Again,
-    /// Its holder has used so many that no more can be remembered, and so no more can be accepted.
+    /// The holder has used too many: no more can be recorded, and so no more can be accepted.
     TooMany,
 }
 
 impl Default for Replay {
     fn default() -> Self {
-        Self { most: MOST, seen: Mutex::default() }
+        Self { limit: MAX_PROOFS, seen: Mutex::default() }
     }
 }
 
 impl Replay {
-    /// One that has room for so many.
+    /// Creates a record with this capacity.
     #[cfg(test)]
-    pub(super) fn of(most: usize) -> Self {
-        Self { most, ..Self::default() }
+    pub(super) fn of(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
     }
 
-    /// Notes the use of a proof.
+    /// Records the use of a proof.
     pub(super) fn note(&self, used: &Used<'_>, now: u64) -> Use {
         let holder = digest_of([used.holder.0, used.holder.1]);
         let proof = digest_of([used.thumbprint, used.jti]);
@@ -78,7 +77,7 @@ impl Replay {
             seen.sweep(now);
         }
         let Seen { held, total, warned, .. } = &mut *seen;
-        let left = self.most.saturating_sub(*total);
+        let left = self.limit.saturating_sub(*total);
         let of_holder = held.get(&holder);
         if of_holder.is_some_and(|proofs| proofs.contains_key(&proof)) {
             return Use::Again;
@@ -86,7 +85,7 @@ impl Replay {
         if of_holder.map_or(0, HashMap::len).saturating_mul(SHARE) >= left {
             if !std::mem::replace(warned, true) {
                 let (issuer, subject) = used.holder;
-                tracing::warn!(issuer, subject, "more DPoP proofs were used than can be remembered");
+                tracing::warn!(issuer, subject, "a holder has used too many DPoP proofs; refusing more");
             }
             return Use::TooMany;
         }
@@ -100,7 +99,7 @@ impl Seen {
     fn sweep(&mut self, now: u64) {
         let mut total = 0;
         self.held.retain(|_, proofs| {
-            // One that is as old as allowed is still good.
+            // A proof of exactly the accepted age is still valid.
             proofs.retain(|_, good_until| *good_until >= now);
             if proofs.len() < proofs.capacity() / 4 {
                 proofs.shrink_to_fit();
@@ -113,7 +112,7 @@ impl Seen {
     }
 }
 
-/// No two lists of texts are alike in this: each text is told where it ends.
+/// Digests a list of texts with their lengths, so that different lists never collide.
 fn digest_of(texts: [&str; 2]) -> [u8; 16] {
     let mut context = Context::new(&SHA256);
     for text in texts {

@@ -31,7 +31,7 @@ use super::{
     challenge::Challenge,
     clock,
     document::Metadata,
-    dpop::{self, Proven, Unproven},
+    dpop::{self, ProofContext, ProofError},
     form,
     principal::Principal,
     protected::Protected,
@@ -40,21 +40,21 @@ use super::{
     verify::Rejection,
 };
 
-/// The year 9999: points in time behind it cannot be told on every system.
+/// The year 9999. Later points in time are not supported on every system.
 const LAST: u64 = 253_402_300_799;
 
 const PROOF: HeaderName = HeaderName::from_static("dpop");
 
-/// A service that lets only those in who have a token. [`Protected`] makes it.
+/// A service that requires a token. [`Protected`] creates it.
 #[derive(Clone)]
 pub struct ProtectedService<S> {
     inner: S,
-    door: Arc<Door>,
+    gatekeeper: Arc<Gatekeeper>,
 }
 
 impl<S> ProtectedService<S> {
-    pub(super) fn new(inner: S, door: Arc<Door>) -> Self {
-        Self { inner, door }
+    pub(super) fn new(inner: S, gatekeeper: Arc<Gatekeeper>) -> Self {
+        Self { inner, gatekeeper }
     }
 }
 
@@ -74,13 +74,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let door = self.door.clone();
-        // The one that is ready goes with the request.
+        let gatekeeper = self.gatekeeper.clone();
+        // The clone that is ready takes the request.
         let other = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, other);
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            if let Err(refused) = door.admit(&mut parts).await {
+            if let Err(refused) = gatekeeper.admit(&mut parts).await {
                 return Ok((*refused).map(R::from));
             }
             inner.call(Request::from_parts(parts, body)).await
@@ -90,34 +90,36 @@ where
 
 impl<S> fmt::Debug for ProtectedService<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProtectedService").field("protected", &self.door.protected).finish_non_exhaustive()
+        f.debug_struct("ProtectedService")
+            .field("protected", &self.gatekeeper.protected)
+            .finish_non_exhaustive()
     }
 }
 
-/// Who is let in.
-pub(super) struct Door {
+/// Admits requests by their tokens.
+pub(super) struct Gatekeeper {
     protected: Protected,
     metadata: Metadata,
     metadata_url: String,
 }
 
-/// The answer to who is not let in.
-type Refused = Box<Response<Bytes>>;
+/// The response to a request that is refused.
+type RefusalResponse = Box<Response<Bytes>>;
 
-/// How a token came.
+/// A token as it was presented.
 struct Presented<'a> {
     text: &'a str,
     with_proof: bool,
 }
 
-impl Door {
+impl Gatekeeper {
     pub(super) fn new(protected: Protected) -> Self {
         let (metadata, metadata_url) = (protected.metadata(), protected.metadata_url());
         Self { protected, metadata, metadata_url }
     }
 
-    /// Lets a request in, without its token and with what that says; or else the answer.
-    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), Refused> {
+    /// Admits a request: removes its token and adds the principal. Or returns the response.
+    async fn admit(self: &Arc<Self>, parts: &mut Parts) -> Result<(), RefusalResponse> {
         if self.protected.is_metadata(parts.uri.path()) {
             return Err(Box::new(self.metadata.answer(&parts.method)));
         }
@@ -130,16 +132,17 @@ impl Door {
         if !granted.covers(&self.protected.scopes) {
             let adds = revision(&parts.headers).is_some_and(adds_to_granted);
             let challenge = self.lacking(&principal, &self.protected.scopes, adds);
-            let said = format!("every request needs `{}`, which was not granted", self.protected.scopes);
-            return Err(refused(StatusCode::FORBIDDEN, said, Some(challenge)));
+            let message =
+                format!("the token lacks the scopes `{}`, which every request needs", self.protected.scopes);
+            return Err(refused(StatusCode::FORBIDDEN, message, Some(challenge)));
         }
         hide_token(&mut parts.headers);
         let mut known = self.known(&principal, granted);
         if let Some(digest) = digest {
-            let door = self.clone();
+            let gatekeeper = self.clone();
             known = known.body(move |body| match dpop::is_digest_of(&digest, body) {
                 true => Ok(()),
-                false => Err(door.unproven("the proof is for another body")),
+                false => Err(gatekeeper.unproven("the proof is for another body")),
             });
         }
         parts.extensions.insert(known);
@@ -147,13 +150,14 @@ impl Door {
         Ok(())
     }
 
-    /// The principal in words that the server understands.
+    /// Returns the principal in the form that `pintle` takes.
     fn known(self: &Arc<Self>, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
-        let (door, whose) = (self.clone(), principal.clone());
+        let (gatekeeper, whose) = (self.clone(), principal.clone());
         let known = Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
             move |lacking: &Lacking<'_>| {
-                let needed = door.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));
-                Some(door.lacking(&whose, &needed, lacking.adds))
+                let needed =
+                    gatekeeper.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));
+                Some(gatekeeper.lacking(&whose, &needed, lacking.adds))
             },
         );
         match principal.expires_at() {
@@ -162,10 +166,10 @@ impl Door {
         }
     }
 
-    /// What was granted, and what that implies.
+    /// Returns the granted scopes with those that they include.
     fn granted(&self, principal: &Principal) -> Scopes {
         let mut granted = principal.all_scopes().clone();
-        // Each round adds something or is the last; there are as many as the longest chain at most.
+        // Each round adds a scope or is the last, so there are as many as the longest chain at most.
         for _ in 0..self.protected.implied.len() {
             let before = granted.clone();
             for (_, others) in self.protected.implied.iter().filter(|(scope, _)| before.has(scope)) {
@@ -178,31 +182,31 @@ impl Door {
         granted
     }
 
-    /// Whose request it is, and the digest that its body has to have, if the client has signed that.
-    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), Refused> {
+    /// Returns the principal of a request, and the digest of its body if the client has signed it.
+    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, Option<String>), RefusalResponse> {
         let presented = match presented(parts) {
             Ok(Some(presented)) => presented,
             Ok(None) => {
                 return Err(
-                    self.unauthorized(None, "this server needs a token: see `WWW-Authenticate`".into())
+                    self.unauthorized(None, "this server requires a token; see `WWW-Authenticate`".into())
                 );
             }
-            Err(said) => {
-                let challenge = self.challenge(Some(("invalid_request", said)), &self.protected.scopes);
-                return Err(refused(StatusCode::BAD_REQUEST, said.into(), Some(challenge)));
+            Err(message) => {
+                let challenge = self.challenge(Some(("invalid_request", message)), &self.protected.scopes);
+                return Err(refused(StatusCode::BAD_REQUEST, message.into(), Some(challenge)));
             }
         };
         let token = Token::new(presented.text, self.protected.resource.clone());
         let principal = self.verified(token).await.map_err(|rejection| match rejection {
             Rejection::Invalid(why) => self.invalid(&why),
             Rejection::Unavailable(why) => {
-                tracing::error!(%why, "tokens cannot be checked");
-                let said = "the token cannot be checked at the moment: try again later";
-                later(refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None), 5)
+                tracing::error!(%why, "failed to check a token");
+                let message = "the token cannot be checked at the moment; try again later";
+                later(refused(StatusCode::SERVICE_UNAVAILABLE, message.into(), None), 5)
             }
             Rejection::Overloaded => {
-                let said = "too many tokens wait to be checked: try again later";
-                later(refused(StatusCode::SERVICE_UNAVAILABLE, said.into(), None), 1)
+                let message = "too many tokens are waiting to be checked; try again later";
+                later(refused(StatusCode::SERVICE_UNAVAILABLE, message.into(), None), 1)
             }
         })?;
         self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
@@ -220,13 +224,13 @@ impl Door {
         verifier.verify(token).await
     }
 
-    /// Whether the token is presented by the one it is bound to.
+    /// Checks that a bound token is presented with a proof of its key.
     fn proven(
         &self,
         parts: &Parts,
         presented: &Presented<'_>,
         principal: &Principal,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, RefusalResponse> {
         let Some(thumbprint) = principal.thumbprint() else {
             return match (presented.with_proof, self.protected.dpop_only) {
                 (false, false) => Ok(None),
@@ -235,15 +239,14 @@ impl Door {
         };
         if !presented.with_proof {
             return Err(
-                self.invalid("it is bound to a DPoP key: send it as `Authorization: DPoP` with a proof")
+                self.invalid("it is bound to a DPoP key; send it as `Authorization: DPoP` with a proof")
             );
         }
         let unproven =
             |why: &str| refused(StatusCode::UNAUTHORIZED, why.to_owned(), Some(self.unproven(why)));
         let too_many = || {
-            let said =
-                "more proofs were sent than can be told apart: send fewer requests, and try again later";
-            later(refused(StatusCode::TOO_MANY_REQUESTS, said.into(), None), 30)
+            let message = "too many DPoP proofs were used; send fewer requests, and try again later";
+            later(refused(StatusCode::TOO_MANY_REQUESTS, message.into(), None), 30)
         };
         let mut proofs = parts.headers.get_all(PROOF).iter();
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
@@ -252,35 +255,40 @@ impl Door {
         let seen = format!("{}{}", address::origin(&self.protected.uri), parts.uri.path());
         let urls = [seen, self.protected.resource.to_string()];
         let holder = (principal.issuer(), principal.subject());
-        let proven =
-            Proven { method: parts.method.as_str(), urls: &urls, thumbprint, holder, now: clock::now() };
+        let proven = ProofContext {
+            method: parts.method.as_str(),
+            urls: &urls,
+            thumbprint,
+            holder,
+            now: clock::now(),
+        };
         dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(|error| match error {
-            Unproven::Wrong(why) => unproven(why),
-            Unproven::TooMany => too_many(),
+            ProofError::Wrong(why) => unproven(why),
+            ProofError::TooMany => too_many(),
         })
     }
 
-    fn invalid(&self, why: &str) -> Refused {
-        tracing::debug!(why, "a token was not accepted");
+    fn invalid(&self, why: &str) -> RefusalResponse {
+        tracing::debug!(why, "rejected a token");
         self.unauthorized(Some(("invalid_token", why)), format!("the token is not accepted: {why}"))
     }
 
-    fn unauthorized(&self, error: Option<(&str, &str)>, said: String) -> Refused {
-        refused(StatusCode::UNAUTHORIZED, said, Some(self.challenge(error, &self.protected.scopes)))
+    fn unauthorized(&self, error: Option<(&str, &str)>, message: String) -> RefusalResponse {
+        refused(StatusCode::UNAUTHORIZED, message, Some(self.challenge(error, &self.protected.scopes)))
     }
 
     fn unproven(&self, why: &str) -> HeaderValue {
         self.challenge(Some(("invalid_dpop_proof", why)), &self.protected.scopes)
     }
 
-    /// What a client is told whose token is good, but not for this.
+    /// Returns the challenge for a valid token that lacks scopes.
     fn lacking(&self, principal: &Principal, needed: &Scopes, adds: bool) -> HeaderValue {
         let mut scopes = needed.clone();
         if !adds {
             let had = principal.scopes().filter(|scope| *scope != "offline_access");
             scopes = Scopes::of(had).and(&scopes);
         }
-        self.challenge(Some(("insufficient_scope", "more was needed than was granted")), &scopes)
+        self.challenge(Some(("insufficient_scope", "the token lacks a required scope")), &scopes)
     }
 
     fn challenge(&self, error: Option<(&str, &str)>, scopes: &Scopes) -> HeaderValue {
@@ -294,8 +302,8 @@ impl Door {
     }
 }
 
-/// Whether a browser asks for leave on behalf of a page (CORS). It never has a token, and nothing but the answer comes of
-/// it: what is inside knows which pages it serves.
+/// Whether this is a CORS preflight. It never has a token and has no effect: the inner service decides which origins it
+/// allows.
 fn is_preflight(parts: &Parts) -> bool {
     let headers = &parts.headers;
     parts.method == Method::OPTIONS
@@ -303,29 +311,29 @@ fn is_preflight(parts: &Parts) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// What is inside must have no chance to log it, or to send it on.
+/// Removes the token, so that the inner service cannot log it or pass it on.
 fn hide_token(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     headers.remove(PROOF);
 }
 
-/// The token of a request. `None`: it has none. Only a header may have one: queries end up in logs and histories.
+/// Returns the token of a request. `None`: it has none. Only a header may carry one: queries end up in logs and histories.
 fn presented(parts: &Parts) -> Result<Option<Presented<'_>>, &'static str> {
     let query = parts.uri.query().unwrap_or_default();
     if form::pairs(query).into_iter().flatten().any(|(name, _)| name == "access_token") {
-        return Err("tokens are taken from the `Authorization` header only: never put one into an address");
+        return Err("tokens are accepted in the `Authorization` header only; never put one into an address");
     }
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err("there are several `Authorization` headers: send one");
+        return Err("there are several `Authorization` headers; send one");
     }
-    let malformed = "the `Authorization` header cannot be read: send `Bearer`, a space, and the token";
+    let malformed = "the `Authorization` header cannot be parsed; send `Bearer`, a space, and the token";
     let value = value.to_str().map_err(|_| malformed)?.trim();
     let (scheme, text) = value.split_once(' ').unwrap_or((value, ""));
     let with_proof = scheme.eq_ignore_ascii_case("DPoP");
     if !with_proof && !scheme.eq_ignore_ascii_case("Bearer") {
-        // Another way to log in, which is none of ours.
+        // Another scheme.
         return Ok(None);
     }
     let text = text.trim();
@@ -336,13 +344,13 @@ fn presented(parts: &Parts) -> Result<Option<Presented<'_>>, &'static str> {
     Ok(Some(Presented { text, with_proof }))
 }
 
-/// The revision that a client says it speaks.
+/// Returns the revision of the request's header.
 fn revision(headers: &HeaderMap) -> Option<Revision> {
     headers.get(&MCP_PROTOCOL_VERSION)?.to_str().ok()?.parse().ok()
 }
 
-fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> Refused {
-    let refusal = Refusal::new(status, RpcError::invalid_request(said));
+fn refused(status: StatusCode, message: String, challenge: Option<HeaderValue>) -> RefusalResponse {
+    let refusal = Refusal::new(status, RpcError::invalid_request(message));
     let mut response = Response::new(Bytes::from(refusal.body(None)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -352,8 +360,8 @@ fn refused(status: StatusCode, said: String, challenge: Option<HeaderValue>) -> 
     Box::new(response)
 }
 
-/// With the advice to come again after so many seconds.
-fn later(mut refused: Refused, seconds: u16) -> Refused {
+/// Adds a `Retry-After` header.
+fn later(mut refused: RefusalResponse, seconds: u16) -> RefusalResponse {
     refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     refused
 }
@@ -394,20 +402,20 @@ mod tests {
             assert_eq!(found("/mcp", none), Ok(None), "{none:?}");
         }
         for (uri, headers, expected) in [
-            ("/mcp", &["Bearer"][..], "cannot be read"),
-            ("/mcp", &["Bearer "], "cannot be read"),
-            ("/mcp", &["Bearer a b"], "cannot be read"),
-            ("/mcp", &["Bearer a,b"], "cannot be read"),
-            ("/mcp", &["Bearer \"a\""], "cannot be read"),
-            ("/mcp", &["Bearer a\u{fc}"], "cannot be read"),
+            ("/mcp", &["Bearer"][..], "cannot be parsed"),
+            ("/mcp", &["Bearer "], "cannot be parsed"),
+            ("/mcp", &["Bearer a b"], "cannot be parsed"),
+            ("/mcp", &["Bearer a,b"], "cannot be parsed"),
+            ("/mcp", &["Bearer \"a\""], "cannot be parsed"),
+            ("/mcp", &["Bearer a\u{fc}"], "cannot be parsed"),
             ("/mcp", &["Bearer a", "Bearer b"], "several"),
             ("/mcp", &["Basic YTpi", "Bearer b"], "several"),
             ("/mcp?access_token=a", &[], "header only"),
             ("/mcp?x&access_token=a", &["Bearer b"], "header only"),
             ("/mcp?access%5Ftoken=a", &[], "header only"),
         ] {
-            let said = found(uri, headers).unwrap_err();
-            assert!(said.contains(expected), "{uri} {headers:?}: {said}");
+            let message = found(uri, headers).unwrap_err();
+            assert!(message.contains(expected), "{uri} {headers:?}: {message}");
         }
     }
 
@@ -419,7 +427,7 @@ mod tests {
             let request =
                 Request::post("/mcp").header(AUTHORIZATION, format!("Bearer {}", "a".repeat(length)));
             let (mut parts, ()) = request.body(()).unwrap().into_parts();
-            let admitted = Arc::new(Door::new(protected.clone())).admit(&mut parts).await;
+            let admitted = Arc::new(Gatekeeper::new(protected.clone())).admit(&mut parts).await;
             match admitted {
                 Ok(()) => assert!(good, "{length}"),
                 Err(refused) => {
@@ -446,7 +454,7 @@ mod tests {
         let admitted = async |protected: &Protected| {
             let request = Request::post("/mcp").header(AUTHORIZATION, "DPoP t0ken").header(PROOF, &proof);
             let (mut parts, ()) = request.body(()).unwrap().into_parts();
-            Arc::new(Door::new(protected.clone())).admit(&mut parts).await
+            Arc::new(Gatekeeper::new(protected.clone())).admit(&mut parts).await
         };
         admitted(&protected).await.unwrap();
         protected.replay = Arc::new(Replay::of(0));

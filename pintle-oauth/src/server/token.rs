@@ -6,75 +6,75 @@ use serde::Deserialize;
 
 use super::secret::Secret;
 
-/// More than any token needs that fits into a header.
-const LONGEST: usize = 16 << 10;
+/// The limit of a token in bytes.
+const MAX_LENGTH: usize = 16 << 10;
 
-/// A token that came with a request, and what it has to be for. It prints as nothing.
+/// The token of a request, and the resource that it has to be for. It is never printed.
 #[derive(Clone)]
-pub struct Token(Arc<Inner>);
+pub struct Token(Arc<TokenInner>);
 
-struct Inner {
+struct TokenInner {
     text: Secret,
     resource: Arc<str>,
     signed: Option<Signed>,
 }
 
-/// A token in the form of a JWT, with nothing checked yet.
+/// A parsed JWT that is not verified yet.
 pub(super) struct Signed {
     pub(super) header: Header,
     pub(super) claims: JsonObject,
     pub(super) signature: Vec<u8>,
-    /// How much of the text is signed.
+    /// The length of the signed part of the text.
     length: usize,
 }
 
-/// What its header says of how it is signed. What it says of keys besides their name is not believed.
+/// The header of a JWT. Keys in it are not trusted.
 #[derive(Debug, Deserialize)]
 pub(super) struct Header {
     pub(super) alg: String,
     pub(super) kid: Option<String>,
     pub(super) typ: Option<String>,
     pub(super) crit: Option<serde_json::Value>,
-    /// Of a proof: the key that it is signed with.
+    /// The key of a DPoP proof.
     pub(super) jwk: Option<serde_json::Value>,
 }
 
 impl Token {
-    /// This token, for this resource: for tests of a verifier of your own.
+    /// Creates a token for this resource, for tests of a verifier of your own.
     pub fn new(text: impl Into<Secret>, resource: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let signed = Signed::parse(text.reveal());
-        Self(Arc::new(Inner { text, resource: resource.into(), signed }))
+        Self(Arc::new(TokenInner { text, resource: resource.into(), signed }))
     }
 
-    /// The token itself. Mind where it goes: not into a log, not into an error, and to nobody but its issuer.
+    /// Returns the token itself. Do not log it, quote it in an error, or send it to anyone but its issuer.
     pub fn reveal(&self) -> &str {
         self.0.text.reveal()
     }
 
-    /// The server that it has to be meant for, as its metadata says.
+    /// Returns the resource that it has to be for: the server's address as in its metadata.
     pub fn resource(&self) -> &str {
         &self.0.resource
     }
 
     pub(super) fn is_too_long(&self) -> bool {
-        self.reveal().len() > LONGEST
+        self.reveal().len() > MAX_LENGTH
     }
 
     pub(super) fn signed(&self) -> Option<&Signed> {
         self.0.signed.as_ref()
     }
 
-    /// Who it says that issued it, which nobody has checked.
-    pub(super) fn said_issuer(&self) -> Option<&str> {
+    /// Returns the `iss` claim, which is not verified.
+    pub(super) fn claimed_issuer(&self) -> Option<&str> {
         self.signed()?.claims.get("iss")?.as_str()
     }
 }
 
 impl Signed {
-    /// `None`: it is no JWT, or one that nobody needs to look at.
+    /// Parses a JWT. `None`: it is not one, or too long.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return None;
         }
         let (signed, signature) = text.rsplit_once('.')?;
@@ -88,7 +88,7 @@ impl Signed {
         })
     }
 
-    /// The part of the text that is signed.
+    /// Returns the signed part of the text.
     pub(super) fn covered<'a>(&self, text: &'a str) -> &'a [u8] {
         text.as_bytes().get(..self.length).unwrap_or_default()
     }

@@ -2,14 +2,14 @@ use std::{fmt, future::Future, pin::Pin};
 
 use super::{principal::Principal, token::Token};
 
-/// Finds out whether a token is good, and whose it is.
+/// Verifies tokens.
 ///
-/// [`Jwt`](super::Jwt), [`Introspection`](super::Introspection) and [`Checked`](super::Checked) are those that there are.
+/// [`Jwt`](super::Jwt), [`Introspection`](super::Introspection) and [`Checked`](super::Checked) implement it.
 pub trait Verify: Send + Sync + 'static {
-    /// Who issues the tokens: clients are told to get theirs there.
+    /// Returns the issuer of the tokens, which clients are sent to.
     fn issuer(&self) -> &str;
 
-    /// Whether this is the one to ask about a token, if there are [several](super::Protected::or).
+    /// Whether this verifier is responsible for a token, if there are [several](super::Protected::or).
     fn takes(&self, token: &Token) -> bool {
         let _ = token;
         true
@@ -19,26 +19,25 @@ pub trait Verify: Send + Sync + 'static {
     fn verify(&self, token: Token) -> impl Future<Output = Result<Principal, Rejection>> + Send;
 }
 
-/// Why a token is not accepted. The client gets to read it, so it has nothing of the token in it.
+/// Why a token is not accepted. The client reads it, so it must not contain parts of the token.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Rejection {
-    /// The token is no good: 401, and the client gets another.
+    /// The token is invalid: 401, and the client requests another.
     Invalid(String),
-    /// Whether it is cannot be found out at the moment: 503, and the client tries again. The reason is for the log.
+    /// The token cannot be checked at the moment: 503, and the client tries again. The reason is logged.
     Unavailable(String),
-    /// There is too much to do to find it out now: 503, and the client tries again soon. Nothing is logged for each of
-    /// them.
+    /// Too many tokens are being checked: 503, and the client tries again soon. Single rejections are not logged.
     Overloaded,
 }
 
 impl Rejection {
-    /// The token is no good, and why.
+    /// Rejects an invalid token, with the reason.
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::Invalid(why.into())
     }
 
-    /// It cannot be found out at the moment, and why.
+    /// Rejects a token that cannot be checked at the moment, with the reason.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable(why.into())
     }
@@ -49,7 +48,7 @@ impl fmt::Display for Rejection {
         match self {
             Self::Invalid(why) => write!(f, "the token is not accepted: {why}"),
             Self::Unavailable(why) => write!(f, "the token cannot be checked: {why}"),
-            Self::Overloaded => write!(f, "the token cannot be checked: too many others wait for that"),
+            Self::Overloaded => write!(f, "the token cannot be checked: too many others are waiting"),
         }
     }
 }

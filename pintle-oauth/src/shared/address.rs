@@ -1,8 +1,8 @@
-//! Where metadata lies: well-known addresses, made of text so that nothing is normalised on the way.
+//! Addresses as text, so that nothing is normalised: well-known ones, and origins.
 
 use http::Uri;
 
-/// Where the metadata of an authorization server may be. `None`: the issuer is no address.
+/// Returns the addresses of the metadata of an authorization server. `None`: the issuer is not an address.
 ///
 /// [Authorization, Authorization Server Metadata Discovery]: RFC 8414 first, then OpenID Connect with the path inserted,
 /// then appended.
@@ -24,13 +24,13 @@ pub(crate) fn metadata_urls(issuer: &str) -> Option<Vec<String>> {
     ])
 }
 
-/// Scheme, host and port, as they were written.
+/// Returns scheme, host and port as they were written.
 pub(crate) fn origin(uri: &Uri) -> String {
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
     format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
 }
 
-/// An address that somebody else wrote, for an error: on one line and not too long.
+/// Formats an address of another party for an error, on one line of limited length.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

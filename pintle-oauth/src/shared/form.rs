@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Names and values on their way into a query or the body of a request.
+/// An encoder of names and values for a query or the body of a request.
 #[derive(Clone, Default)]
 pub(crate) struct Form(String);
 
@@ -31,7 +31,7 @@ impl Form {
         self.0
     }
 
-    /// An address with these in its query, behind those that it has.
+    /// Appends the pairs to the query of an address.
     #[cfg(feature = "client")]
     pub(crate) fn on(&self, url: &str) -> String {
         let url = url.split('#').next().unwrap_or_default();

@@ -9,7 +9,7 @@ use super::{
     registered::{Proof, Registered},
 };
 
-/// Who the client is, to one authorization server, and how it proves that at the token endpoint.
+/// The identity of the client at one authorization server, with its authentication at the token endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) client_id: String,
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
     pub(crate) method: Method,
 }
 
-/// How a client proves itself at the token endpoint.
+/// The authentication method of a client at the token endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Method {
     None,
@@ -47,7 +47,7 @@ impl Method {
         }
     }
 
-    /// What a client with a secret does: RFC 8414 says `client_secret_basic` of a server that does not say.
+    /// Returns the method of a client with a secret. The default of RFC 8414 is `client_secret_basic`.
     pub(crate) fn with_secret(server: &ServerMetadata) -> Self {
         let supported = supported(server);
         if supported.is_empty() || supported.contains(&Self::Basic) || !supported.contains(&Self::Post) {
@@ -57,7 +57,7 @@ impl Method {
         }
     }
 
-    /// What a client asks to be registered with: a secret only where there is no other way.
+    /// Returns the method to register with: one with a secret only where there is no other.
     #[cfg(feature = "client")]
     pub(crate) fn to_register(server: &ServerMetadata) -> Self {
         let supported = supported(server);
@@ -84,20 +84,23 @@ impl Identity {
         Self { client_id: client.client_id.clone(), proof: client.proof.clone(), method }
     }
 
-    /// A client whose id is the address of a document about it.
+    /// Returns a client whose id is the address of its metadata document.
     #[cfg(feature = "client")]
     pub(crate) fn documented(url: &str) -> Self {
         Self { client_id: url.to_owned(), proof: Proof::None, method: Method::None }
     }
 
-    /// Adds to a request what proves who is asking. `audience` is whom an assertion is for.
+    /// Adds the client's authentication to a request. `audience` is the audience of an assertion.
     pub(crate) fn prove(&self, audience: &str, headers: &mut HeaderMap, form: &mut Form) -> Result<()> {
         match (self.method, &self.proof) {
             (Method::Basic, Proof::Secret(secret)) => {
                 let pair = format!("{}:{}", encoded(&self.client_id), encoded(secret.reveal()));
                 let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
-                let mut value =
-                    value.map_err(|_| Error::Misuse("a secret that no header can carry".into()))?;
+                let mut value = value.map_err(|_| {
+                    Error::Misuse(
+                        "the client secret contains characters that are not allowed in a header".into(),
+                    )
+                })?;
                 value.set_sensitive(true);
                 headers.insert(AUTHORIZATION, value);
             }

@@ -22,11 +22,11 @@ pub(crate) struct SigningKey {
 }
 
 impl SigningKey {
-    /// The key in a PEM file with `BEGIN PRIVATE KEY`.
+    /// Parses the key in a PEM file with `BEGIN PRIVATE KEY`.
     pub(crate) fn from_pem(pem: &str) -> Result<Self> {
         let unread = || {
             Error::Misuse(
-                "the private key cannot be read: give a P-256 key in PKCS#8, a PEM text that begins with \
+                "the private key cannot be parsed; use a P-256 key in PKCS#8, a PEM text that begins with \
                  `-----BEGIN PRIVATE KEY-----`"
                     .into(),
             )
@@ -38,17 +38,17 @@ impl SigningKey {
         Self::from_der(&der).ok_or_else(unread)
     }
 
-    /// A new key, and what it can be made of again.
+    /// Generates a key. Returns it with its private form, which [`restore`](Self::restore) takes.
     #[cfg(feature = "client")]
     pub(crate) fn generate() -> Result<(Self, Secret)> {
-        let failed = || Error::Io(std::io::Error::other("no key could be made"));
+        let failed = || Error::Io(std::io::Error::other("the system failed to generate a key"));
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         let der = der.map_err(|_| failed())?;
         let key = Self::from_der(der.as_ref()).ok_or_else(failed)?;
         Ok((key, Secret::new(STANDARD.encode(der.as_ref()))))
     }
 
-    /// A key that was generated before.
+    /// Restores a generated key.
     #[cfg(feature = "client")]
     pub(crate) fn restore(kept: &Secret) -> Option<Self> {
         Self::from_der(&STANDARD.decode(kept.reveal()).ok()?)
@@ -60,7 +60,7 @@ impl SigningKey {
         Some(Self { pair, random })
     }
 
-    /// The public half, as a JWK.
+    /// Returns the public key as a JWK.
     #[cfg(feature = "client")]
     pub(crate) fn jwk(&self) -> Value {
         use ring::signature::KeyPair;
@@ -75,17 +75,18 @@ impl SigningKey {
         })
     }
 
-    /// A signed token. The header says how it is signed besides what is given.
+    /// Signs a token. The algorithm is added to the header.
     pub(crate) fn sign(&self, mut header: Value, claims: &Value) -> Result<String> {
         header["alg"] = json!("ES256");
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(claims));
         let signature = self.pair.sign(&self.random, signed.as_bytes());
-        let signature = signature.map_err(|_| Error::Io(std::io::Error::other("nothing could be signed")))?;
+        let signature =
+            signature.map_err(|_| Error::Io(std::io::Error::other("the system failed to sign")))?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// What a client proves itself with at an authorization server: RFC 7523 §2.2.
+    /// Signs an assertion that authenticates a client: RFC 7523 §2.2.
     pub(crate) fn client_assertion(&self, client_id: &str, issuer: &str, now: u64) -> Result<String> {
         let claims = json!({
             "iss": client_id,

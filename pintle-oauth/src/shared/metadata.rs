@@ -3,10 +3,10 @@ use serde::Deserialize;
 
 use super::{
     address,
-    web::{Guarded, Looked},
+    web::{Guarded, Lookup},
 };
 
-/// What an authorization server says about itself: RFC 8414, or OpenID Connect Discovery.
+/// The metadata of an authorization server: RFC 8414, or OpenID Connect Discovery.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct ServerMetadata {
     pub(crate) issuer: String,
@@ -40,29 +40,26 @@ pub(crate) struct ServerMetadata {
 }
 
 impl ServerMetadata {
-    /// [Authorization Server Metadata Discovery]: a document of another issuer is as good as none.
+    /// Fetches the metadata of an issuer. A document of another issuer is ignored ([Authorization Server Metadata Discovery]).
     pub(crate) async fn fetch(web: Guarded<'_>, issuer: &str) -> Result<Self> {
-        let unread = || {
-            Error::Decode(format!(
-                "`{issuer}` is no issuer: the server's `authorization_servers` has to name one"
-            ))
-        };
+        let unread =
+            || Error::Decode(format!("`{issuer}` in the server's `authorization_servers` is not an issuer"));
         let (mut other, mut failed) = (None, None);
         for place in address::metadata_urls(issuer).ok_or_else(unread)? {
             match web.look::<Self>(&place).await? {
-                Looked::There(metadata) if metadata.issuer == issuer => return Ok(metadata),
-                Looked::There(metadata) => other = Some(metadata.issuer),
-                Looked::Failed(error) => drop(failed.get_or_insert(error)),
-                Looked::NotThere => {}
+                Lookup::Found(metadata) if metadata.issuer == issuer => return Ok(metadata),
+                Lookup::Found(metadata) => other = Some(metadata.issuer),
+                Lookup::Failed(error) => drop(failed.get_or_insert(error)),
+                Lookup::NotFound => {}
             }
         }
-        // Where the right one is cannot be known as long as one of them does not say.
+        // Another address may have the right document: which one is unknown while one of them fails.
         if let Some(failed) = failed {
             return Err(failed);
         }
         Err(match other {
             Some(other) => Error::Refused(format!(
-                "the metadata of the authorization server `{issuer}` is that of `{}`: nothing in it is used",
+                "the metadata of the authorization server `{issuer}` is that of `{}` and was ignored",
                 address::printable(&other)
             )),
             None => Error::Decode(format!(
@@ -74,7 +71,7 @@ impl ServerMetadata {
 
 #[cfg(feature = "client")]
 impl ServerMetadata {
-    /// The endpoints that servers of the 2025-03-26 revision have if they do not say otherwise.
+    /// Returns the default endpoints of a server of the 2025-03-26 revision.
     pub(crate) fn assumed(origin: &str) -> Self {
         Self {
             issuer: origin.to_owned(),
@@ -87,7 +84,7 @@ impl ServerMetadata {
         }
     }
 
-    /// Every endpoint that a client uses, with its name.
+    /// Returns the endpoints that a client uses, with their names.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("authorization_endpoint", &self.authorization_endpoint),
@@ -114,7 +111,7 @@ impl ServerMetadata {
         self.dpop_signing_alg_values_supported.iter().flatten().any(|algorithm| algorithm == "ES256")
     }
 
-    /// [Authorization Security, Authorization Code Protection]: a client refuses to go on without PKCE.
+    /// Checks that the server supports PKCE, which is required ([Authorization Security, Authorization Code Protection]).
     pub(crate) fn check_pkce(&self) -> Result<()> {
         if self.code_challenge_methods_supported.iter().flatten().any(|method| method == "S256") {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What both halves need: requests that go only where they may, secrets, keys, and how a client proves itself.
+//! Shared by client and server: restricted requests, secrets, keys, and the authentication of clients.
 
 pub(crate) mod address;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! What cannot be guessed, and what cannot be undone.
+//! Random values and digests.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle::{Error, Result};
@@ -7,15 +7,15 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-/// 256 bits that nobody can guess.
+/// Returns 256 random bits in base64url.
 pub(crate) fn random() -> Result<String> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Io(std::io::Error::other("the system has no random numbers to give")))?;
+    filled.map_err(|_| Error::Io(std::io::Error::other("the system has no random numbers")))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// A digest in base64url.
+/// Returns the SHA-256 digest in base64url.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
 }

@@ -3,37 +3,37 @@ use std::net::{IpAddr, Ipv4Addr};
 use http::Uri;
 use pintle::{Error, Result};
 
-/// Which addresses a request may go to: public ones, and those of the kind that the server itself has.
+/// The networks that requests may be sent to on behalf of a server: public ones, and the server's own.
 ///
-/// Metadata is written by others. Without this it could make the client send requests into the user's own network.
+/// Metadata is written by other parties. Without this limit it could make the client send requests into private networks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Reach(Kind);
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Kind {
     Public,
-    /// Somebody's network.
+    /// A private network.
     Private,
-    /// One cable, and the address where clouds hand out secrets.
+    /// Link-local addresses, which include the metadata services of clouds.
     Link,
-    /// This machine.
+    /// Loopback addresses.
     Loopback,
 }
 
 impl Reach {
-    /// What may be reached on behalf of a server at this address. `found` are the addresses that its name leads to.
+    /// Returns the reach of a server at this address. `found` are the addresses that its name resolves to.
     pub(crate) fn of(server: &Uri, found: &[IpAddr]) -> Self {
         let host = server.host().unwrap_or_default();
         if let Some(kind) = literal(host) {
             return Self(kind);
         }
-        // A name with public addresses too is a public one: its owner may have added the others for our sake.
+        // A name with a public address is public: its owner may have added the others to attack us.
         let mut kinds = found.iter().map(|address| kind(*address));
         let first = kinds.next().unwrap_or(Kind::Public);
         Self(if kinds.all(|kind| kind == first) { first } else { Kind::Public })
     }
 
-    /// Whether it is this machine.
+    /// Whether the server is on this machine.
     pub(crate) fn is_loopback(self) -> bool {
         self.0 == Kind::Loopback
     }
@@ -44,36 +44,36 @@ impl Reach {
         kind == Kind::Public || kind == self.0
     }
 
-    /// Whether a request to this address is: encrypted or on this machine, and to no network that is not the server's.
+    /// Checks that a request to this address is allowed: encrypted or on this machine, and public or in the server's network.
     pub(crate) fn check(self, url: &str) -> Result<Uri> {
         let refuse = |why: &str| {
             let shown = url.split(['?', '#']).next().unwrap_or_default();
-            Error::Refused(format!("no request is sent to `{shown}`: {why}"))
+            Error::Refused(format!("requests to `{shown}` are not allowed: {why}"))
         };
-        let uri: Uri = url.parse().map_err(|_| refuse("it is no address"))?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| refuse("it names no host"))?;
+        let uri: Uri = url.parse().map_err(|_| refuse("it is not an address"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| refuse("it has no host"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(refuse("it has a user or a password in it"));
+            return Err(refuse("it contains a user or a password"));
         }
         let kind = literal(host);
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if kind == Some(Kind::Loopback) => {}
             Some("http") => {
-                return Err(refuse("it is plain `http`; only `https` is safe beyond this machine"));
+                return Err(refuse("it is not encrypted; use `https`"));
             }
-            _ => return Err(refuse("it is no `https` address")),
+            _ => return Err(refuse("it is not an `https` address")),
         }
         match kind {
             Some(kind) if kind != Kind::Public && kind != self.0 => {
-                Err(refuse("the server is not in that network, and may not send the client there"))
+                Err(refuse("it is in a private network that the server is not in"))
             }
             _ => Ok(uri),
         }
     }
 }
 
-/// The kind of a host that needs no looking up.
+/// Returns the kind of a host that does not have to be resolved.
 fn literal(host: &str) -> Option<Kind> {
     let host = host.trim_end_matches('.');
     let name = host.to_ascii_lowercase();
@@ -112,7 +112,7 @@ fn kind_v4(address: Ipv4Addr) -> Kind {
     match address.octets() {
         [127 | 0, ..] => Kind::Loopback,
         [169, 254, ..] => Kind::Link,
-        // Private, shared by a provider's customers, for tests, for many at once, and for nobody yet.
+        // Private, shared address space, benchmarking, multicast, and reserved.
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18 | 19, ..] => {
             Kind::Private
         }

@@ -4,9 +4,9 @@ use pintle::Result;
 
 use super::{jwt::SigningKey, secret::Secret};
 
-/// A client that an authorization server knows already: which one, its id, and what it proves itself with.
+/// A client that is registered with an authorization server: the issuer, the client's id, and its credentials.
 ///
-/// No other authorization server is shown anything of it, whatever a server's metadata says.
+/// They are sent to no other authorization server, whatever a server's metadata states.
 ///
 /// ```
 /// use pintle_oauth::client::{OAuth, Registered};
@@ -21,36 +21,36 @@ pub struct Registered {
     pub(crate) issuer: String,
 }
 
-/// What a client proves itself with.
+/// The credentials of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Proof {
-    /// Nothing: everyone can read what is in a program that they run.
+    /// A public client: a program cannot keep a secret from the user who runs it.
     None,
     Secret(Secret),
     Key(Arc<SigningKey>),
 }
 
 impl Registered {
-    /// The client that the authorization server `issuer` knows by this id. It proves itself with nothing yet.
+    /// Creates a public client with this id at the authorization server `issuer`.
     ///
-    /// The issuer is written as its metadata has it, byte for byte.
+    /// The issuer is written as in its metadata, byte for byte.
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self { client_id: client_id.into(), proof: Proof::None, issuer: issuer.into() }
     }
 
-    /// Proves itself with a secret.
+    /// Authenticates the client with a secret.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
         self.proof = Proof::Secret(secret.into());
         self
     }
 
-    /// Proves itself with a P-256 key, by signatures: the text of a PEM file that begins with
+    /// Authenticates the client with signatures of a P-256 key: the text of a PEM file that begins with
     /// `-----BEGIN PRIVATE KEY-----`.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// Fails if the text is not such a key.
     pub fn key(mut self, pem: impl AsRef<str>) -> Result<Self> {
         self.proof = Proof::Key(Arc::new(SigningKey::from_pem(pem.as_ref())?));
         Ok(self)

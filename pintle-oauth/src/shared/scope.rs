@@ -2,8 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// More than anyone means; a server that asks for more is up to something.
-const MOST: usize = 128;
+/// The limit of scopes in a set. More are ignored.
+const MAX_SCOPES: usize = 128;
 
 /// A set of scopes, in the order they were first named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ const MOST: usize = 128;
 pub(crate) struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// Words with spaces between.
+    /// Parses scopes separated by spaces.
     #[cfg(feature = "client")]
     pub(crate) fn parse(text: &str) -> Self {
         Self::of(text.split(' '))
@@ -48,7 +48,7 @@ impl Scopes {
     }
 
     fn add(&mut self, scope: String) {
-        if !scope.is_empty() && self.0.len() < MOST && !self.has(&scope) {
+        if !scope.is_empty() && self.0.len() < MAX_SCOPES && !self.has(&scope) {
             self.0.push(scope);
         }
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// What to ask for at first: what the challenge says, else all that the server is known to support, else nothing.
+/// Returns the scopes of the first request: those of the challenge, or all supported ones, or none.
 #[cfg(feature = "client")]
 pub(crate) fn first(challenged: Option<Scopes>, supported: Option<&[String]>) -> Scopes {
     challenged
@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn nobody_asks_for_endless_scopes() {
-        assert_eq!(Scopes::of((0..1000).map(|n| n.to_string())).0.len(), MOST);
+        assert_eq!(Scopes::of((0..1000).map(|n| n.to_string())).0.len(), MAX_SCOPES);
     }
 }

@@ -2,20 +2,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is printed nowhere: a token, a client's secret, a key.
+/// A text that is never printed: a token, a client's secret, a key.
 ///
-/// It is written out by [`serde`], because that is how a store keeps it.
+/// [`serde`] serializes it, since stores need that.
 #[derive(Clone, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text to itself.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text. Mind where it goes.
+    /// Returns the text. Do not log it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -17,16 +17,16 @@ use serde::de::DeserializeOwned;
 
 use super::reach::Reach;
 
-/// Bytes of an answer. Metadata with every option there is has a tenth of it.
+/// The limit of bytes of a response. Metadata with every option has a tenth of it.
 const ANSWER: usize = 256 << 10;
-/// Redirects of a request for metadata. Requests with secrets follow none.
+/// The limit of redirects of a request for metadata. Requests with secrets follow none.
 const REDIRECTS: usize = 3;
 
 /// Sends the requests of a login.
 ///
-/// [`Network`] does it by default. Bring your own for what that does not have: certificates, other proxies, a recording.
+/// [`Network`] is the default. Implement it for what that lacks, for example client certificates.
 pub trait Web: Send + Sync + 'static {
-    /// Sends a request and reads its answer. It must follow no redirect, and connect only to addresses that `reach`
+    /// Sends a request and returns the response. It must not follow redirects, and connect only to addresses that `reach`
     /// allows.
     fn send(
         &self,
@@ -34,26 +34,26 @@ pub trait Web: Send + Sync + 'static {
         reach: Reach,
     ) -> impl Future<Output = Result<Response<Bytes>>> + Send;
 
-    /// The addresses that a host's name leads to; none if that is not to be known.
+    /// Resolves the name of a host. Returns no address if that fails.
     fn addresses(&self, host: &str) -> impl Future<Output = Vec<IpAddr>> + Send;
 }
 
-/// The network, through [`pintle`]'s own HTTP client.
+/// Sends requests with [`pintle`]'s HTTP client.
 #[derive(Debug)]
 pub struct Network {
     proxy: Proxy,
-    /// One for each kind of server that there is: three at most.
+    /// One for each kind of server: at most three.
     clients: Mutex<HashMap<Reach, Arc<Requests>>>,
 }
 
 impl Network {
-    /// Through the proxies that the environment names.
+    /// Uses the proxies of the environment variables.
     pub fn new() -> Self {
-        Self::through(Proxy::system())
+        Self::with_proxy(Proxy::system())
     }
 
-    /// Through this proxy.
-    pub fn through(proxy: Proxy) -> Self {
+    /// Uses this proxy.
+    pub fn with_proxy(proxy: Proxy) -> Self {
         Self { proxy, clients: Mutex::default() }
     }
 }
@@ -85,52 +85,52 @@ impl Web for Network {
     }
 }
 
-type Sending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type WebFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A [`Web`] of any type.
 pub(crate) trait AnyWeb: Send + Sync {
-    fn send(&self, request: Request<Bytes>, reach: Reach) -> Sending<'_, Result<Response<Bytes>>>;
-    fn addresses<'a>(&'a self, host: &'a str) -> Sending<'a, Vec<IpAddr>>;
+    fn send(&self, request: Request<Bytes>, reach: Reach) -> WebFuture<'_, Result<Response<Bytes>>>;
+    fn addresses<'a>(&'a self, host: &'a str) -> WebFuture<'a, Vec<IpAddr>>;
 }
 
 impl<W: Web> AnyWeb for W {
-    fn send(&self, request: Request<Bytes>, reach: Reach) -> Sending<'_, Result<Response<Bytes>>> {
+    fn send(&self, request: Request<Bytes>, reach: Reach) -> WebFuture<'_, Result<Response<Bytes>>> {
         Box::pin(Web::send(self, request, reach))
     }
 
-    fn addresses<'a>(&'a self, host: &'a str) -> Sending<'a, Vec<IpAddr>> {
+    fn addresses<'a>(&'a self, host: &'a str) -> WebFuture<'a, Vec<IpAddr>> {
         Box::pin(Web::addresses(self, host))
     }
 }
 
-/// The web, as far as it may be reached on behalf of one server.
+/// A [`Web`] that is restricted to the reach of one server.
 #[derive(Clone, Copy)]
 pub(crate) struct Guarded<'a> {
     pub(crate) web: &'a dyn AnyWeb,
     pub(crate) reach: Reach,
 }
 
-/// What is at an address.
+/// The result of a request for a document.
 #[derive(Debug)]
-pub(crate) enum Looked<T> {
-    There(T),
-    NotThere,
-    /// Its server could not say: status 500 and above. Another address of it may do better.
+pub(crate) enum Lookup<T> {
+    Found(T),
+    NotFound,
+    /// The server failed with status 500 or above. Another address may succeed.
     Failed(Error),
 }
 
 impl Guarded<'_> {
-    /// The JSON at an address; `None` if there is none.
+    /// Fetches the JSON at an address. Returns `None` if there is none.
     pub(crate) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>> {
         match self.look(url).await? {
-            Looked::There(found) => Ok(Some(found)),
-            Looked::NotThere => Ok(None),
-            Looked::Failed(error) => Err(error),
+            Lookup::Found(found) => Ok(Some(found)),
+            Lookup::NotFound => Ok(None),
+            Lookup::Failed(error) => Err(error),
         }
     }
 
-    /// The JSON at an address that is one of several.
-    pub(crate) async fn look<T: DeserializeOwned>(self, url: &str) -> Result<Looked<T>> {
+    /// Fetches the JSON at one of several addresses.
+    pub(crate) async fn look<T: DeserializeOwned>(self, url: &str) -> Result<Lookup<T>> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let uri = self.reach.check(&url)?;
@@ -147,20 +147,20 @@ impl Guarded<'_> {
                 continue;
             }
             if answer.status().is_server_error() {
-                return Ok(Looked::Failed(Error::Io(std::io::Error::other(format!(
-                    "`{url}` answered with status {}: try again later",
+                return Ok(Lookup::Failed(Error::Io(std::io::Error::other(format!(
+                    "`{url}` returned status {}; try again later",
                     answer.status().as_u16()
                 )))));
             }
-            // Not there, or something else is: a page that says so with status 200, for one.
+            // Some servers return an error page with status 200.
             let found = Some(answer).filter(|answer| answer.status() == StatusCode::OK);
             let found = found.and_then(|answer| serde_json::from_slice(answer.body()).ok());
-            return Ok(found.map_or(Looked::NotThere, Looked::There));
+            return Ok(found.map_or(Lookup::NotFound, Lookup::Found));
         }
-        Err(Error::Refused(format!("`{url}` was reached by more than {REDIRECTS} redirects")))
+        Err(Error::Refused(format!("more than {REDIRECTS} redirects, the last to `{url}`")))
     }
 
-    /// Posts something, and returns whatever is answered.
+    /// Sends a POST request and returns the response, whatever its status.
     pub(crate) async fn post(
         self,
         url: &str,

@@ -2,14 +2,14 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 
-/// What an endpoint says.
+/// The response of an endpoint.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Box<Value>,
-    /// Where the user is sent.
+    /// The address that the user is redirected to.
     pub(super) location: Option<String>,
-    /// What the next proof of a key has to hold.
+    /// The nonce of the next DPoP proof.
     pub(super) nonce: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl Answer {
         Self { status, ..Self::ok(Value::Null) }
     }
 
-    /// A refusal in the words of RFC 6749 §5.2.
+    /// Returns an error response as of RFC 6749 §5.2.
     pub(super) fn refused(error: &str, description: &str) -> Self {
         let status = if error == "invalid_client" { 401 } else { 400 };
         let mut body = json!({ "error": error });
@@ -36,7 +36,7 @@ impl Answer {
         Self { location: Some(location), ..Self::bare(302) }
     }
 
-    /// The error that it names.
+    /// Returns the `error` of the response.
     pub(super) fn error(&self) -> Option<&str> {
         self.body["error"].as_str()
     }

@@ -3,13 +3,13 @@ use std::{
     fmt,
 };
 
-/// Requests that are remembered; the oldest are forgotten.
-const MOST: usize = 10_000;
+/// The limit of logged requests. The oldest are dropped.
+const MAX_LOGGED: usize = 10_000;
 
-/// A request that was made, and what came of it.
+/// A logged request with its outcome.
 ///
-/// It prints and equals a line such as `POST /token (refresh_token): 200`, so that a test can say what should have been
-/// asked:
+/// It prints as and compares equal to a line such as `POST /token (refresh_token): 200`, so that a test can list the expected
+/// requests:
 ///
 /// ```
 /// # use pintle_oauth::testing::AuthorizationServer;
@@ -26,22 +26,22 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What was said with it, in its query, its form or the texts of its JSON: `code`, `scope`, `application_type`.
+    /// Returns a parameter of its query, its form or its JSON body: `code`, `scope`, `application_type`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// The client that asked, however it said so.
+    /// Returns the client that sent it, however it identified itself.
     pub fn client(&self) -> Option<&str> {
         self.client.as_deref()
     }
 
-    /// What was answered; `None` if the connection was cut off.
+    /// Returns the status of the response; `None` if the connection was closed.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// The line that it equals.
+    /// Returns the line that it compares equal to.
     pub fn as_str(&self) -> &str {
         &self.line
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Asked {
     }
 }
 
-/// The line alone: a list of these is read by people whose test has failed.
+/// Prints the line alone, so that lists in failed tests are readable.
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.line, f)
@@ -72,13 +72,13 @@ impl PartialEq<&str> for Asked {
     }
 }
 
-/// What was asked, in order.
+/// The logged requests, in order.
 #[derive(Debug, Default)]
 pub(super) struct Log(VecDeque<Asked>);
 
 impl Log {
     pub(super) fn push(&mut self, asked: Asked) {
-        if self.0.len() == MOST {
+        if self.0.len() == MAX_LOGGED {
             self.0.pop_front();
         }
         self.0.push_back(asked);

@@ -26,54 +26,52 @@ use super::{
     state::State,
 };
 
-/// An authorization server for tests: discovery, registration, logins, tokens, keys and introspection, all in the process
-/// of the test.
+/// An authorization server in the process of a test: discovery, registration, logins, tokens, keys and introspection.
 ///
-/// Users log in without being asked, with codes that are good once and PKCE that is checked; refresh tokens are rotated,
-/// and one that comes twice takes its successors with it. Access tokens are signed with ES256 and say whom they are for
-/// (RFC 9068), or say nothing at all: [`opaque`](Self::opaque). All of it can be changed while it is in use; clones are
-/// the same one.
+/// Users log in without interaction. Codes can be used once, and PKCE is checked; refresh tokens are rotated, and one that
+/// is used twice revokes its successors. Access tokens are signed with ES256 (RFC 9068), or [`opaque`](Self::opaque). All
+/// settings can be changed while it is in use. Clones share their state.
 ///
-/// It is a `tower` service: put it into [`Hosts`](super::Hosts), or have it [`listen`](Self::listen) on a real socket.
+/// It is a `tower` service: add it to [`Hosts`](super::Hosts), or [`listen`](Self::listen) on a real socket.
 ///
 /// ```
 /// use pintle_oauth::testing::{AuthorizationServer, Fault};
 ///
 /// let login = AuthorizationServer::new("https://login.test");
 /// login.fault(Fault::redirect("iss", "https://evil.test"));
-/// // A client that logs in now has to notice.
-/// login.mend();
+/// // A client that logs in now has to detect it.
+/// login.clear_faults();
 /// ```
 #[derive(Clone)]
 pub struct AuthorizationServer {
     shared: Arc<Shared>,
-    /// What listens, as long as somebody has this.
-    serving: Option<Arc<Listening>>,
+    /// The listener, which is shut down with the last clone.
+    serving: Option<Arc<ShutdownOnDrop>>,
 }
 
 struct Shared {
     issuer: String,
-    /// The path of the issuer, without a `/` at its end.
+    /// The path of the issuer, without a trailing `/`.
     path: String,
     state: Mutex<State>,
 }
 
-/// A server on a port, until this is dropped.
+/// Shuts a server down when it is dropped.
 #[derive(Debug)]
-struct Listening(HttpServing);
+struct ShutdownOnDrop(HttpServing);
 
-impl Drop for Listening {
+impl Drop for ShutdownOnDrop {
     fn drop(&mut self) {
         self.0.handle().close(Duration::ZERO);
     }
 }
 
 impl AuthorizationServer {
-    /// One that calls itself by this address, in memory.
+    /// Creates an authorization server with this issuer, in memory.
     ///
     /// # Panics
     ///
-    /// It is no address.
+    /// Panics if the issuer is not an address.
     pub fn new(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
         let uri: http::Uri = issuer.parse().expect("an issuer is an address");
@@ -82,104 +80,105 @@ impl AuthorizationServer {
         Self { shared: Arc::new(Shared { issuer, path, state: Mutex::new(State::new()) }), serving: None }
     }
 
-    /// One that listens on a port of this machine, and calls itself by that. It stops when the last clone is dropped.
+    /// Creates an authorization server that listens on a loopback port, which is its issuer. It stops when the last clone is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// No port can be had.
+    /// Fails if no port is free.
     pub async fn listen() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let mut server = Self::new(format!("http://{}", listener.local_addr()?));
-        server.serving = Some(Arc::new(Listening(HttpServer::new(server.clone()).serve(listener)?)));
+        server.serving = Some(Arc::new(ShutdownOnDrop(HttpServer::new(server.clone()).serve(listener)?)));
         Ok(server)
     }
 
-    /// What it calls itself.
+    /// Returns the issuer.
     pub fn issuer(&self) -> &str {
         &self.shared.issuer
     }
 
-    /// What was asked since the last time that this was.
+    /// Returns the requests since the last call.
     pub fn log(&self) -> Vec<Asked> {
         self.state().log.take()
     }
 
-    /// Tokens are issued to this user. `user` if nothing is said.
+    /// Issues tokens to this user. The default is `user`.
     pub fn subject(&self, name: impl Into<String>) {
         self.state().subject = name.into();
     }
 
-    /// Users agree to these scopes at most. To everything if nothing is said.
+    /// Limits the scopes that users consent to. The default is all.
     pub fn agree_to<S: Into<String>>(&self, scopes: impl IntoIterator<Item = S>) {
         self.state().agreed = Some(scopes.into_iter().map(Into::into).collect());
     }
 
-    /// Access tokens live for so long from now on. An hour if nothing is said.
+    /// Sets the lifetime of access tokens that are issued from now on. The default is an hour.
     ///
-    /// A client is told so too: one whose tokens live for no time at all replaces them before it uses them.
+    /// It is also in `expires_in`: with no lifetime at all, a client refreshes its tokens before it uses them.
     pub fn lifetime(&self, lifetime: Duration) {
         self.state().lifetime = lifetime;
     }
 
-    /// Access tokens say nothing from now on: a server has to ask about them.
+    /// Issues opaque access tokens from now on, which servers have to introspect.
     pub fn opaque(&self) {
         self.state().opaque = true;
     }
 
-    /// Says something else about itself: `null` leaves a member of the metadata out.
+    /// Changes a member of the metadata. `null` removes it.
     pub fn say(&self, member: impl Into<String>, value: impl Into<Value>) {
         self.state().members.insert(member.into(), value.into());
     }
 
-    /// Knows a client that proves itself with nothing.
+    /// Registers a public client.
     pub fn add_client(&self, id: impl Into<String>) {
         self.state().clients.add(id.into(), None);
     }
 
-    /// Knows a client with a secret. A server that asks about tokens is one too.
+    /// Registers a client with a secret. A server that introspects tokens needs one.
     pub fn add_client_with_secret(&self, id: impl Into<String>, secret: impl Into<String>) {
         self.state().clients.add(id.into(), Some(secret.into()));
     }
 
-    /// Forgets every client.
+    /// Removes all clients.
     pub fn forget_clients(&self) {
         self.state().clients.forget();
     }
 
-    /// Trusts what a platform or an identity provider says about somebody: the grant `jwt-bearer`.
+    /// Trusts this assertion of a platform or an identity provider: the grant `jwt-bearer`.
     pub fn trust(&self, assertion: impl Into<String>) {
         self.state().assertions.push(assertion.into());
     }
 
-    /// A token without any login, for tests of servers.
+    /// Issues a token without a login, for tests of servers.
     pub fn token(&self, claims: &Claims) -> String {
         let mut state = self.state();
         let family = state.tokens.family();
         granting::signed(&mut state, &self.shared.issuer, claims, family)
     }
 
-    /// What an access token says, as long as it is good.
+    /// Returns the claims of a valid access token.
     pub fn claims_of(&self, token: &str) -> Option<Value> {
         let state = self.state();
         state.tokens.claims(token, state.now()).cloned()
     }
 
-    /// The access tokens that it has issued and not revoked, in no order: those that a thief would like to have.
+    /// Returns the issued access tokens that are not revoked, in no order.
     pub fn issued(&self) -> Vec<String> {
         self.state().tokens.issued()
     }
 
-    /// Binds tokens to the keys of clients that have one (DPoP, RFC 9449), whose proofs have to hold this nonce.
+    /// Binds tokens to the keys of clients that have one (DPoP, RFC 9449). Proofs have to contain this nonce.
     pub fn bind_tokens(&self, nonce: impl Into<String>) {
         self.state().nonce = Some(nonce.into());
     }
 
-    /// Puts its clock forward: what it gave out gets old by that.
+    /// Advances its clock, which ages what it has issued.
     pub fn advance(&self, by: Duration) {
         self.shift(i64::try_from(by.as_secs()).unwrap_or(i64::MAX));
     }
 
-    /// Puts its clock back: to everyone else, what it gives out from now on is that much older.
+    /// Sets its clock back, so that what it issues from now on is older for everyone else.
     pub fn set_back(&self, by: Duration) {
         self.shift(i64::try_from(by.as_secs()).map_or(i64::MIN, |by| -by));
     }
@@ -189,37 +188,37 @@ impl AuthorizationServer {
         state.ahead = state.ahead.saturating_add(by);
     }
 
-    /// Signs with another key from now on. The old one is no longer published.
+    /// Rotates its key. The old one is no longer published.
     pub fn rotate_key(&self) {
         self.state().rotate_key();
     }
 
-    /// Revokes the access tokens that it has issued. Only who asks about them gets to know.
+    /// Revokes the issued access tokens. Only introspection shows it.
     pub fn revoke_access(&self) {
         self.state().tokens.revoke_access();
     }
 
-    /// Revokes the refresh tokens that it has issued.
+    /// Revokes the issued refresh tokens.
     pub fn revoke_refresh(&self) {
         self.state().tokens.revoke_refresh();
     }
 
-    /// Does this wrong until it is mended.
+    /// Injects a fault until [`clear_faults`](Self::clear_faults) is called.
     pub fn fault(&self, fault: Fault) {
         self.state().faults.plan(fault, None);
     }
 
-    /// Does this wrong so many times. Faults of the same kind come one after the other.
+    /// Injects a fault for a number of times. Faults of the same kind happen one after the other.
     pub fn fault_times(&self, times: usize, fault: Fault) {
         self.state().faults.plan(fault, Some(times));
     }
 
-    /// Does nothing wrong from now on.
-    pub fn mend(&self) {
-        self.state().faults.mend();
+    /// Removes all faults.
+    pub fn clear_faults(&self) {
+        self.state().faults.clear_faults();
     }
 
-    /// Holds up whoever asks this from now on.
+    /// Holds requests to this endpoint from now on.
     pub fn hold(&self, endpoint: Endpoint) -> Gate {
         let (gate, held) = Gate::new(endpoint);
         let mut state = self.state();
@@ -241,7 +240,7 @@ impl AuthorizationServer {
         let mut state = self.state();
         let answer = endpoint
             .map_or_else(|| Some(Answer::bare(404)), |endpoint| self.answer(&mut state, endpoint, &received));
-        let told = received.told(endpoint);
+        let log_line = received.log_line(endpoint);
         let outcome = match &answer {
             None => "cut off".to_owned(),
             Some(answer) => match answer.error() {
@@ -250,17 +249,17 @@ impl AuthorizationServer {
             },
         };
         state.log.push(Asked {
-            line: format!("{told}: {outcome}"),
+            line: format!("{log_line}: {outcome}"),
             client: received.client().map(|(id, _)| id),
             parameters: received.parameters,
             status: answer.as_ref().map(|answer| answer.status),
         });
         answer
             .map(Answer::into_response)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut off"))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::ConnectionReset, "the connection was closed"))
     }
 
-    /// What an endpoint says, right or wrong; `None` if it cannot be reached.
+    /// Returns the response of an endpoint, with its faults; `None` if it cannot be reached.
     fn answer(&self, state: &mut State, endpoint: Endpoint, received: &Received) -> Option<Answer> {
         let instead = state.faults.happens(|fault| match fault {
             Fault::CutOff(at) if *at == endpoint => Some(None),
@@ -330,7 +329,7 @@ where
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let body = read_body(body, &Patience::default()).await;
-            let body = body.map_err(|_| io::Error::other("a request whose body cannot be read"))?;
+            let body = body.map_err(|_| io::Error::other("the body of the request cannot be read"))?;
             let answer = server.respond(Request::from_parts(head, body)).await?;
             Ok(answer.map(Body::full))
         })

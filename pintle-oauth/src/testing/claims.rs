@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// What a token says: for [`AuthorizationServer::token`](super::AuthorizationServer::token).
+/// The claims of a token for [`AuthorizationServer::token`](super::AuthorizationServer::token).
 ///
 /// ```
 /// use pintle_oauth::testing::{AuthorizationServer, Claims};
@@ -21,7 +21,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// For the server at this address, and nobody else.
+    /// Creates claims with this audience.
     pub fn new(audience: impl Into<String>) -> Self {
         Self {
             audience: Some(audience.into()),
@@ -33,21 +33,21 @@ impl Claims {
         }
     }
 
-    /// On whose behalf. The user of the authorization server if nothing is said.
+    /// Sets the subject. The default is the user of the authorization server.
     #[must_use]
     pub fn subject(mut self, name: impl Into<String>) -> Self {
         self.subject = Some(name.into());
         self
     }
 
-    /// Who asked for it. `client` if nothing is said.
+    /// Sets the client. The default is `client`.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>) -> Self {
         self.client = id.into();
         self
     }
 
-    /// What it is good for.
+    /// Sets the granted scopes.
     #[must_use]
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         let scopes: Vec<S> = scopes.into_iter().collect();
@@ -55,14 +55,14 @@ impl Claims {
         self
     }
 
-    /// For how long. As long as all others of the authorization server if nothing is said.
+    /// Sets the lifetime. The default is that of the authorization server.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
         self
     }
 
-    /// Something else, in place of what would be said otherwise; `null` leaves it out.
+    /// Sets any claim. `null` removes it.
     #[must_use]
     pub fn claim(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
@@ -70,7 +70,7 @@ impl Claims {
     }
 }
 
-/// Changes members of an object; `null` leaves one out.
+/// Changes members of an object. `null` removes one.
 pub(super) fn change(object: &mut Value, members: impl IntoIterator<Item = (String, Value)>) {
     let Some(object) = object.as_object_mut() else { return };
     for (name, value) in members {

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::{answer::Answer, received::Received};
 
-/// The clients that an authorization server knows.
+/// The registered clients of an authorization server.
 #[derive(Debug, Default)]
 pub(super) struct Clients(HashMap<String, Client>);
 
 #[derive(Debug)]
 struct Client {
     secret: Option<String>,
-    /// Where users may be sent back to; `None`: nobody has said.
+    /// The registered redirect addresses; `None`: any.
     redirect_uris: Option<Vec<String>>,
 }
 
@@ -28,33 +28,32 @@ impl Clients {
         self.0.len()
     }
 
-    /// Whether users of this client may be sent back there: byte for byte. `None`: there is no such
-    /// client.
+    /// Whether this is a redirect address of the client, byte for byte. `None`: there is no such client.
     pub(super) fn may_send_to(&self, id: &str, redirect_uri: &str) -> Option<bool> {
         let client = self.0.get(id)?;
         let Some(registered) = &client.redirect_uris else { return Some(true) };
         Some(registered.iter().any(|uri| uri == redirect_uri))
     }
 
-    /// Who asks, if it is who it says.
+    /// Authenticates the client of a request.
     pub(super) fn authenticated(&self, received: &Received) -> Result<String, Answer> {
         let refused = |why: &str| Answer::refused("invalid_client", why);
-        let (id, secret) = received.client().ok_or_else(|| refused("the client does not say who it is"))?;
+        let (id, secret) = received.client().ok_or_else(|| refused("the client does not identify itself"))?;
         match self.0.get(&id) {
             None => Err(refused("no such client")),
-            Some(client) if client.secret != secret => Err(refused("the client's secret is another")),
+            Some(client) if client.secret != secret => Err(refused("the client's secret is wrong")),
             Some(_) => Ok(id),
         }
     }
 
-    /// RFC 7591.
+    /// Registers a client: RFC 7591.
     pub(super) fn register(&mut self, id: String, received: &Received) -> Answer {
         let refused = |error: &str, why: &str| Answer::refused(error, why);
         let Ok(mut asked) = serde_json::from_slice::<Value>(&received.body) else {
-            return refused("invalid_client_metadata", "a JSON object is wanted");
+            return refused("invalid_client_metadata", "a JSON object is required");
         };
         let Some(members) = asked.as_object_mut() else {
-            return refused("invalid_client_metadata", "a JSON object is wanted");
+            return refused("invalid_client_metadata", "a JSON object is required");
         };
         let uris = members.get("redirect_uris").and_then(Value::as_array);
         let uris: Vec<String> =
@@ -64,9 +63,9 @@ impl Clients {
             .and_then(Value::as_array)
             .is_none_or(|grants| grants.iter().any(|grant| grant == "authorization_code"));
         if logs_in && uris.is_empty() {
-            return refused("invalid_redirect_uri", "`redirect_uris` names none");
+            return refused("invalid_redirect_uri", "`redirect_uris` is empty");
         }
-        // RFC 7591 §2: a client that does not say proves itself with a secret.
+        // RFC 7591 §2: the default is a secret.
         let method = members.get("token_endpoint_auth_method").and_then(Value::as_str);
         let secret = (method != Some("none")).then(|| format!("secret-of-{id}"));
         members.insert("client_id".into(), json!(id));

@@ -1,10 +1,10 @@
-//! What an authorization server publishes.
+//! The documents that an authorization server publishes.
 
 use serde_json::{Value, json};
 
 use super::{claims::change, endpoint::Endpoint, fault::Fault, state::State};
 
-/// What it says about itself: RFC 8414, or OpenID Connect Discovery, which wants two members more.
+/// Returns the metadata: RFC 8414, or OpenID Connect Discovery, which requires two members more.
 pub(super) fn metadata(state: &mut State, issuer: &str, endpoint: Endpoint) -> Value {
     let base = issuer.trim_end_matches('/');
     let at = |endpoint: Endpoint| format!("{base}{}", endpoint.name());
@@ -46,7 +46,7 @@ pub(super) fn metadata(state: &mut State, issuer: &str, endpoint: Endpoint) -> V
     metadata
 }
 
-/// The keys that its tokens are checked with: RFC 7517.
+/// Returns the keys for verifying tokens: RFC 7517.
 pub(super) fn keys(state: &State) -> Value {
     json!({ "keys": [state.key.jwk()] })
 }

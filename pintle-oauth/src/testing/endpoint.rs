@@ -2,31 +2,31 @@ use std::fmt;
 
 use http::Method;
 
-/// A part of an authorization server.
+/// An endpoint of an authorization server.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Endpoint {
-    /// What it says about itself: RFC 8414.
+    /// The metadata: RFC 8414.
     Metadata,
-    /// The same in the words of OpenID Connect, with the issuer's path inserted or in front.
+    /// The metadata of OpenID Connect, with the issuer's path inserted or in front.
     OpenidConfiguration,
-    /// The keys that tokens are checked with.
+    /// The keys for verifying tokens.
     Keys,
     /// Dynamic registration of clients: RFC 7591.
     Register,
-    /// Where users are sent to log in.
+    /// The login page.
     Authorize,
-    /// Where tokens are had.
+    /// The token endpoint.
     Token,
-    /// Where a login on another device begins: RFC 8628.
+    /// Device authorization: RFC 8628.
     Device,
-    /// Where a server asks about a token: RFC 7662.
+    /// Introspection of tokens: RFC 7662.
     Introspect,
-    /// Where a client gives a token back: RFC 7009.
+    /// Revocation of tokens: RFC 7009.
     Revoke,
 }
 
-/// Those whose address is the issuer's with a name behind it.
+/// The endpoints whose address is the issuer's with a name appended.
 const BELOW_ISSUER: [(Endpoint, &str); 8] = [
     (Endpoint::OpenidConfiguration, "/.well-known/openid-configuration"),
     (Endpoint::Keys, "/jwks"),
@@ -39,7 +39,7 @@ const BELOW_ISSUER: [(Endpoint, &str); 8] = [
 ];
 
 impl Endpoint {
-    /// What is at a path of an issuer whose own path is this.
+    /// Returns the endpoint at a path of an issuer with this path.
     pub(super) fn at(path: &str, issuer: &str) -> Option<Self> {
         if path.strip_prefix("/.well-known/oauth-authorization-server") == Some(issuer) {
             return Some(Self::Metadata);
@@ -51,7 +51,7 @@ impl Endpoint {
         BELOW_ISSUER.iter().find(|(_, name)| *name == below).map(|(endpoint, _)| *endpoint)
     }
 
-    /// How it is asked.
+    /// Returns the method of requests to it.
     pub(super) fn method(self) -> Method {
         match self {
             Self::Metadata | Self::OpenidConfiguration | Self::Keys | Self::Authorize => Method::GET,
@@ -59,7 +59,7 @@ impl Endpoint {
         }
     }
 
-    /// The name behind the issuer's address.
+    /// Returns the name that is appended to the issuer's address.
     pub(super) fn name(self) -> &'static str {
         let found = BELOW_ISSUER.iter().find(|(endpoint, _)| *endpoint == self);
         found.map_or("/.well-known/oauth-authorization-server", |(_, name)| name)

@@ -2,75 +2,72 @@ use serde_json::Value;
 
 use super::endpoint::Endpoint;
 
-/// What an [`AuthorizationServer`](super::AuthorizationServer) does wrong when it is told to.
+/// A fault that is injected into an [`AuthorizationServer`](super::AuthorizationServer).
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// A member of its metadata says something else: another `issuer`, no `S256`, an address in a private network.
-    /// `null` leaves the member out.
+    /// Changes a member of the metadata: another `issuer`, no `S256`, an address in a private network. `null` removes it.
     Metadata(String, Value),
-    /// A member of what another endpoint answers says something else: `token_type`, `client_secret`. `null` leaves the
-    /// member out.
+    /// Changes a member of another endpoint's response: `token_type`, `client_secret`. `null` removes it.
     Answer(Endpoint, String, Value),
-    /// A parameter of the address that users are sent back to says something else: `iss`, `state`, `code`. `None` leaves
-    /// it out.
+    /// Changes a parameter of the redirect: `iss`, `state`, `code`. `None` removes it.
     Redirect(String, Option<String>),
-    /// A claim of the tokens that it issues says something else: `aud`, `iss`, `exp`. `null` leaves it out.
+    /// Changes a claim of issued tokens: `aud`, `iss`, `exp`. `null` removes it.
     Claim(String, Value),
-    /// Tokens are signed with a key that it does not publish.
+    /// Signs tokens with a key that is not published.
     UnknownKey,
-    /// Tokens are signed by somebody else, in the name of the key that it publishes.
+    /// Signs tokens with another key, with the `kid` of the published one.
     Forged,
-    /// Users say no.
+    /// Users deny their consent.
     Denied,
-    /// An endpoint refuses with this `error`: `invalid_grant`, `slow_down`.
+    /// An endpoint returns this `error`: `invalid_grant`, `slow_down`.
     Refused(Endpoint, String),
-    /// An endpoint answers with this status and nothing else, but for what [`Answer`](Self::Answer) puts there.
+    /// An endpoint returns this status with an empty body, but for members that [`Answer`](Self::Answer) adds.
     Status(Endpoint, u16),
-    /// An endpoint cannot be reached: the connection is cut off.
+    /// An endpoint closes the connection.
     CutOff(Endpoint),
 }
 
 impl Fault {
-    /// A member of its metadata says something else.
+    /// Changes a member of the metadata.
     pub fn metadata(member: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Metadata(member.into(), value.into())
     }
 
-    /// A member of what another endpoint answers says something else.
+    /// Changes a member of another endpoint's response.
     pub fn answer(endpoint: Endpoint, member: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Answer(endpoint, member.into(), value.into())
     }
 
-    /// A parameter of the address that users are sent back to says something else.
+    /// Changes a parameter of the redirect.
     pub fn redirect(parameter: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Redirect(parameter.into(), Some(value.into()))
     }
 
-    /// A parameter of the address that users are sent back to is not there.
+    /// Removes a parameter of the redirect.
     pub fn redirect_without(parameter: impl Into<String>) -> Self {
         Self::Redirect(parameter.into(), None)
     }
 
-    /// A claim of the tokens that it issues says something else.
+    /// Changes a claim of issued tokens.
     pub fn claim(name: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Claim(name.into(), value.into())
     }
 
-    /// An endpoint refuses with this `error`.
+    /// Has an endpoint return this `error`.
     pub fn refused(endpoint: Endpoint, error: impl Into<String>) -> Self {
         Self::Refused(endpoint, error.into())
     }
 }
 
-/// The faults that there are now, in the order they were asked for.
+/// The injected faults, in order.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<Planned>);
 
 #[derive(Debug)]
 struct Planned {
     fault: Fault,
-    /// How often it still happens; `None`: until it is mended.
+    /// How often it still happens; `None`: until it is cleared.
     times: Option<usize>,
 }
 
@@ -81,11 +78,11 @@ impl Faults {
         }
     }
 
-    pub(super) fn mend(&mut self) {
+    pub(super) fn clear_faults(&mut self) {
         self.0.clear();
     }
 
-    /// The first fault that this picks something from; it has happened once more then.
+    /// Returns what `pick` takes from the first fault that it applies to, and counts that fault.
     pub(super) fn happens<T>(&mut self, pick: impl Fn(&Fault) -> Option<T>) -> Option<T> {
         let at = self.0.iter().position(|planned| pick(&planned.fault).is_some())?;
         let picked = pick(&self.0[at].fault);
@@ -98,7 +95,7 @@ impl Faults {
         picked
     }
 
-    /// All that this picks from: they change different parts of one answer.
+    /// Returns what `pick` takes from all faults: they change different parts of one response.
     pub(super) fn all<T>(&mut self, pick: impl Fn(&Fault) -> Option<T>) -> Vec<T> {
         let picked = self.0.iter().filter_map(|planned| pick(&planned.fault)).collect();
         for planned in self.0.iter_mut().filter(|planned| pick(&planned.fault).is_some()) {
@@ -124,7 +121,7 @@ mod tests {
         };
         let mut happened = || faults.happens(status);
         assert_eq!([happened(), happened(), happened(), happened()], [503, 503, 500, 500].map(Some));
-        faults.mend();
+        faults.clear_faults();
         assert_eq!(faults.happens(status), None);
     }
 }

@@ -4,10 +4,10 @@ use tokio::sync::watch;
 
 use super::endpoint::Endpoint;
 
-/// Holds up the requests to one [`Endpoint`] until it is opened or dropped:
+/// Holds the requests to one [`Endpoint`] until it is opened or dropped:
 /// [`AuthorizationServer::hold`](super::AuthorizationServer::hold).
 ///
-/// A slow authorization server, without a clock: the test says when.
+/// It stands for a slow authorization server without depending on time.
 ///
 /// ```
 /// use pintle_oauth::testing::{AuthorizationServer, Endpoint};
@@ -17,47 +17,47 @@ use super::endpoint::Endpoint;
 /// let login = AuthorizationServer::new("https://login.test");
 /// let gate = login.hold(Endpoint::Token);
 /// let calls = tokio::spawn(calls(login.clone()));
-/// // The first of them has got as far as that: whatever the others do meanwhile, they do without a token.
+/// // The first call is waiting for a token, and so are the others.
 /// gate.reached(1).await;
 /// gate.open();
 /// calls.await.unwrap();
 /// # }
 /// ```
-#[must_use = "dropping it lets everyone through"]
+#[must_use = "dropping the gate opens it"]
 pub struct Gate {
-    held: Arc<Held>,
+    held: Arc<GateState>,
 }
 
-/// What those who wait and the one who holds them up share.
+/// The state that the gate shares with held requests.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct GateState {
     endpoint: Endpoint,
     is_open: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
 }
 
 impl Gate {
-    pub(super) fn new(endpoint: Endpoint) -> (Self, Arc<Held>) {
+    pub(super) fn new(endpoint: Endpoint) -> (Self, Arc<GateState>) {
         let held =
-            Arc::new(Held { endpoint, is_open: watch::channel(false).0, waiting: watch::channel(0).0 });
+            Arc::new(GateState { endpoint, is_open: watch::channel(false).0, waiting: watch::channel(0).0 });
         (Self { held: held.clone() }, held)
     }
 
-    /// Waits until this many requests are held up here.
+    /// Waits until this many requests are held.
     pub async fn reached(&self, requests: usize) {
         let mut waiting = self.held.waiting.subscribe();
-        // We hold what tells, so it is there to tell.
+        // The sender is held here, so this does not fail.
         let _ = waiting.wait_for(|waiting| *waiting >= requests).await;
     }
 
-    /// Lets everyone through, now and from now on.
+    /// Releases all held requests, and holds no more.
     pub fn open(self) {
         drop(self);
     }
 }
 
-impl Held {
-    /// Whether requests to this endpoint are held up here.
+impl GateState {
+    /// Whether requests to this endpoint are held.
     pub(super) fn holds(&self, endpoint: Endpoint) -> bool {
         self.endpoint == endpoint && !self.is_open()
     }
@@ -69,7 +69,7 @@ impl Held {
     pub(super) async fn pass(self: Arc<Self>) {
         let mut is_open = self.is_open.subscribe();
         self.waiting.send_modify(|waiting| *waiting += 1);
-        // The same: what tells is held here.
+        // The sender is held here, so this does not fail.
         let _ = is_open.wait_for(|is_open| *is_open).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What happens where tokens are had, asked about and given back.
+//! The endpoints that issue, introspect and revoke tokens.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::{
     claims::{Claims, change},
     endpoint::Endpoint,
     fault::Fault,
-    proof::Wanted,
+    proof::ExpectedProof,
     received::Received,
-    state::{Key, State},
-    tokens::{Grant, Unknown},
+    state::{State, TokenKey},
+    tokens::{Approval, Unknown},
 };
 use crate::shared::noise::sha256;
 
@@ -37,7 +37,7 @@ pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Ans
     }
 }
 
-/// A login on another device begins: RFC 8628.
+/// The device authorization endpoint: RFC 8628.
 pub(super) fn begin_device(state: &mut State, issuer: &str, received: &Received) -> Answer {
     let client = match authenticated(state, received) {
         Ok(client) => client,
@@ -58,23 +58,23 @@ pub(super) fn begin_device(state: &mut State, issuer: &str, received: &Received)
     }))
 }
 
-/// A server asks about a token. It has to be a client with a secret: RFC 7662 §2.1.
+/// The introspection endpoint, for clients with a secret: RFC 7662 §2.1.
 pub(super) fn introspect(state: &State, received: &Received) -> Answer {
     match state.clients.authenticated(received) {
         Ok(_) if received.client().is_some_and(|(_, secret)| secret.is_some()) => {
             let claims = state.tokens.claims(received.get("token").unwrap_or_default(), state.now());
             let Some(claims) = claims else { return Answer::ok(json!({ "active": false })) };
-            let mut told = claims.clone();
-            told["active"] = json!(true);
-            told["token_type"] = json!(if told["cnf"].is_null() { "Bearer" } else { "DPoP" });
-            Answer::ok(told)
+            let mut claimed = claims.clone();
+            claimed["active"] = json!(true);
+            claimed["token_type"] = json!(if claimed["cnf"].is_null() { "Bearer" } else { "DPoP" });
+            Answer::ok(claimed)
         }
-        Ok(_) => Answer::refused("invalid_client", "who asks about tokens needs a secret"),
+        Ok(_) => Answer::refused("invalid_client", "introspection requires a client secret"),
         Err(refused) => refused,
     }
 }
 
-/// A client gives a token back. Whether there was one is nobody's business.
+/// The revocation endpoint. It does not report whether there was such a token.
 pub(super) fn revoke(state: &mut State, received: &Received) -> Answer {
     let client = match authenticated(state, received) {
         Ok(client) => client,
@@ -84,9 +84,9 @@ pub(super) fn revoke(state: &mut State, received: &Received) -> Answer {
     Answer::bare(200)
 }
 
-/// What is agreed to of what is asked for.
-pub(super) fn agreed(state: &mut State, received: &Received, client: String, subject: String) -> Grant {
-    Grant {
+/// Returns the requested scopes that the user consents to.
+pub(super) fn agreed(state: &mut State, received: &Received, client: String, subject: String) -> Approval {
+    Approval {
         client,
         subject,
         scopes: state.agreed_of(received.get("scope").unwrap_or_default()),
@@ -95,11 +95,11 @@ pub(super) fn agreed(state: &mut State, received: &Received, client: String, sub
     }
 }
 
-/// A token that says this.
+/// Issues a token with these claims.
 pub(super) fn signed(state: &mut State, issuer: &str, claims: &Claims, family: u64) -> String {
     let (id, now) = (state.name("access"), state.now());
     let until = now.saturating_add(claims.lifetime.unwrap_or(state.lifetime).as_secs());
-    let mut told = json!({
+    let mut claimed = json!({
         "iss": issuer,
         "sub": claims.subject.as_ref().unwrap_or(&state.subject),
         "client_id": claims.client,
@@ -108,17 +108,17 @@ pub(super) fn signed(state: &mut State, issuer: &str, claims: &Claims, family: u
         "jti": id,
     });
     if !claims.scopes.is_empty() {
-        told["scope"] = json!(claims.scopes);
+        claimed["scope"] = json!(claims.scopes);
     }
     if let Some(audience) = &claims.audience {
-        told["aud"] = json!(audience);
+        claimed["aud"] = json!(audience);
     }
-    change(&mut told, claims.more.clone());
+    change(&mut claimed, claims.more.clone());
     let wrong = state.faults.all(|fault| match fault {
         Fault::Claim(name, value) => Some((name.clone(), value.clone())),
         _ => None,
     });
-    change(&mut told, wrong);
+    change(&mut claimed, wrong);
     let forger = state.faults.happens(|fault| match fault {
         Fault::UnknownKey => Some("key-of-somebody-else".to_owned()),
         Fault::Forged => Some(state.key.id().to_owned()),
@@ -127,28 +127,28 @@ pub(super) fn signed(state: &mut State, issuer: &str, claims: &Claims, family: u
     let token = if state.opaque {
         id
     } else if let Some(name) = forger {
-        Key::new(&name).sign(&told)
+        TokenKey::new(&name).sign(&claimed)
     } else {
-        state.key.sign(&told)
+        state.key.sign(&claimed)
     };
-    state.tokens.keep_access(token.clone(), family, told);
+    state.tokens.keep_access(token.clone(), family, claimed);
     token
 }
 
-/// What was granted, and whether it can be had again without the user.
+/// A granted request, and whether it gets a refresh token.
 struct Granted {
-    grant: Grant,
-    /// What this token is for: less than was granted, if that was asked for.
+    grant: Approval,
+    /// The scopes of this token: fewer than were granted, if fewer were requested.
     scopes: String,
     renewable: bool,
 }
 
 impl Granted {
-    fn renewable(grant: Grant) -> Self {
+    fn renewable(grant: Approval) -> Self {
         Self { scopes: grant.scopes.clone(), grant, renewable: true }
     }
 
-    fn once(grant: Grant) -> Self {
+    fn once(grant: Approval) -> Self {
         Self { renewable: false, ..Self::renewable(grant) }
     }
 }
@@ -189,17 +189,17 @@ fn redeemed(state: &mut State, received: &Received) -> Result<Granted, Answer> {
         Unknown::Never => refused("no such code"),
     })?;
     if code.grant.client != client {
-        return Err(refused("the code was given to another client"));
+        return Err(refused("the code was issued to another client"));
     }
     if code.expires <= state.now() {
         return Err(refused("the code has expired"));
     }
     if received.get("redirect_uri") != Some(&code.redirect_uri) {
-        return Err(refused("`redirect_uri` is another than at the login"));
+        return Err(refused("`redirect_uri` differs from that of the login"));
     }
     let verifier = received.get("code_verifier").map(|verifier| sha256(verifier.as_bytes()));
     if verifier.as_deref() != Some(&code.challenge) {
-        return Err(refused("`code_verifier` does not fit"));
+        return Err(refused("`code_verifier` does not match"));
     }
     same_resource(received, &code.grant)?;
     Ok(Granted::renewable(code.grant))
@@ -208,15 +208,15 @@ fn redeemed(state: &mut State, received: &Received) -> Result<Granted, Answer> {
 fn refreshed(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     let client = authenticated(state, received)?;
     let refresh = received.get("refresh_token").unwrap_or_default();
-    // What is asked for wrongly does not use it up.
+    // A wrong request does not use it up.
     if let Some(grant) = state.tokens.good(refresh) {
         if grant.client != client {
-            return Err(Answer::refused("invalid_grant", "the refresh token was given to another client"));
+            return Err(Answer::refused("invalid_grant", "the refresh token was issued to another client"));
         }
         same_resource(received, grant)?;
         let more = |scope: &str| !grant.scopes.split(' ').any(|own| own == scope);
         if received.get("scope").is_some_and(|scopes| scopes.split(' ').any(more)) {
-            return Err(Answer::refused("invalid_scope", "more than was agreed to"));
+            return Err(Answer::refused("invalid_scope", "more than the user consented to"));
         }
     }
     let grant = state.tokens.rotate(refresh).map_err(|unknown| {
@@ -226,7 +226,7 @@ fn refreshed(state: &mut State, received: &Received) -> Result<Granted, Answer> 
         };
         Answer::refused("invalid_grant", why)
     })?;
-    // RFC 6749 §6: less for this token, and as much as before for the next.
+    // RFC 6749 §6: fewer scopes for this token, and all for the next.
     let scopes = received.get("scope").unwrap_or(&grant.scopes).to_owned();
     Ok(Granted { scopes, ..Granted::renewable(grant) })
 }
@@ -234,10 +234,7 @@ fn refreshed(state: &mut State, received: &Received) -> Result<Granted, Answer> 
 fn machine(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     let client = state.clients.authenticated(received)?;
     if received.client().is_none_or(|(_, secret)| secret.is_none()) {
-        return Err(Answer::refused(
-            "unauthorized_client",
-            "only a client with a secret is let in by itself",
-        ));
+        return Err(Answer::refused("unauthorized_client", "this grant requires a client secret"));
     }
     Ok(Granted::once(agreed(state, received, client.clone(), client)))
 }
@@ -245,7 +242,7 @@ fn machine(state: &mut State, received: &Received) -> Result<Granted, Answer> {
 fn device(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     let client = authenticated(state, received)?;
     if state.faults.happens(|fault| (*fault == Fault::Denied).then_some(())).is_some() {
-        return Err(Answer::refused("access_denied", "the user said no"));
+        return Err(Answer::refused("access_denied", "the user denied consent"));
     }
     let grant = state.tokens.take_device(received.get("device_code").unwrap_or_default());
     let grant = grant.filter(|grant| grant.client == client);
@@ -261,18 +258,19 @@ fn asserted(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     };
     let assertion = received.get("assertion").unwrap_or_default();
     if !state.assertions.iter().any(|known| known == assertion) {
-        return Err(Answer::refused("invalid_grant", "nobody here trusts that assertion"));
+        return Err(Answer::refused("invalid_grant", "the assertion is not trusted"));
     }
     let subject = state.subject.clone();
     Ok(Granted::once(agreed(state, received, client, subject)))
 }
 
-/// An identity provider's word about its user for another authorization server: an ID-JAG, by RFC 8693.
+/// Exchanges an identity token for an ID-JAG, the assertion of an identity provider for another authorization server:
+/// RFC 8693.
 fn exchange(state: &mut State, received: &Received) -> Result<Answer, Answer> {
     authenticated(state, received)?;
     let token = received.get("subject_token").unwrap_or_default();
     if !state.assertions.iter().any(|known| known == token) {
-        return Err(Answer::refused("invalid_grant", "nobody here trusts that token"));
+        return Err(Answer::refused("invalid_grant", "the token is not trusted"));
     }
     Ok(Answer::ok(json!({
         "access_token": state.name("id-jag"),
@@ -282,15 +280,15 @@ fn exchange(state: &mut State, received: &Received) -> Result<Answer, Answer> {
     })))
 }
 
-/// The key that tokens are to be bound to, if they are, and the client has shown that it has one.
+/// Returns the thumbprint of the client's key, if tokens are bound and the proof is valid.
 fn bound_to(state: &State, issuer: &str, received: &Received) -> Result<Option<String>, Answer> {
     let (Some(nonce), Some(proof)) = (&state.nonce, received.headers.get("dpop")) else { return Ok(None) };
     let url = format!("{}{}", issuer.trim_end_matches('/'), Endpoint::Token);
-    let wanted = Wanted { method: "POST", url: &url, nonce };
+    let wanted = ExpectedProof { method: "POST", url: &url, nonce };
     wanted.check(proof.to_str().unwrap_or_default()).map(Some)
 }
 
-/// Who asks, if it is who it says.
+/// Authenticates the client of a request.
 fn authenticated(state: &State, received: &Received) -> Result<String, Answer> {
     match received.client() {
         Some((id, None)) if state.reads_document(&id) => Ok(id),
@@ -298,11 +296,11 @@ fn authenticated(state: &State, received: &Received) -> Result<String, Answer> {
     }
 }
 
-/// RFC 8707 §2.2: what a token is asked for has to be what was agreed to.
-fn same_resource(received: &Received, grant: &Grant) -> Result<(), Answer> {
+/// Checks that the requested resource is the granted one: RFC 8707 §2.2.
+fn same_resource(received: &Received, grant: &Approval) -> Result<(), Answer> {
     match received.get("resource") {
         Some(resource) if grant.resource.as_deref() != Some(resource) => {
-            Err(Answer::refused("invalid_target", "`resource` is another than was agreed to"))
+            Err(Answer::refused("invalid_target", "`resource` differs from the granted one"))
         }
         _ => Ok(()),
     }

@@ -22,12 +22,12 @@ use crate::{
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Sending<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
+type HostFuture<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
-/// A network in memory: services by the addresses that they are at.
+/// A network in memory: services by their addresses.
 ///
-/// It is what a client sends its requests with ([`Http::client`](pintle::client::http::Http::client)) and what its logins
-/// go through ([`OAuth::web`](crate::client::OAuth::web)). Clones are the same one.
+/// Clients send their requests with it ([`Http::client`](pintle::client::http::Http::client)), and their logins
+/// ([`OAuth::web`](crate::client::OAuth::web)). Clones share their state.
 ///
 /// ```
 /// use pintle::{Server, client::http::Http};
@@ -41,28 +41,28 @@ type Sending<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Default)]
-#[must_use = "nothing is reached by it until a client has it"]
-pub struct Hosts(Arc<Mutex<Inner>>);
+#[must_use = "a network does nothing until it is given to a client"]
+pub struct Hosts(Arc<Mutex<HostsInner>>);
 
 #[derive(Default)]
-struct Inner {
+struct HostsInner {
     hosts: HashMap<String, Box<dyn Host>>,
-    /// Where names lead.
+    /// The addresses that names resolve to.
     addresses: HashMap<String, Vec<IpAddr>>,
     log: Log,
 }
 
 impl Hosts {
-    /// A network without any host.
+    /// Creates a network without hosts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has a service at an address: what goes to its origin goes there, whatever its path.
+    /// Adds a service at an address. It receives all requests to its origin, whatever their path.
     ///
     /// # Panics
     ///
-    /// It is no address.
+    /// Panics if it is not an address.
     pub fn host<S, B>(self, address: impl AsRef<str>, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -77,10 +77,10 @@ impl Hosts {
         self
     }
 
-    /// Has a name lead to this address, besides others. Names that nothing was said of are somewhere in public.
+    /// Adds an address that a name resolves to. Other names resolve to a public address.
     ///
-    /// Logins and servers that check tokens do not go where they may not be sent: into a private network, for one, unless
-    /// they are in it themselves.
+    /// Logins and verifiers do not send requests to addresses that are not allowed, for example in a private network that the
+    /// server is not in.
     ///
     /// ```
     /// # use pintle_oauth::testing::Hosts;
@@ -91,12 +91,12 @@ impl Hosts {
         self
     }
 
-    /// What was sent to any host since the last time that this was asked: `POST https://mcp.test/mcp (tools/call): 401`.
+    /// Returns the requests to all hosts since the last call: `POST https://mcp.test/mcp (tools/call): 401`.
     pub fn log(&self) -> Vec<Asked> {
         self.inner().log.take()
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, HostsInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,11 +104,11 @@ impl Hosts {
         let uri = request.uri().clone();
         let detail = request.headers().get("mcp-method").and_then(|method| method.to_str().ok());
         let detail = detail.map(|method| format!(" ({method})")).unwrap_or_default();
-        let told = format!("{} {}{}{detail}", request.method(), origin(&uri), uri.path());
+        let request_line = format!("{} {}{}{detail}", request.method(), origin(&uri), uri.path());
         let sent = {
             let inner = self.inner();
             inner.hosts.get(&origin(&uri)).map(|host| {
-                // As it looks to a server: the path in one place, the host in another.
+                // In origin form, as a server receives it.
                 let host_name = uri.authority().and_then(|authority| authority.as_str().parse().ok());
                 if let Some(name) = host_name {
                     request.headers_mut().entry(HOST).or_insert(name);
@@ -123,18 +123,23 @@ impl Hosts {
             Some(sent) => sent.await,
             None => Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                format!("no host is at `{}`: put one there with `Hosts::host`", origin(&uri)),
+                format!("there is no host at `{}`; add one with `Hosts::host`", origin(&uri)),
             )),
         };
         let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
         let outcome = status.map_or_else(|| "cut off".to_owned(), |status| status.to_string());
         let parameters = BTreeMap::new();
-        self.inner().log.push(Asked { line: format!("{told}: {outcome}"), parameters, client: None, status });
+        self.inner().log.push(Asked {
+            line: format!("{request_line}: {outcome}"),
+            parameters,
+            client: None,
+            status,
+        });
         answer
     }
 }
 
-/// What a login sends goes to the same hosts.
+/// Sends the requests of a login to the same hosts.
 impl Web for Hosts {
     async fn send(&self, request: Request<Bytes>, reach: Reach) -> Result<Response<Bytes>> {
         let uri = request.uri().clone();
@@ -144,7 +149,7 @@ impl Web for Hosts {
         };
         let addresses = self.addresses(uri.host().unwrap_or_default()).await;
         if !addresses.is_empty() && !addresses.into_iter().any(|address| reach.allows(address)) {
-            return Err(unreached(&"its address is none that may be connected to"));
+            return Err(unreached(&"its address is not allowed"));
         }
         let answer = self.fetch(request.map(Body::from)).await.map_err(|error| unreached(&error))?;
         let (head, body) = answer.into_parts();
@@ -160,7 +165,7 @@ impl Web for Hosts {
 impl Service<Request<Body>> for Hosts {
     type Response = Response<HostBody>;
     type Error = io::Error;
-    type Future = Sending<Response<HostBody>>;
+    type Future = HostFuture<Response<HostBody>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -178,7 +183,7 @@ impl fmt::Debug for Hosts {
     }
 }
 
-/// The body of an answer of a host.
+/// The body of a response of a host.
 pub struct HostBody(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>);
 
 impl http_body::Body for HostBody {
@@ -209,7 +214,7 @@ impl fmt::Debug for HostBody {
 
 /// A service of any type.
 trait Host: Send {
-    fn send(&self, request: Request<Body>) -> Sending<Response<HostBody>>;
+    fn send(&self, request: Request<Body>) -> HostFuture<Response<HostBody>>;
 }
 
 struct Served<S>(S);
@@ -221,7 +226,7 @@ where
     S::Error: Into<BoxError>,
     B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    fn send(&self, request: Request<Body>) -> Sending<Response<HostBody>> {
+    fn send(&self, request: Request<Body>) -> HostFuture<Response<HostBody>> {
         let mut service = self.0.clone();
         Box::pin(async move {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(io::Error::other)?;

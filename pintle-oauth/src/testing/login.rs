@@ -1,19 +1,19 @@
-//! What happens where users are sent to log in. Nobody is asked: they agree, or not if that is the fault.
+//! The login page. Users consent without interaction, unless a fault has them deny it.
 
 use std::collections::BTreeMap;
 
 use super::{answer::Answer, fault::Fault, granting::agreed, received::Received, state::State, tokens::Code};
 use crate::shared::form::Form;
 
-/// How long a code is good for: RFC 6749 §4.1.2 wants it short.
+/// The lifetime of a code: RFC 6749 §4.1.2 requires a short one.
 const SECONDS: u64 = 60;
 
-/// Sends the user back, with a code or without one.
+/// Redirects the user, with a code or an error.
 pub(super) fn authorize(state: &mut State, issuer: &str, received: &Received) -> Answer {
-    // Until it is clear that the address is the client's, nobody is sent there.
+    // The redirect address has to be checked before it is used.
     let asked = |name: &str| received.get(name).map(str::to_owned);
     let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
-        return Answer::refused("invalid_request", "`client_id` and `redirect_uri` are wanted");
+        return Answer::refused("invalid_request", "`client_id` and `redirect_uri` are required");
     };
     match may_send_to(state, &client, &redirect_uri) {
         None => return Answer::refused("invalid_client", "no such client"),
@@ -52,15 +52,15 @@ fn code(
     redirect_uri: &str,
 ) -> Result<String, (&'static str, &'static str)> {
     if received.get("response_type") != Some("code") {
-        return Err(("unsupported_response_type", "only `code` is"));
+        return Err(("unsupported_response_type", "only `code` is supported"));
     }
     let challenge = received.get("code_challenge").filter(|_| {
-        // RFC 7636 §4.3: whoever does not say means `plain`, which protects nobody.
+        // RFC 7636 §4.3: the default is `plain`, which protects nothing.
         received.get("code_challenge_method") == Some("S256")
     });
-    let challenge = challenge.ok_or(("invalid_request", "PKCE with `S256` is wanted"))?;
+    let challenge = challenge.ok_or(("invalid_request", "PKCE with `S256` is required"))?;
     if state.faults.happens(|fault| (*fault == Fault::Denied).then_some(())).is_some() {
-        return Err(("access_denied", "the user said no"));
+        return Err(("access_denied", "the user denied consent"));
     }
     let subject = state.subject.clone();
     let grant = agreed(state, received, client, subject);
@@ -72,7 +72,7 @@ fn code(
     Ok(name)
 }
 
-/// Whether users of this client may be sent back there; `None` if there is no such client.
+/// Whether this is a redirect address of the client; `None` if there is no such client.
 fn may_send_to(state: &State, client: &str, redirect_uri: &str) -> Option<bool> {
     let known = state.clients.may_send_to(client, redirect_uri);
     known.or_else(|| state.reads_document(client).then_some(true))

@@ -1,6 +1,6 @@
-//! Help for tests: an authorization server in the process of the test, and users who log in by themselves.
+//! Support for tests: an authorization server in the process of the test, and users who log in without interaction.
 //!
-//! A server that is protected and a client that logs in, over nothing but memory:
+//! A protected server and a client that logs in, in memory:
 //!
 //! ```
 //! # #[cfg(feature = "server")] {
@@ -16,7 +16,7 @@
 //!     login.subject("alice");
 //!     let hosts = Hosts::new().host(login.issuer(), login.clone());
 //!
-//!     // Your server, as it is; only the network is another.
+//!     // Your server, with another network.
 //!     let whoami = tool("whoami", |who: Principal| async move { who.subject().to_owned() });
 //!     let http = Server::new("notes", "1.0.0").tool(whoami).http()?.guard(Guard::hosts(["notes.test"]));
 //!     let tokens = Jwt::new(login.issuer())?.web(hosts.clone());
@@ -44,11 +44,11 @@
 //! # }
 //! ```
 //!
-//! [`AuthorizationServer`] does all that a real one does for a client and a server, says afterwards what it was asked, and
-//! does it wrong when it is told to: a [`Fault`], a [`Gate`], another clock. [`Hosts`] is the network that the two are in;
-//! [`AuthorizationServer::listen`] is for real sockets. [`User`] is who logs in.
+//! An [`AuthorizationServer`] implements all that clients and servers need, logs its requests, and misbehaves on demand: with
+//! a [`Fault`], a [`Gate`] or another clock. [`Hosts`] is the network in memory; [`AuthorizationServer::listen`] uses real
+//! sockets. A [`User`] logs in.
 //!
-//! What goes wrong here panics: that is the test failing. None of it is safe enough for anything but tests.
+//! Misuse panics, which fails the test. None of it is secure enough for anything but tests.
 
 mod answer;
 mod asked;

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::endpoint::Endpoint;
 use crate::shared::form;
 
-/// A request, as far as an authorization server reads it.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) method: Method,
     pub(super) path: String,
-    /// Of the query, the form, or a JSON body. A name that comes twice is as good as none: RFC 6749 §3.1.
+    /// The parameters of the query, the form or a JSON body. A name that occurs twice is ignored: RFC 6749 §3.1.
     pub(super) parameters: BTreeMap<String, String>,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -40,7 +40,7 @@ impl Received {
         for name in twice {
             parameters.remove(&name);
         }
-        // What a registration says. Only texts: the others are not asked about.
+        // The members of a registration. Only strings: the others are not used.
         if let Ok(Value::Object(members)) = serde_json::from_slice(&body) {
             let texts = members.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
             parameters.extend(texts.map(|(name, text)| (name.clone(), text.to_owned())));
@@ -54,17 +54,17 @@ impl Received {
         }
     }
 
-    /// A parameter. One without a value is not there: RFC 6749 §3.1.
+    /// Returns a parameter. An empty one counts as absent: RFC 6749 §3.1.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The grant's short name.
+    /// Returns the short name of the grant.
     pub(super) fn grant(&self) -> Option<&str> {
         self.get("grant_type").map(|grant| grant.rsplit(':').next().unwrap_or(grant))
     }
 
-    /// Who asks, by `client_secret_basic` or by the form: its id, and what it proves itself with.
+    /// Returns the id and the secret of the client, by `client_secret_basic` or in the form.
     pub(super) fn client(&self) -> Option<(String, Option<String>)> {
         let Some(header) = self.headers.get(header::AUTHORIZATION) else {
             let secret = self.get("client_secret").map(str::to_owned);
@@ -76,8 +76,8 @@ impl Received {
         Some((form::decoded(id)?, Some(form::decoded(secret)?)))
     }
 
-    /// What the log says of it.
-    pub(super) fn told(&self, endpoint: Option<Endpoint>) -> String {
+    /// Returns the line of the log for this request.
+    pub(super) fn log_line(&self, endpoint: Option<Endpoint>) -> String {
         let (method, path) = (&self.method, &self.path);
         let detail = match endpoint {
             Some(Endpoint::Token) => self.grant(),

@@ -5,35 +5,35 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{asked::Log, clients::Clients, fault::Faults, gate::Held, tokens::Tokens};
+use super::{asked::Log, clients::Clients, fault::Faults, gate::GateState, tokens::IssuedTokens};
 use crate::shared::jwt::SigningKey;
 
-/// Everything that an authorization server remembers. Far more than a test asks of it, and it takes no more.
-pub(super) const MOST: usize = 100_000;
+/// The limit of each kind of entries. More are refused.
+pub(super) const MAX_ENTRIES: usize = 100_000;
 
-/// What an authorization server is at the moment.
+/// The state of an authorization server.
 #[derive(Debug)]
 pub(super) struct State {
-    /// Who logs in.
+    /// The user who logs in.
     pub(super) subject: String,
     pub(super) lifetime: Duration,
-    /// Whether tokens say nothing to those who do not ask.
+    /// Whether access tokens are opaque.
     pub(super) opaque: bool,
-    /// All that users agree to; everything if nothing is said.
+    /// The scopes that users consent to; `None`: all.
     pub(super) agreed: Option<Vec<String>>,
-    /// How many seconds its clock is ahead.
+    /// The offset of its clock in seconds.
     pub(super) ahead: i64,
-    /// What metadata says besides.
+    /// Changed members of the metadata.
     pub(super) members: Map<String, Value>,
-    /// What platforms and identity providers may say.
+    /// The trusted assertions.
     pub(super) assertions: Vec<String>,
-    /// What proofs of a key have to hold; tokens are bound to keys then.
+    /// The nonce of DPoP proofs. If there is one, tokens are bound to keys.
     pub(super) nonce: Option<String>,
-    pub(super) key: Key,
+    pub(super) key: TokenKey,
     pub(super) clients: Clients,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: IssuedTokens,
     pub(super) faults: Faults,
-    pub(super) gates: Vec<Arc<Held>>,
+    pub(super) gates: Vec<Arc<GateState>>,
     pub(super) log: Log,
     named: u64,
 }
@@ -49,9 +49,9 @@ impl State {
             members: Map::new(),
             assertions: Vec::new(),
             nonce: None,
-            key: Key::new("key-1"),
+            key: TokenKey::new("key-1"),
             clients: Clients::default(),
-            tokens: Tokens::default(),
+            tokens: IssuedTokens::default(),
             faults: Faults::default(),
             gates: Vec::new(),
             log: Log::default(),
@@ -59,52 +59,52 @@ impl State {
         }
     }
 
-    /// What its clock says, in seconds since 1970.
+    /// Returns the time of its clock in seconds since 1970.
     pub(super) fn now(&self) -> u64 {
         let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         real.saturating_add_signed(self.ahead)
     }
 
-    /// A new name: nobody has to guess it, and a test can say which one it is.
+    /// Returns a new predictable name.
     pub(super) fn name(&mut self, what: &str) -> String {
         self.named += 1;
         format!("{what}-{}", self.named)
     }
 
-    /// Signs with another key from now on; the old one is not published any more.
+    /// Rotates the key. The old one is no longer published.
     pub(super) fn rotate_key(&mut self) {
         let id = self.name("key");
-        self.key = Key::new(&id);
+        self.key = TokenKey::new(&id);
     }
 
-    /// What of these scopes users agree to.
+    /// Returns the scopes that users consent to.
     pub(super) fn agreed_of(&self, asked: &str) -> String {
         let Some(agreed) = &self.agreed else { return asked.to_owned() };
         let agreed = |scope: &&str| agreed.iter().any(|agreed| agreed == scope);
         asked.split(' ').filter(agreed).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether a client's id is the address of a document about it, which is taken to be there and to allow everything.
+    /// Whether a client's id is the address of a metadata document, which is assumed to exist and to allow everything.
     pub(super) fn reads_document(&self, client: &str) -> bool {
         let reads = self.members.get("client_id_metadata_document_supported");
         client.starts_with("https://") && reads.is_some_and(|reads| *reads == true)
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.clients.len() + self.tokens.len() >= MOST
+        self.clients.len() + self.tokens.len() >= MAX_ENTRIES
     }
 }
 
 /// A key that tokens are signed with.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct TokenKey {
     key: SigningKey,
     id: String,
 }
 
-impl Key {
+impl TokenKey {
     pub(super) fn new(id: &str) -> Self {
-        let (key, _) = SigningKey::generate().expect("the system has random numbers to give");
+        let (key, _) = SigningKey::generate().expect("the system has random numbers");
         Self { key, id: id.to_owned() }
     }
 
@@ -120,9 +120,9 @@ impl Key {
         jwk
     }
 
-    /// An access token: RFC 9068.
+    /// Signs an access token: RFC 9068.
     pub(super) fn sign(&self, claims: &Value) -> String {
         let header = json!({ "typ": "at+jwt", "kid": self.id });
-        self.key.sign(header, claims).expect("a key of our own signs")
+        self.key.sign(header, claims).expect("the generated key signs")
     }
 }

@@ -2,41 +2,41 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-/// What somebody agreed to, once.
+/// The approval of a request by a user.
 #[derive(Clone, Debug)]
-pub(super) struct Grant {
+pub(super) struct Approval {
     pub(super) client: String,
     pub(super) subject: String,
     pub(super) scopes: String,
     pub(super) resource: Option<String>,
-    /// All that came of one login: what is found to be stolen takes the rest with it.
+    /// Identifies all tokens of one login, which are revoked together.
     pub(super) family: u64,
 }
 
-/// A code that was not redeemed yet.
+/// An authorization code.
 #[derive(Debug)]
 pub(super) struct Code {
-    pub(super) grant: Grant,
+    pub(super) grant: Approval,
     pub(super) challenge: String,
     pub(super) redirect_uri: String,
     pub(super) expires: u64,
 }
 
-/// What may be used once.
+/// An entry that may be used once.
 #[derive(Debug)]
 struct Once<T> {
     family: u64,
-    /// Nothing after it was used.
+    /// `None` after it was used.
     left: Option<T>,
 }
 
-/// Everything that was given out.
+/// The issued codes and tokens.
 #[derive(Debug, Default)]
-pub(super) struct Tokens {
+pub(super) struct IssuedTokens {
     codes: HashMap<String, Once<Code>>,
-    refresh: HashMap<String, Once<Grant>>,
+    refresh: HashMap<String, Once<Approval>>,
     access: HashMap<String, Access>,
-    devices: HashMap<String, Grant>,
+    devices: HashMap<String, Approval>,
     families: u64,
     revoked: HashSet<u64>,
 }
@@ -47,14 +47,14 @@ struct Access {
     claims: Value,
 }
 
-/// Why something is not taken: it was never given out, or it was used before.
+/// Why a code or token is refused: it was never issued, or used before.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unknown {
     Never,
     Again,
 }
 
-impl Tokens {
+impl IssuedTokens {
     pub(super) fn family(&mut self) -> u64 {
         self.families += 1;
         self.families
@@ -69,7 +69,7 @@ impl Tokens {
         self.codes.insert(name, Once { family, left: Some(code) });
     }
 
-    pub(super) fn keep_refresh(&mut self, name: String, grant: Grant) {
+    pub(super) fn keep_refresh(&mut self, name: String, grant: Approval) {
         let family = grant.family;
         self.refresh.insert(name, Once { family, left: Some(grant) });
     }
@@ -78,15 +78,15 @@ impl Tokens {
         self.access.insert(token, Access { family, claims });
     }
 
-    pub(super) fn keep_device(&mut self, name: String, grant: Grant) {
+    pub(super) fn keep_device(&mut self, name: String, grant: Approval) {
         self.devices.insert(name, grant);
     }
 
-    pub(super) fn take_device(&mut self, name: &str) -> Option<Grant> {
+    pub(super) fn take_device(&mut self, name: &str) -> Option<Approval> {
         self.devices.remove(name)
     }
 
-    /// RFC 6749 §4.1.2: a code that comes twice is refused, and what was given for it is revoked.
+    /// Redeems a code. One that is used twice is refused, and its tokens are revoked: RFC 6749 §4.1.2.
     pub(super) fn redeem(&mut self, name: &str) -> Result<Code, Unknown> {
         let code = self.codes.get_mut(name).ok_or(Unknown::Never)?;
         code.left.take().ok_or_else(|| {
@@ -95,8 +95,8 @@ impl Tokens {
         })
     }
 
-    /// RFC 9700 §4.14.2: a refresh token is good once, and one that comes twice takes its whole family with it.
-    pub(super) fn rotate(&mut self, name: &str) -> Result<Grant, Unknown> {
+    /// Redeems a refresh token. One that is used twice revokes its whole family: RFC 9700 §4.14.2.
+    pub(super) fn rotate(&mut self, name: &str) -> Result<Approval, Unknown> {
         let refresh = self.refresh.get_mut(name).ok_or(Unknown::Never)?;
         if self.revoked.contains(&refresh.family) {
             return Err(Unknown::Never);
@@ -107,12 +107,12 @@ impl Tokens {
         })
     }
 
-    /// What a refresh token is for, as long as it is good.
-    pub(super) fn good(&self, refresh: &str) -> Option<&Grant> {
+    /// Returns the approval of a valid refresh token.
+    pub(super) fn good(&self, refresh: &str) -> Option<&Approval> {
         self.refresh.get(refresh).filter(|once| !self.revoked.contains(&once.family))?.left.as_ref()
     }
 
-    /// What an access token says, if it is good at this time.
+    /// Returns the claims of an access token that is valid at this time.
     pub(super) fn claims(&self, token: &str, now: u64) -> Option<&Value> {
         let good = self.access.get(token).filter(|access| {
             let lasts = access.claims["exp"].as_u64().is_none_or(|until| now < until);
@@ -121,7 +121,7 @@ impl Tokens {
         good.map(|access| &access.claims)
     }
 
-    /// RFC 7009: an access token alone, a refresh token with all that came of it. Only who was given them may.
+    /// Revokes an access token, or a refresh token with its family, for the client that it was issued to: RFC 7009.
     pub(super) fn revoke(&mut self, token: &str, client: &str) {
         if self.access.get(token).is_some_and(|access| access.claims["client_id"] == client) {
             self.access.remove(token);
@@ -150,13 +150,13 @@ mod tests {
 
     use super::*;
 
-    fn grant(family: u64) -> Grant {
-        Grant { client: "c".into(), subject: "s".into(), scopes: String::new(), resource: None, family }
+    fn grant(family: u64) -> Approval {
+        Approval { client: "c".into(), subject: "s".into(), scopes: String::new(), resource: None, family }
     }
 
     #[test]
     fn a_code_that_comes_twice_takes_its_tokens_with_it() {
-        let mut tokens = Tokens::default();
+        let mut tokens = IssuedTokens::default();
         let family = tokens.family();
         let code =
             Code { grant: grant(family), challenge: String::new(), redirect_uri: String::new(), expires: 9 };
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_refresh_token_that_comes_twice_takes_its_successor_with_it() {
-        let mut tokens = Tokens::default();
+        let mut tokens = IssuedTokens::default();
         tokens.keep_refresh("first".into(), grant(1));
         tokens.keep_refresh("other".into(), grant(2));
         assert!(tokens.rotate("first").is_ok());

@@ -9,14 +9,14 @@ use crate::{
     shared::{address::origin, web::AnyWeb},
 };
 
-/// Where users are sent back to. Nothing listens there: the address is all that matters.
+/// The redirect address. Nothing listens there.
 const REDIRECT_URI: &str = "http://127.0.0.1:7777/callback";
-/// Pages of a login.
+/// The limit of pages of a login.
 const REDIRECTS: usize = 10;
 
-/// A user who logs in without a browser: goes where they are sent, and comes back with what they were given.
+/// A user who logs in without a browser, by following redirects.
 ///
-/// Whether they agree is said at the [`AuthorizationServer`](super::AuthorizationServer).
+/// The [`AuthorizationServer`](super::AuthorizationServer) decides whether they consent.
 ///
 /// ```
 /// use pintle_oauth::{client::OAuth, testing::{AuthorizationServer, Hosts, User}};
@@ -29,7 +29,7 @@ const REDIRECTS: usize = 10;
 pub struct User(Arc<dyn AnyWeb>);
 
 impl User {
-    /// Whose pages come from there: [`Hosts`](super::Hosts), or the [`Network`](crate::client::Network).
+    /// Creates a user who loads pages from there: [`Hosts`](super::Hosts), or the [`Network`](crate::client::Network).
     pub fn on(web: impl Web) -> Self {
         Self(Arc::new(web))
     }
@@ -53,14 +53,14 @@ impl Visit for User {
         for _ in 0..REDIRECTS {
             let request = Request::get(&url).body(Bytes::new());
             let request = request.map_err(|error| Error::Misuse(error.to_string()))?;
-            // A browser goes wherever its user wants it to.
+            // A browser is not restricted.
             let uri = request.uri().clone();
             let addresses = self.0.addresses(uri.host().unwrap_or_default()).await;
             let answer = self.0.send(request, Reach::of(&uri, &addresses)).await?;
             let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             let Some(to) = to.filter(|_| answer.status().is_redirection()) else {
                 return Err(Error::Refused(format!(
-                    "the user was not sent back, but shown a page with status {}: {}",
+                    "the user was not redirected, but shown a page with status {}: {}",
                     answer.status().as_u16(),
                     String::from_utf8_lossy(answer.body())
                 )));
@@ -70,7 +70,7 @@ impl Visit for User {
             }
             url = if to.starts_with('/') { format!("{}{to}", origin(&uri)) } else { to.to_owned() };
         }
-        Err(Error::Refused(format!("the user was sent from page to page more than {REDIRECTS} times")))
+        Err(Error::Refused(format!("the user was redirected more than {REDIRECTS} times")))
     }
 }
 

@@ -155,11 +155,11 @@ async fn a_code_is_good_once_for_a_minute_and_for_who_asked_for_it() {
         said["error_description"].as_str().unwrap().to_owned()
     };
     assert_eq!(refused(redeem(&client, "guessed")).await, "no such code");
-    assert_eq!(refused(redeem(&other, &fresh().await)).await, "the code was given to another client");
+    assert_eq!(refused(redeem(&other, &fresh().await)).await, "the code was issued to another client");
     let wrong = redeem(&client, &fresh().await).replace(VERIFIER, "another");
-    assert_eq!(refused(wrong).await, "`code_verifier` does not fit");
+    assert_eq!(refused(wrong).await, "`code_verifier` does not match");
     let downgraded = redeem(&client, &fresh().await).replace(&format!("&code_verifier={VERIFIER}"), "");
-    assert_eq!(refused(downgraded).await, "`code_verifier` does not fit");
+    assert_eq!(refused(downgraded).await, "`code_verifier` does not match");
     let old = fresh().await;
     login.advance(Duration::from_secs(60));
     assert_eq!(refused(redeem(&client, &old)).await, "the code has expired");
@@ -195,7 +195,7 @@ async fn a_refresh_token_is_good_once_and_its_thief_ends_the_login() {
     let (_, said) = post(&login, "/token", &refresh(&less, "&resource=https://other.test/mcp")).await;
     assert_eq!(said["error"], "invalid_target");
     let (_, said) = post(&login, "/token", &refresh(&less, "").replace(&client, &other)).await;
-    assert_eq!(said["error_description"], "the refresh token was given to another client");
+    assert_eq!(said["error_description"], "the refresh token was issued to another client");
     let (_, last) = post(&login, "/token", &refresh(&less, "")).await;
     assert_eq!(last["scope"], "a b");
     let (_, said) = post(&login, "/token", &refresh(&given, "")).await;
@@ -241,7 +241,7 @@ async fn faults_happen_in_order_and_are_mended() {
     let (_, _, said) = get(&login, at).await;
     assert_eq!(said["issuer"], "https://evil.test");
     assert_eq!(said.get("code_challenge_methods_supported"), None);
-    login.mend();
+    login.clear_faults();
     login.fault_times(1, Fault::Status(Endpoint::Metadata, 503));
     assert_eq!(get(&login, at).await.0, 503);
     let (_, _, said) = get(&login, at).await;
@@ -250,9 +250,9 @@ async fn faults_happen_in_order_and_are_mended() {
     assert_eq!(get(&login, "/t1/.well-known/openid-configuration").await.2["issuer"], said["issuer"]);
     login.fault(Fault::CutOff(Endpoint::Keys));
     let request = Request::get("/t1/jwks").body(Body::default()).unwrap();
-    assert_eq!(login.clone().call(request).await.unwrap_err().to_string(), "the connection was cut off");
+    assert_eq!(login.clone().call(request).await.unwrap_err().to_string(), "the connection was closed");
     assert_eq!(get(&login, "/jwks").await.0, 404);
-    login.mend();
+    login.clear_faults();
     assert_eq!(post(&login, "/t1/jwks", "").await.0, 405);
     let log = login.log();
     assert_eq!(log[1], "GET /.well-known/oauth-authorization-server/t1: 503");
@@ -288,7 +288,7 @@ async fn it_listens_on_a_socket_until_nobody_has_it_any_more() {
     assert_eq!(login.log(), ["GET /jwks: 200", "GET /jwks: cut off"]);
     let other = login.clone();
     drop(login);
-    other.mend();
+    other.clear_faults();
     assert_eq!(requests.send(get()).await.unwrap().status(), 200);
     drop(other);
     assert!(Requests::new().proxy(Proxy::none()).send(get()).await.is_err());

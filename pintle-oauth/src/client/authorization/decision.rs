@@ -3,7 +3,7 @@
 use http::{HeaderMap, header::AUTHORIZATION};
 use pintle::client::http::Challenge;
 
-use super::{Source, TokensInUse};
+use super::{TokenSource, TokensInUse};
 use crate::{client::challenge::AuthChallenge, shared::scope::Scopes};
 
 /// The limit of step-ups to one server. The user has to agree to each, and a server could ask forever.
@@ -43,11 +43,11 @@ pub(crate) fn decide(
         return step_up(missing, tokens, step_ups);
     }
     let Some(tokens) = tokens else { return Decision::LogIn };
-    if tries > 1 && tokens.source == Source::Granted {
+    if tries > 1 && tokens.source == TokenSource::Granted {
         return Decision::GiveUp;
     }
     // Stored tokens are sent on the second try: the first was refused for having none, or older ones.
-    let untried = tries == 1 || tokens.source == Source::Stored;
+    let untried = tries == 1 || tokens.source == TokenSource::Stored;
     if untried && tokens.tokens.refresh.is_some() { Decision::Refresh } else { Decision::LogIn }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::client::{discovery::Discovered, store::credentials::Tokens};
 
-    fn tokens(source: Source, refresh: bool, requested: &str) -> TokensInUse {
+    fn tokens(source: TokenSource, refresh: bool, requested: &str) -> TokensInUse {
         TokensInUse {
             tokens: Tokens {
                 access: "a".into(),
@@ -143,16 +143,16 @@ mod tests {
     fn a_refused_token_is_refreshed_replaced_or_given_up() {
         use Decision::{GiveUp, LogIn, Refresh};
         for (source, refresh, tries, expected) in [
-            (Source::Granted, true, 1, Refresh),
-            (Source::Granted, false, 1, LogIn),
-            (Source::Granted, true, 2, GiveUp),
-            (Source::Granted, false, 2, GiveUp),
-            (Source::Refreshed, true, 1, Refresh),
-            (Source::Refreshed, false, 1, LogIn),
-            (Source::Refreshed, true, 2, LogIn),
-            (Source::Stored, true, 1, Refresh),
-            (Source::Stored, true, 2, Refresh),
-            (Source::Stored, false, 2, LogIn),
+            (TokenSource::Granted, true, 1, Refresh),
+            (TokenSource::Granted, false, 1, LogIn),
+            (TokenSource::Granted, true, 2, GiveUp),
+            (TokenSource::Granted, false, 2, GiveUp),
+            (TokenSource::Refreshed, true, 1, Refresh),
+            (TokenSource::Refreshed, false, 1, LogIn),
+            (TokenSource::Refreshed, true, 2, LogIn),
+            (TokenSource::Stored, true, 1, Refresh),
+            (TokenSource::Stored, true, 2, Refresh),
+            (TokenSource::Stored, false, 2, LogIn),
         ] {
             let tokens = tokens(source, refresh, "");
             let decision = decide(&refusal(None), tries, Some(&tokens), &StepUps::default());
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn missing_scopes_are_requested_with_the_earlier_ones_until_they_were_denied() {
         let missing = refusal(Some("write"));
-        let read = tokens(Source::Granted, true, "read");
+        let read = tokens(TokenSource::Granted, true, "read");
         let decide = |tokens: Option<&TokensInUse>, step_ups: &StepUps| decide(&missing, 2, tokens, step_ups);
         let step_up = |scopes: &str| Decision::StepUp(Scopes::parse(scopes));
         assert_eq!(decide(Some(&read), &StepUps::default()), step_up("read write"));
         assert_eq!(decide(None, &StepUps::default()), step_up("write"));
-        let both = tokens(Source::Granted, true, "write read");
+        let both = tokens(TokenSource::Granted, true, "write read");
         assert_eq!(decide(Some(&both), &StepUps::default()), Decision::GiveUp);
 
         let denied = |count, scopes: &str| vec![Scopes::parse(scopes); count];

@@ -39,14 +39,14 @@ type Flight = Arc<tokio::sync::OwnedMutexGuard<()>>;
 /// The authorization of a client at one server.
 #[derive(Default)]
 pub(crate) struct Authorization {
-    state: Mutex<State>,
+    state: Mutex<AuthorizationState>,
     /// Lets one task at a time request tokens. It is held across the requests on purpose: the others wait for their
     /// result.
     flight: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
-struct State {
+struct AuthorizationState {
     server: Option<Uri>,
     reach: Option<Reach>,
     tokens: Option<Arc<TokensInUse>>,
@@ -59,7 +59,7 @@ struct State {
     refresh_pause: Option<(Instant, String)>,
 }
 
-impl State {
+impl AuthorizationState {
     fn refresh_error(&self) -> Option<&str> {
         let paused = self.refresh_pause.as_ref().filter(|(until, _)| *until > Instant::now());
         paused.map(|(_, error)| error.as_str())
@@ -72,12 +72,12 @@ pub(crate) struct TokensInUse {
     pub(crate) tokens: Tokens,
     pub(crate) dpop: Option<Arc<Dpop>>,
     discovered: Discovered,
-    source: Source,
+    source: TokenSource,
 }
 
 /// Where tokens came from, which decides what to do when they are refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Source {
+enum TokenSource {
     /// A grant. Another grant would give no better ones.
     Granted,
     /// A refresh token.
@@ -158,7 +158,7 @@ impl Authorization {
             Ok(Some(tokens)) => {
                 tracing::debug!(issuer = old.discovered.key, "refreshed the tokens");
                 store(&flow, &lock, &tokens).await;
-                Some(self.use_tokens(TokensInUse { tokens, source: Source::Refreshed, ..last.clone() }))
+                Some(self.use_tokens(TokensInUse { tokens, source: TokenSource::Refreshed, ..last.clone() }))
             }
             Ok(None) => Some(old),
             Err(error) if error.is_final() => {
@@ -338,7 +338,7 @@ impl Authorization {
                     tokens,
                     dpop,
                     discovered: discovered.clone(),
-                    source: Source::Stored,
+                    source: TokenSource::Stored,
                 });
                 return Ok(true);
             }
@@ -365,7 +365,7 @@ impl Authorization {
             tokens,
             dpop,
             discovered: discovered.clone(),
-            source: Source::Granted,
+            source: TokenSource::Granted,
         });
         Ok(true)
     }
@@ -395,7 +395,7 @@ impl Authorization {
         Arc::new(self.flight.clone().lock_owned().await)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AuthorizationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -419,5 +419,5 @@ async fn stored_by_others(flow: &Flow<'_>, old: &TokensInUse) -> Option<TokensIn
         Some(_) => old.dpop.clone(),
         None => None,
     };
-    Some(TokensInUse { tokens, dpop, discovered: old.discovered.clone(), source: Source::Stored })
+    Some(TokensInUse { tokens, dpop, discovered: old.discovered.clone(), source: TokenSource::Stored })
 }

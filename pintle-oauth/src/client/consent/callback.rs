@@ -2,10 +2,10 @@ use pintle::{Error, Result};
 
 use crate::shared::{form, secret::Secret};
 
-/// How much of what an authorization server says is shown.
+/// The limit of characters of an authorization server's error that are shown.
 const SHOWN: usize = 200;
 
-/// What an authorization server sent the user back with.
+/// The parameters that an authorization server redirected the user back with.
 #[derive(Debug)]
 pub(crate) struct Callback {
     code: Option<Secret>,
@@ -15,21 +15,21 @@ pub(crate) struct Callback {
     description: Option<String>,
 }
 
-/// What it is checked against: what was noted before the user was sent away.
+/// The expected parameters, recorded before the user was redirected.
 #[derive(Debug)]
 pub(crate) struct Expected<'a> {
     pub(crate) state: &'a str,
     pub(crate) issuer: &'a str,
-    /// Whether the authorization server says that it names itself.
+    /// Whether the metadata promises an `iss` parameter.
     pub(crate) names_itself: bool,
 }
 
 impl Callback {
-    /// Reads the address that the user came back to, or only its query.
+    /// Parses the address that the user was redirected to, or its query alone.
     pub(crate) fn parse(address: &str) -> Result<Self> {
         let query = address.trim().split('#').next().unwrap_or_default();
         let query = query.split_once('?').map_or(query, |(_, query)| query);
-        let unread = || Error::Decode("the address that the login led back to cannot be read".into());
+        let unread = || Error::Decode("the redirect of the login cannot be parsed".into());
         let mut callback = Self { code: None, state: None, iss: None, error: None, description: None };
         for (name, value) in form::pairs(query).ok_or_else(unread)? {
             let place = match name.as_str() {
@@ -45,7 +45,7 @@ impl Callback {
                 "error_description" => &mut callback.description,
                 _ => continue,
             };
-            // Two answers to one question: whoever reads the other one is misled.
+            // A parameter that occurs twice is ambiguous.
             if place.replace(value).is_some() {
                 return Err(unread());
             }
@@ -53,42 +53,42 @@ impl Callback {
         Ok(callback)
     }
 
-    /// The code, if it is the answer to what was asked, from whom it was asked.
+    /// Returns the code, if `state` and issuer are the expected ones.
     ///
-    /// Nothing of an answer from somebody else is used, nor shown: not even its error.
+    /// Nothing of a response from another party is used or shown, not even its error.
     pub(crate) fn check(self, expected: &Expected<'_>) -> Result<Secret> {
         if self.state.as_deref() != Some(expected.state) {
             return Err(Error::Refused(
-                "the login led back with another `state` than it was started with: start it again".into(),
+                "the redirect of the login has another `state` than the request; start the login again"
+                    .into(),
             ));
         }
-        // As strings: two issuers that mean the same are two issuers.
+        // Compared as strings: equivalent addresses are different issuers.
         match &self.iss {
             Some(iss) if iss != expected.issuer => {
                 return Err(Error::Refused(format!(
-                    "the login led back from another authorization server than `{}`: nothing was sent to either",
+                    "the redirect of the login is not from the authorization server `{}`; nothing was sent to either",
                     expected.issuer
                 )));
             }
             None if expected.names_itself => {
                 return Err(Error::Refused(format!(
-                    "the authorization server `{}` says that it names itself in `iss`, and the login led back \
-                     without it",
+                    "the redirect of the login has no `iss`, which the metadata of the authorization server `{}` promises",
                     expected.issuer
                 )));
             }
             _ => {}
         }
         if let Some(error) = &self.error {
-            let said = self.description.as_deref().unwrap_or_default();
-            return Err(Error::Refused(format!("the login was refused: {}", told(error, said))));
+            let description = self.description.as_deref().unwrap_or_default();
+            return Err(Error::Refused(format!("the login was refused: {}", error_text(error, description))));
         }
-        self.code.ok_or_else(|| Error::Decode("the login led back without a `code`".into()))
+        self.code.ok_or_else(|| Error::Decode("the redirect of the login has no `code`".into()))
     }
 }
 
-/// An error of an authorization server, on one line and not too long.
-pub(crate) fn told(error: &str, description: &str) -> String {
+/// Formats an error of an authorization server on one line of limited length.
+pub(crate) fn error_text(error: &str, description: &str) -> String {
     let clean = |text: &str| -> String {
         text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
     };
@@ -117,31 +117,31 @@ mod tests {
             ("http://l/cb?code=c&state=s&iss=https://as", false, "code c"),
             ("http://l/cb?code=c&state=s", false, "code c"),
             ("code=c&state=s", false, "code c"),
-            ("http://l/cb?code=c&state=s", true, "says that it names itself"),
-            ("http://l/cb?code=c&state=s&iss=https://evil", true, "another authorization server"),
-            ("http://l/cb?code=c&state=s&iss=https://evil", false, "another authorization server"),
-            ("http://l/cb?code=c&state=s&iss=https://as/", true, "another authorization server"),
-            ("http://l/cb?code=c&state=s&iss=https://AS", true, "another authorization server"),
-            ("http://l/cb?code=c&state=s&iss=https://as:443", true, "another authorization server"),
+            ("http://l/cb?code=c&state=s", true, "has no `iss`"),
+            ("http://l/cb?code=c&state=s&iss=https://evil", true, "not from the authorization server"),
+            ("http://l/cb?code=c&state=s&iss=https://evil", false, "not from the authorization server"),
+            ("http://l/cb?code=c&state=s&iss=https://as/", true, "not from the authorization server"),
+            ("http://l/cb?code=c&state=s&iss=https://AS", true, "not from the authorization server"),
+            ("http://l/cb?code=c&state=s&iss=https://as:443", true, "not from the authorization server"),
             (
                 "http://l/cb?error=x&error_description=lies&state=s&iss=https://evil",
                 true,
-                "another authorization",
+                "not from the authorization",
             ),
-            ("http://l/cb?error=x&error_description=lies&state=s", true, "says that it names itself"),
+            ("http://l/cb?error=x&error_description=lies&state=s", true, "has no `iss`"),
             ("http://l/cb?error=access_denied&state=s", false, "the login was refused: `access_denied`"),
             ("http://l/cb?error=e&error_description=no%0Away&state=s", false, "refused: `e`: no way"),
             ("http://l/cb?code=c&state=t", false, "another `state`"),
             ("http://l/cb?code=c", false, "another `state`"),
-            ("http://l/cb?code=c&code=d&state=s", false, "cannot be read"),
-            ("http://l/cb?code=c&state=s&iss=https://as&iss=https://evil", true, "cannot be read"),
-            ("http://l/cb?state=s", false, "without a `code`"),
-            ("http://l/cb?code=%ff&state=s", false, "cannot be read"),
+            ("http://l/cb?code=c&code=d&state=s", false, "cannot be parsed"),
+            ("http://l/cb?code=c&state=s&iss=https://as&iss=https://evil", true, "cannot be parsed"),
+            ("http://l/cb?state=s", false, "has no `code`"),
+            ("http://l/cb?code=%ff&state=s", false, "cannot be parsed"),
         ];
         for (address, names_itself, expected) in table {
-            let said = checked(address, names_itself);
-            assert!(said.contains(expected), "{address}: {said}");
-            assert!(!said.contains("lies"), "{said}");
+            let description = checked(address, names_itself);
+            assert!(description.contains(expected), "{address}: {description}");
+            assert!(!description.contains("lies"), "{description}");
         }
     }
 

@@ -12,22 +12,21 @@ use tokio::{
 use super::{Consent, Visit};
 use crate::shared::form;
 
-/// A browser has a few connections open at a time.
+/// The limit of concurrent connections. A browser opens a few.
 const CONNECTIONS: usize = 16;
-/// The head of a request that leads back: a code, a state, and a browser's headers.
+/// The limit of bytes of a request head: a code, a state, and a browser's headers.
 const HEAD: usize = 32 << 10;
-/// For a browser to say what it wants on a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// After a connection that came to nothing.
+/// The time in which a request has to arrive on a connection.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause after a connection that failed.
 const PAUSE: Duration = Duration::from_millis(50);
 const PATH: &str = "/callback";
 
 type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
-/// Opens a browser, and listens on this machine for it to come back.
+/// Opens a browser, and listens on a loopback address for the redirect.
 ///
-/// Whatever else on the machine, or any page in the browser, sends there is turned away: only what has the `state` of this
-/// login ends it.
+/// Requests of other programs and pages are rejected: only one with the `state` of this login ends it.
 ///
 /// ```
 /// use pintle_oauth::client::{Loopback, OAuth};
@@ -41,32 +40,32 @@ type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 pub struct Loopback {
     open: Arc<Open>,
     port: u16,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Loopback {
-    /// Sends the user to an address with `open`.
+    /// Opens the login page with `open`.
     pub fn new(open: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(open), port: 0, patience: Duration::from_secs(300) }
+        Self { open: Arc::new(open), port: 0, timeout: Duration::from_secs(300) }
     }
 
-    /// Sends the user to an address with the system's own browser.
+    /// Opens the login page in the system's browser.
     pub fn browser() -> Self {
         Self::new(open_browser)
     }
 
-    /// Listens on this port. Otherwise on the one of the last login if it is free, or on any: authorization servers
-    /// have to let programs on the user's machine choose.
+    /// Listens on this port. By default it is the port of the last login if that is free, or any other: authorization
+    /// servers have to accept any port of a loopback address.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Waits this long for the user. 5 minutes.
+    /// Sets how long to wait for the user. The default is 5 minutes.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 }
@@ -80,28 +79,29 @@ impl Consent for Loopback {
         if self.port == 0
             && let Some(port) = before
         {
-            // Somebody else may have it by now.
+            // Another program may have taken it.
             listener = TcpListener::bind(("127.0.0.1", port)).await.ok();
         }
         let listener = match listener {
             Some(listener) => listener,
             None => TcpListener::bind(("127.0.0.1", self.port)).await.map_err(|error| {
-                let said = format!("the login has nowhere to lead back to: port {}: {error}", self.port);
-                Error::Io(io::Error::new(error.kind(), said))
+                let message =
+                    format!("cannot listen for the redirect of the login on port {}: {error}", self.port);
+                Error::Io(io::Error::new(error.kind(), message))
             })?,
         };
         let port = listener.local_addr()?.port();
         let redirect_uri = format!("http://127.0.0.1:{port}{PATH}");
-        Ok(Listening { listener, redirect_uri, open: self.open.clone(), patience: self.patience })
+        Ok(Listening { listener, redirect_uri, open: self.open.clone(), timeout: self.timeout })
     }
 }
 
-/// A login of a [`Loopback`]: it listens.
+/// One login of a [`Loopback`], which is listening for the redirect.
 pub struct Listening {
     listener: TcpListener,
     redirect_uri: String,
     open: Arc<Open>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Visit for Listening {
@@ -111,21 +111,21 @@ impl Visit for Listening {
 
     async fn ask(self, url: &str) -> Result<String> {
         (self.open)(url).map_err(|error| {
-            Error::Io(io::Error::new(error.kind(), format!("no browser could be opened: {error}")))
+            Error::Io(io::Error::new(error.kind(), format!("the browser could not be opened: {error}")))
         })?;
         let state = url.split_once('?').and_then(|(_, query)| state_of(query)).map(Arc::from);
-        let waited = timeout(self.patience, came_back(self.listener, state)).await;
+        let waited = timeout(self.timeout, came_back(self.listener, state)).await;
         waited.unwrap_or_else(|_| {
             Err(Error::Refused(format!(
-                "nobody came back from the login within {:?}: try again, or raise `Loopback::patience`",
-                self.patience
+                "the login was not completed within {:?}; try again, or raise `Loopback::timeout`",
+                self.timeout
             )))
         })
     }
 }
 
-/// What the browser came back with. It may ask for other things before, and open connections that it never uses; others may
-/// come with another `state`.
+/// Waits for the redirect and returns its query. The browser may request other things before, and open connections that it
+/// never uses; other programs may send another `state`.
 async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<String> {
     enum Event {
         Accepted(Option<TcpStream>),
@@ -137,7 +137,7 @@ async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<Str
         async move {
             match listener.accept().await {
                 Ok((socket, _)) => Event::Accepted(Some(socket)),
-                // Who called has hung up, or there are too many open files just now: others may fare better.
+                // The peer has closed the connection, or there are too many open files: the next one may succeed.
                 Err(_) => {
                     sleep(PAUSE).await;
                     Event::Accepted(None)
@@ -158,7 +158,7 @@ async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<Str
                 let Some(socket) = socket else { continue };
                 let state = state.clone();
                 tasks.spawn(async move {
-                    let visited = timeout(PATIENCE, visited(socket, state.as_deref())).await;
+                    let visited = timeout(READ_TIMEOUT, visited(socket, state.as_deref())).await;
                     Event::Visited(visited.ok().flatten())
                 });
             }
@@ -168,10 +168,10 @@ async fn came_back(listener: TcpListener, state: Option<Arc<str>>) -> Result<Str
     }
 }
 
-/// One request: the query, if it is the one that is waited for. `state` is what that has to have.
+/// Serves one request and returns its query if it has the expected `state`.
 async fn visited(mut socket: TcpStream, state: Option<&str>) -> Option<String> {
     let mut head: Vec<u8> = Vec::new();
-    // Each byte is looked at once, however they come.
+    // Each byte is scanned once, however the request is split.
     let mut looked = 0_usize;
     while !head[looked..].windows(4).any(|end| end == b"\r\n\r\n") {
         looked = head.len().saturating_sub(3);
@@ -187,8 +187,9 @@ async fn visited(mut socket: TcpStream, state: Option<&str>) -> Option<String> {
     let (status, text) = match (query, ours) {
         (_, Some(_)) => ("200 OK", "You can close this page and go back to the program."),
         (Some(_), None) => {
-            let said = "This is not the login that the program waits for. Go back to the program and follow its link.";
-            ("400 Bad Request", said)
+            let message =
+                "The program is not waiting for this login. Go back to the program and follow its link.";
+            ("400 Bad Request", message)
         }
         (None, None) => ("404 Not Found", "There is nothing here."),
     };
@@ -197,20 +198,20 @@ async fn visited(mut socket: TcpStream, state: Option<&str>) -> Option<String> {
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
         text.len()
     );
-    // What came is good even if the browser does not wait for thanks.
+    // The query is valid even if the browser does not read the response.
     let _ = socket.write_all(answer.as_bytes()).await;
     let _ = socket.shutdown().await;
     ours.map(str::to_owned)
 }
 
-/// The `state` in a query, if there is one and no other.
+/// Returns the `state` of a query, if there is exactly one.
 fn state_of(query: &str) -> Option<String> {
     let mut states = form::pairs(query)?.into_iter().filter(|(name, _)| name == "state");
     let (_, state) = states.next()?;
     states.next().is_none().then_some(state)
 }
 
-/// The query of a request that leads back.
+/// Returns the query of a redirect.
 fn query(line: &str) -> Option<&str> {
     let target = line.strip_prefix("GET ")?.split(' ').next()?;
     let query = target.strip_prefix(PATH)?.strip_prefix('?')?;
@@ -218,7 +219,7 @@ fn query(line: &str) -> Option<&str> {
     answers.then_some(query)
 }
 
-/// The address goes to a program as one argument; no shell reads it.
+/// Opens an address with the system's program for it. The address is one argument; no shell is involved.
 fn open_browser(url: &str) -> io::Result<()> {
     let mut command = if cfg!(target_os = "macos") {
         process::Command::new("open")
@@ -229,9 +230,9 @@ fn open_browser(url: &str) -> io::Result<()> {
     } else {
         process::Command::new("xdg-open")
     };
-    let quiet = process::Stdio::null;
-    let mut child = command.arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn()?;
-    // It hands the address on and ends; somebody has to take note of that.
+    let null = process::Stdio::null;
+    let mut child = command.arg(url).stdin(null()).stdout(null()).stderr(null()).spawn()?;
+    // It passes the address on and exits; its exit status has to be collected.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
@@ -240,7 +241,7 @@ impl fmt::Debug for Loopback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loopback")
             .field("port", &self.port)
-            .field("patience", &self.patience)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
@@ -307,9 +308,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_forever() {
-        let visit = Loopback::new(|_| Ok(())).patience(Duration::from_secs(60)).begin(None).await.unwrap();
+        let visit = Loopback::new(|_| Ok(())).timeout(Duration::from_secs(60)).begin(None).await.unwrap();
         let error = visit.ask("https://as").await.unwrap_err().to_string();
-        assert!(error.starts_with("nobody came back from the login within 60s"), "{error}");
+        assert!(error.starts_with("the login was not completed within 60s"), "{error}");
         let visit = Loopback::new(|_| Err(io::Error::other("no display"))).begin(None).await.unwrap();
         assert!(visit.ask("https://as").await.unwrap_err().to_string().contains("no display"));
     }

@@ -8,43 +8,43 @@ use std::{future::Future, pin::Pin};
 
 use pintle::Result;
 
-/// The user's part of a login: go to an address, and come back.
+/// Leads a user to the login page and returns the address that they are redirected to.
 ///
-/// [`Loopback`](loopback::Loopback) opens a browser and listens where it comes back to; [`Paste`](paste::Paste) shows the
-/// address and has the other one pasted. An application with a web view of its own brings its own.
+/// [`Loopback`](loopback::Loopback) opens a browser and listens for the redirect; [`Paste`](paste::Paste) shows the address
+/// and has the user paste the redirect. An application with a web view implements its own.
 pub trait Consent: Send + Sync + 'static {
-    /// One login.
+    /// The state of one login.
     type Visit: Visit;
 
-    /// Gets ready for a login. `before` is the address that the user was sent back to the last time: where that can be
-    /// the same again, the client need not be registered anew.
+    /// Prepares a login. `before` is the redirect address of the last login: if it can be used again, the client does not
+    /// have to be registered again.
     fn begin(&self, before: Option<&str>) -> impl Future<Output = Result<Self::Visit>> + Send;
 }
 
 /// One login of a [`Consent`].
 pub trait Visit: Send + 'static {
-    /// Where the user is sent back to.
+    /// Returns the redirect address.
     fn redirect_uri(&self) -> &str;
 
-    /// Sends the user to this address, and returns the one that they came back to, or its query.
+    /// Sends the user to this address, and returns the address that they were redirected to, or its query.
     fn ask(self, url: &str) -> impl Future<Output = Result<String>> + Send;
 }
 
-type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+type ConsentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A [`Consent`] of any type.
 pub(crate) trait AnyConsent: Send + Sync {
-    fn begin<'a>(&'a self, before: Option<&'a str>) -> Asking<'a, Box<dyn AnyVisit>>;
+    fn begin<'a>(&'a self, before: Option<&'a str>) -> ConsentFuture<'a, Box<dyn AnyVisit>>;
 }
 
 /// A [`Visit`] of any type.
 pub(crate) trait AnyVisit: Send {
     fn redirect_uri(&self) -> &str;
-    fn ask<'a>(self: Box<Self>, url: &'a str) -> Asking<'a, String>;
+    fn ask<'a>(self: Box<Self>, url: &'a str) -> ConsentFuture<'a, String>;
 }
 
 impl<C: Consent> AnyConsent for C {
-    fn begin<'a>(&'a self, before: Option<&'a str>) -> Asking<'a, Box<dyn AnyVisit>> {
+    fn begin<'a>(&'a self, before: Option<&'a str>) -> ConsentFuture<'a, Box<dyn AnyVisit>> {
         Box::pin(async move { Ok(Box::new(Consent::begin(self, before).await?) as Box<dyn AnyVisit>) })
     }
 }
@@ -54,7 +54,7 @@ impl<V: Visit> AnyVisit for V {
         Visit::redirect_uri(self)
     }
 
-    fn ask<'a>(self: Box<Self>, url: &'a str) -> Asking<'a, String> {
+    fn ask<'a>(self: Box<Self>, url: &'a str) -> ConsentFuture<'a, String> {
         Box::pin(Visit::ask(*self, url))
     }
 }

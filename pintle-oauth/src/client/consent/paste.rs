@@ -12,9 +12,9 @@ use super::{Consent, Visit};
 
 type Ask = dyn Fn(String) -> Pin<Box<dyn Future<Output = Result<String>> + Send>> + Send + Sync;
 
-/// Shows the address to go to, and has the one that it led back to pasted: for machines without a browser.
+/// Shows the address of the login page and has the user paste the redirect, for machines without a browser.
 ///
-/// The browser ends up at an address where nothing listens; what matters is what its address bar says.
+/// The browser ends at an address where nothing listens; its address bar shows the address to paste.
 ///
 /// ```
 /// use pintle_oauth::client::{OAuth, Paste};
@@ -33,7 +33,7 @@ pub struct Paste {
 }
 
 impl Paste {
-    /// Sends the user back to `redirect_uri`. `ask` gets the address to go to, and returns the one that it led to.
+    /// Has users redirected to `redirect_uri`. `ask` is called with the address of the login page and returns the redirect.
     pub fn new<F, A>(redirect_uri: impl Into<String>, ask: A) -> Self
     where
         A: Fn(String) -> F + Send + Sync + 'static,
@@ -42,7 +42,7 @@ impl Paste {
         Self { redirect_uri: redirect_uri.into(), ask: Arc::new(move |url| Box::pin(ask(url))) }
     }
 
-    /// Asks on the terminal. Standard output is not written to: it may be where messages go.
+    /// Asks on the terminal, without writing to standard output, which may carry messages.
     pub fn terminal() -> Self {
         Self::new("http://localhost/callback", |url| async move {
             let read = tokio::task::spawn_blocking(move || -> io::Result<String> {
@@ -52,9 +52,10 @@ impl Paste {
                 io::stdin().read_line(&mut line)?;
                 Ok(line)
             });
-            let line = read.await.map_err(|_| Error::Io(io::Error::other("the program is ending")))??;
+            let line =
+                read.await.map_err(|_| Error::Io(io::Error::other("the runtime is shutting down")))??;
             if line.trim().is_empty() {
-                return Err(Error::Refused("nothing was pasted, so nobody is logged in".into()));
+                return Err(Error::Refused("no address was pasted; log in again".into()));
             }
             Ok(line)
         })

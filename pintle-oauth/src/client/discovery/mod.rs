@@ -9,25 +9,25 @@ use pintle::{Error, Result, proto::http::same_origin};
 use crate::shared::{
     address,
     metadata::ServerMetadata,
-    web::{Guarded, Looked},
+    web::{Guarded, Lookup},
 };
 use resource_metadata::{ResourceMetadata, about_server};
 
-/// What was found out about a server and who authorizes for it.
+/// The authorization server of a protected server, and the resource that tokens are requested for.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovered {
-    /// What tokens are for, byte for byte. A server without resource metadata has not said.
+    /// The resource of the tokens, byte for byte. `None` if the server has no resource metadata.
     pub(crate) resource: Option<String>,
     pub(crate) scopes: Option<Vec<String>>,
-    /// What credentials are kept under: the issuer, as it was checked and not as it calls itself.
+    /// The key of stored credentials: the issuer as it was verified, not as it calls itself.
     pub(crate) key: String,
     pub(crate) server: ServerMetadata,
-    /// Metadata that could not be used, and why: for the error of a login that then fails.
+    /// Why metadata was ignored, for the error of a login that fails afterwards.
     pub(crate) unused: Option<String>,
 }
 
-/// Finds out who authorizes for a server. `named` is where its challenge says that its metadata is; `wanted` is the
-/// issuer that the client's secret, key or assertion is for: no other is let near it.
+/// Discovers the authorization server of a server. `named` is the metadata address of its challenge; `wanted` is the issuer
+/// of the client's secret, key or assertion, which are sent to no other.
 pub(crate) async fn discover(
     web: Guarded<'_>,
     server: &Uri,
@@ -73,20 +73,20 @@ async fn of_resource(
     let mut failed = None;
     for place in named.into_iter().chain(places.iter().map(String::as_str)) {
         match web.look(place).await? {
-            Looked::There(metadata) => return about_server(metadata, server).map(Some),
-            Looked::Failed(error) => drop(failed.get_or_insert(error)),
-            Looked::NotThere => {}
+            Lookup::Found(metadata) => return about_server(metadata, server).map(Some),
+            Lookup::Failed(error) => drop(failed.get_or_insert(error)),
+            Lookup::NotFound => {}
         }
     }
-    // A server that does not say is not one that has nothing to say.
+    // A server that fails is not one without metadata.
     failed.map_or(Ok(None), Err)
 }
 
-/// Servers of the 2025-03-26 revision are their own authorization server: the issuer is their origin, whatever a document
-/// there says.
+/// Returns the metadata of a server of the 2025-03-26 revision, which is its own authorization server: the issuer is its
+/// origin, whatever a document there states.
 ///
-/// A document that names somebody else is not used: the callback's `iss` would be compared with what the server made up,
-/// and the code would go to the endpoint that it made up.
+/// A document that names another issuer is ignored: otherwise the server could choose both the `iss` that the callback is
+/// compared with and the endpoint that the code is sent to.
 async fn of_origin(web: Guarded<'_>, server: &Uri) -> Result<Discovered> {
     let origin = address::origin(server);
     let place = format!("{origin}/.well-known/oauth-authorization-server");
@@ -101,18 +101,18 @@ async fn of_origin(web: Guarded<'_>, server: &Uri) -> Result<Discovered> {
     found.server = match published.map(|metadata| own(metadata, server)) {
         Some(Ok(metadata)) => metadata,
         Some(Err(why)) => {
-            tracing::warn!(place, why, "the metadata of an authorization server is not used");
-            found.unused = Some(format!("the metadata at `{place}` was not used: {why}"));
+            tracing::warn!(place, why, "ignored the metadata of an authorization server");
+            found.unused = Some(format!("the metadata at `{place}` was ignored: {why}"));
             ServerMetadata::assumed(&origin)
         }
         None => ServerMetadata::assumed(&origin),
     };
-    // That revision wants PKCE of everyone, and has no words to say so.
+    // That revision requires PKCE and has no metadata for it.
     found.server.code_challenge_methods_supported.get_or_insert_with(|| vec!["S256".to_owned()]);
     Ok(found)
 }
 
-/// The metadata of a server that is its own authorization server, or why it is not that.
+/// Checks metadata of a server that is its own authorization server, or returns why it is not.
 fn own(mut metadata: ServerMetadata, server: &Uri) -> Result<ServerMetadata, String> {
     let is_own = |address: &str| {
         address.parse::<Uri>().is_ok_and(|uri| {

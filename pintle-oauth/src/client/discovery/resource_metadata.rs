@@ -4,10 +4,10 @@ use serde::Deserialize;
 use super::well_known;
 use crate::shared::address;
 
-/// What a server says about itself: RFC 9728.
+/// The protected resource metadata of a server: RFC 9728.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ResourceMetadata {
-    /// Kept as it was written: it is sent back byte for byte. A document without it is about nothing.
+    /// Stored as written, because it is sent back byte for byte. A document without it is about no server.
     #[serde(default)]
     pub(crate) resource: String,
     #[serde(default)]
@@ -15,7 +15,7 @@ pub(crate) struct ResourceMetadata {
     pub(crate) scopes_supported: Option<Vec<String>>,
 }
 
-/// Resource metadata, if it is about the server at this address.
+/// Returns the resource metadata, if it is about the server at this address.
 pub(crate) fn about_server(metadata: ResourceMetadata, server: &http::Uri) -> Result<ResourceMetadata> {
     if !well_known::is_about(&metadata.resource, server) {
         return Err(Error::Refused(format!(
@@ -28,8 +28,7 @@ pub(crate) fn about_server(metadata: ResourceMetadata, server: &http::Uri) -> Re
     }
     if metadata.authorization_servers.is_empty() {
         return Err(Error::Decode(
-            "the server's resource metadata names no authorization server: it has to be in `authorization_servers`"
-                .into(),
+            "the server's resource metadata has no authorization server in `authorization_servers`".into(),
         ));
     }
     Ok(metadata)
@@ -58,6 +57,11 @@ mod tests {
                 .to_string()
                 .starts_with("the server's resource metadata is about `https://evil/mcp`")
         );
-        assert!(resource(r#"{"resource":"https://h/mcp"}"#).unwrap_err().to_string().contains("names no"));
+        assert!(
+            resource(r#"{"resource":"https://h/mcp"}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("has no authorization server")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Where a server's resource metadata lies, and what it is about: texts, so that nothing is normalised on the way.
+//! The well-known addresses of resource metadata. They are built as text, so that nothing is normalised.
 
 use http::Uri;
 
@@ -6,7 +6,7 @@ use pintle::proto::http::same_origin;
 
 use crate::shared::address::origin;
 
-/// Where a server's resource metadata may be, if the server has not said: with its path, then at the root.
+/// Returns the addresses of a server's resource metadata: with its path, then at the root.
 pub(crate) fn metadata_urls(server: &Uri) -> Vec<String> {
     let origin = origin(server);
     let path = server.path().trim_end_matches('/');
@@ -18,8 +18,8 @@ pub(crate) fn metadata_urls(server: &Uri) -> Vec<String> {
     places
 }
 
-/// Whether resource metadata that names this resource is about the server at this address: the same origin, and a path
-/// that the server's is under.
+/// Whether resource metadata with this `resource` is about the server at this address: it has the same origin, and a path
+/// that contains the server's.
 pub(crate) fn is_about(resource: &str, server: &Uri) -> bool {
     let Ok(named) = resource.parse::<Uri>() else { return false };
     if resource.contains('#') || !same_origin(&named, server) {

@@ -6,8 +6,8 @@ use crate::shared::{registered::Registered, secret::Secret};
 
 type Fetch = dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret>> + Send>> + Send + Sync;
 
-/// Where a signed statement about who is asking comes from: an identity token, or one of the platform that a program
-/// runs on. It is asked for each time, because they are short-lived.
+/// The source of a signed assertion: an identity token of a user, or one of the platform that a program runs on. It is
+/// fetched for each grant, because assertions are short-lived.
 ///
 /// ```
 /// use pintle_oauth::client::{Assertion, OAuth};
@@ -21,13 +21,13 @@ type Fetch = dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret>> + Send>> + 
 pub struct Assertion(Arc<Fetch>);
 
 impl Assertion {
-    /// Always the same one.
+    /// Always returns the same assertion.
     pub fn fixed(text: impl Into<Secret>) -> Self {
         let text = text.into();
         Self::from_fn(move || std::future::ready(Ok(text.clone())))
     }
 
-    /// Whatever this returns.
+    /// Calls `fetch` for each assertion.
     pub fn from_fn<F>(fetch: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Secret>> + Send + 'static,
@@ -67,8 +67,8 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// The provider whose token endpoint this is, what it knows this client as, and where the user's identity token
-    /// comes from.
+    /// An identity provider by its token endpoint, with the client's registration there and the source of the user's identity
+    /// token.
     pub fn new(token_endpoint: impl Into<String>, client: Registered, id_token: Assertion) -> Self {
         Self { token_endpoint: token_endpoint.into(), client, id_token }
     }

@@ -14,12 +14,12 @@ use crate::{
 };
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// How long is waited between two looks, at least and at most.
+/// The minimum and maximum of seconds between two polls.
 const PACE: (u64, u64) = (1, 60);
-/// A login that nobody finishes ends, whatever the authorization server says.
-const LONGEST: u64 = 1800;
+/// The limit of a login in seconds, whatever the authorization server states.
+const MAX_SECONDS: u64 = 1800;
 
-/// What a user needs to log in on another device: where to go, and what to type there.
+/// The address and the code that a user needs to log in on another device.
 #[derive(Clone, Deserialize)]
 pub struct DeviceCode {
     verification_uri: String,
@@ -32,18 +32,18 @@ pub struct DeviceCode {
 }
 
 impl DeviceCode {
-    /// Where to go.
+    /// Returns the address of the login page.
     pub fn url(&self) -> &str {
         &self.verification_uri
     }
 
-    /// What to type there.
+    /// Returns the code to type there.
     pub fn code(&self) -> &str {
         &self.user_code
     }
 
-    /// Where to go without having to type anything, for a link or a QR code.
-    pub fn whole_url(&self) -> Option<&str> {
+    /// Returns the address that contains the code, for a link or a QR code.
+    pub fn complete_url(&self) -> Option<&str> {
         self.verification_uri_complete.as_deref()
     }
 }
@@ -57,12 +57,12 @@ impl fmt::Debug for DeviceCode {
 pub(crate) type Show = dyn Fn(&DeviceCode) + Send + Sync;
 
 impl Flow<'_> {
-    /// The user logs in on another device, while this one asks now and then whether they have: RFC 8628.
+    /// Has the user log in on another device, and polls until they have: RFC 8628.
     pub(crate) async fn device(&self, name: &str, show: &Show, scopes: Scopes) -> Result<Tokens> {
         let issuer = &self.discovered.key;
         let Some(endpoint) = &self.discovered.server.device_authorization_endpoint else {
             return Err(Error::Refused(format!(
-                "the authorization server `{issuer}` has no login by another device: use `OAuth::login`"
+                "the authorization server `{issuer}` does not support device codes; use `OAuth::login`"
             )));
         };
         let mut credentials = self.settings.store.load(issuer).await?.unwrap_or_default();
@@ -75,7 +75,7 @@ impl Flow<'_> {
             Ok(code) => code,
             Err(error) => return Err(self.refused(error, &client).await),
         };
-        for url in [Some(code.url()), code.whole_url()].into_iter().flatten() {
+        for url in [Some(code.url()), code.complete_url()].into_iter().flatten() {
             self.web.reach.check(url)?;
         }
         show(&code);
@@ -83,8 +83,8 @@ impl Flow<'_> {
     }
 
     async fn wait(&self, client: &Identity, code: &DeviceCode, scopes: Scopes) -> Result<Tokens> {
-        let patience = if code.expires_in == 0 { LONGEST } else { code.expires_in.min(LONGEST) };
-        let end = Instant::now() + Duration::from_secs(patience);
+        let seconds = if code.expires_in == 0 { MAX_SECONDS } else { code.expires_in.min(MAX_SECONDS) };
+        let end = Instant::now() + Duration::from_secs(seconds);
         let mut pace = code.interval.unwrap_or(5).clamp(PACE.0, PACE.1);
         while Instant::now() < end {
             sleep(Duration::from_secs(pace)).await;
@@ -97,11 +97,11 @@ impl Flow<'_> {
                 Err(TokenError::Refused { error, .. }) if error == "slow_down" => {
                     pace = (pace + 5).min(PACE.1);
                 }
-                // It may be back when it is asked again.
+                // The next poll may succeed.
                 Err(TokenError::Failed(_)) => pace = (pace * 2).min(PACE.1),
                 Err(error) => return Err(self.refused(error, client).await),
             }
         }
-        Err(Error::Refused("nobody logged in on another device in time: try again".into()))
+        Err(Error::Refused("the login on another device was not completed in time; try again".into()))
     }
 }

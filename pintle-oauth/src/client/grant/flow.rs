@@ -1,4 +1,4 @@
-//! From what was found out about a server to tokens for it, in each of the ways there are.
+//! The steps of each grant, from discovery to tokens.
 
 use std::sync::Arc;
 
@@ -29,32 +29,32 @@ use crate::{
 };
 
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
-/// Stay logged in, in the words of OpenID Connect.
+/// The scope of OpenID Connect that asks for a refresh token.
 const OFFLINE: &str = "offline_access";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// How tokens are come by.
+/// The grant that tokens are requested with.
 pub(crate) enum Grant {
-    /// A user agrees, in a browser.
+    /// A user logs in with a browser.
     Login { name: String, consent: Box<dyn AnyConsent> },
-    /// A user agrees, on another device.
+    /// A user logs in on another device.
     Device { name: String, show: Box<Show> },
-    /// The client itself is who is let in.
+    /// The client authorizes itself.
     Machine,
-    /// The user's identity provider agrees for them.
+    /// The user's identity provider authorizes the user.
     Enterprise(IdentityProvider),
-    /// The platform that the program runs on says who it is.
+    /// The platform that the program runs on identifies it.
     Workload { issuer: String, assertion: Assertion },
 }
 
 impl Grant {
-    /// Whether tokens can be had again without anyone noticing.
+    /// Whether tokens can be requested again without a user.
     pub(crate) fn is_silent(&self) -> bool {
         !matches!(self, Self::Login { .. } | Self::Device { .. })
     }
 }
 
-/// One way to one server.
+/// A grant for one server.
 pub(crate) struct Flow<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) web: Guarded<'a>,
@@ -64,7 +64,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Tokens with these scopes, by whatever grant there is.
+    /// Requests tokens with these scopes.
     pub(crate) async fn grant(&self, scopes: Scopes) -> Result<Tokens> {
         match &*self.settings.grant {
             Grant::Login { name, consent } => self.login(name, &**consent, scopes).await,
@@ -88,7 +88,7 @@ impl Flow<'_> {
         }
     }
 
-    /// New tokens for old ones. `None`: there is no way without the user.
+    /// Replaces tokens. `None`: that takes a login of the user.
     pub(crate) async fn renew(&self, old: &Tokens) -> Result<Option<Tokens>, TokenError> {
         let client = self.known(&old.client_id).await?;
         let (Some(refresh), Some(client)) = (&old.refresh, client) else {
@@ -102,7 +102,7 @@ impl Flow<'_> {
         self.add_resource(&mut form);
         let answer = self.ask(Some(&client), form).await?;
         let mut tokens = self.read(answer, Some(&client), old.requested.clone())?;
-        // Without a new one the old one stays good.
+        // Without a new refresh token, the old one stays valid.
         tokens.refresh = tokens.refresh.or_else(|| old.refresh.clone());
         Ok(Some(tokens))
     }
@@ -111,7 +111,7 @@ impl Flow<'_> {
         let server = &self.discovered.server;
         server.check_pkce()?;
         let endpoint = server.authorization_endpoint()?;
-        // Before the user is sent away: they would log in for nothing.
+        // Checked before the user is redirected, who would log in for nothing.
         self.web.reach.check(endpoint)?;
         self.web.reach.check(server.token_endpoint()?)?;
         let mut credentials = self.settings.store.load(&self.discovered.key).await?.unwrap_or_default();
@@ -163,13 +163,14 @@ impl Flow<'_> {
         }
     }
 
-    /// [Authorization, Scope Selection]: these and what a client may ask for to stay logged in, where the server knows it.
+    /// Adds the scope for a refresh token, if the server supports it ([Authorization, Scope Selection]).
     pub(crate) fn staying(&self, scopes: &Scopes) -> Scopes {
         let more = if self.discovered.server.has_scope(OFFLINE) { OFFLINE } else { "" };
         scopes.clone().and(&Scopes::parse(more))
     }
 
-    /// [Client Registration Approaches]: known before, then known by a document, then registered now.
+    /// Returns the identity of the client ([Client Registration Approaches]): registered before, by a metadata document, or
+    /// registered now.
     pub(crate) async fn identify(
         &self,
         name: &str,
@@ -193,7 +194,7 @@ impl Flow<'_> {
         let registration = register(self.web, server, name, redirect_uri).await?;
         let client = registration.identity(server);
         let _lock = self.lock().await;
-        // Another process may have registered and logged in meanwhile: its client is as good, and has tokens.
+        // Another process may have registered and logged in meanwhile: its client is used, since it has tokens.
         if let Some(kept) = self.settings.store.load(&self.discovered.key).await?
             && let Some(registration) = &kept.registration
             && registration.serves(redirect_uri.unwrap_or_default(), now())
@@ -202,13 +203,13 @@ impl Flow<'_> {
             *credentials = kept;
             return Ok(client);
         }
-        // What the former client was given is of no use to this one.
+        // Tokens of the former client cannot be used by this one.
         *credentials = Credentials { registration: Some(registration), ..Credentials::default() };
         self.settings.store.save(&self.discovered.key, credentials).await?;
         Ok(client)
     }
 
-    /// Why a login came to nothing. If the client is not known any more, the next one registers it anew.
+    /// Returns the error of a failed login. If the client is no longer known, its registration is forgotten.
     pub(crate) async fn refused(&self, error: TokenError, client: &Identity) -> Error {
         if error.is_client() {
             self.update(|credentials| credentials.forget(&client.client_id)).await;
@@ -216,22 +217,22 @@ impl Flow<'_> {
         error.into_error(&self.discovered.key)
     }
 
-    /// Keeps others who share the store from changing what is kept for the issuer. If that cannot be, the worst is a login
-    /// that would not have been needed.
+    /// Locks the stored credentials of the issuer against other processes. Without a lock, the worst outcome is an
+    /// unnecessary login.
     pub(crate) async fn lock(&self) -> StoreLock {
         self.settings.store.lock(&self.discovered.key).await.unwrap_or_else(|error| {
-            tracing::warn!(issuer = self.discovered.key, %error, "what is kept could not be locked");
+            tracing::warn!(issuer = self.discovered.key, %error, "failed to lock the stored credentials");
             StoreLock::none()
         })
     }
 
-    /// Changes what is kept for the next run. A login that cannot be kept is still one.
+    /// Updates the stored credentials. A failure is logged: the login itself has succeeded.
     pub(crate) async fn update(&self, update: impl FnOnce(&mut Credentials)) {
         let lock = self.lock().await;
         self.update_locked(&lock, update).await;
     }
 
-    /// Changes what is kept while it is locked.
+    /// Updates the stored credentials under their lock.
     pub(crate) async fn update_locked(&self, _: &StoreLock, update: impl FnOnce(&mut Credentials)) {
         let (store, key) = (&self.settings.store, &self.discovered.key);
         let kept = async {
@@ -240,11 +241,11 @@ impl Flow<'_> {
             store.save(key, &credentials).await
         };
         if let Err(error) = kept.await {
-            tracing::warn!(issuer = key, %error, "the tokens could not be kept: the next run has to log in again");
+            tracing::warn!(issuer = key, %error, "failed to store the tokens; the next run has to log in again");
         }
     }
 
-    /// Whether tokens were given to this client, and not to another one that shares the store.
+    /// Whether tokens were issued to this client, and not to another one that shares the store.
     pub(crate) async fn is_ours(&self, tokens: &Tokens) -> Result<bool> {
         Ok(match &*self.settings.grant {
             Grant::Workload { .. } => tokens.client_id.is_empty(),
@@ -252,7 +253,7 @@ impl Flow<'_> {
         })
     }
 
-    /// The client that tokens were given to, if it still is one.
+    /// Returns the client that tokens were issued to, if it is still known.
     async fn known(&self, client_id: &str) -> Result<Option<Identity>> {
         let server = &self.discovered.server;
         let is_it = |client: &Identity| client.client_id == client_id;
@@ -268,12 +269,12 @@ impl Flow<'_> {
 
     fn registered(&self) -> Result<Identity> {
         let missing =
-            || Error::Misuse("this way to be let in needs a client: give it to `OAuth::registered`".into());
+            || Error::Misuse("this grant needs a registered client; set one with `OAuth::registered`".into());
         let client: &Registered = self.settings.registered.as_ref().ok_or_else(missing)?;
         Ok(Identity::registered(client, &self.discovered.server))
     }
 
-    /// The identity provider's word that its user may use the server: an ID-JAG.
+    /// Exchanges an identity token for an ID-JAG, the identity provider's assertion for the server.
     async fn exchange(&self, provider: &IdentityProvider, scopes: &Scopes) -> Result<Secret> {
         let id_token = provider.id_token.fetch().await?;
         let mut form = Form::new()
@@ -284,9 +285,9 @@ impl Flow<'_> {
             .with("subject_token_type", "urn:ietf:params:oauth:token-type:id_token");
         self.add_resource(&mut form);
         add_scopes(&mut form, scopes);
-        // Its address was given by who wrote the program, so it may be where the server is not.
+        // Its address is configured by the program, so it may be in a network that the server is not in.
         let endpoint: Uri = provider.token_endpoint.parse().map_err(|_| {
-            Error::Misuse(format!("`{}` is no address of a token endpoint", provider.token_endpoint))
+            Error::Misuse(format!("`{}` is not the address of a token endpoint", provider.token_endpoint))
         })?;
         let addresses = self.web.web.addresses(endpoint.host().unwrap_or_default()).await;
         let web = Guarded { reach: Reach::of(&endpoint, &addresses), ..self.web };
@@ -306,7 +307,7 @@ impl Flow<'_> {
             .map_err(|error| error.into_error(&provider.token_endpoint))?;
         if answer.issued_token_type.is_some_and(|kind| kind != ID_JAG) {
             return Err(Error::Decode(format!(
-                "`{}` gave a token that says nothing to other servers: it has to be an ID-JAG",
+                "`{}` issued a token that is not an ID-JAG",
                 provider.token_endpoint
             )));
         }
@@ -362,7 +363,7 @@ impl Flow<'_> {
             // RFC 6749 §7.1: one of a kind that is not understood is not used.
             _ => {
                 return Err(Error::Decode(format!(
-                    "the authorization server `{}` gave a token of a kind that was not asked for",
+                    "the authorization server `{}` issued a token of a type that was not requested",
                     self.discovered.key
                 )));
             }
@@ -377,15 +378,15 @@ impl Flow<'_> {
         })
     }
 
-    /// What these tokens are kept under, beside others of the same issuer.
+    /// Returns the key of these tokens among the stored ones of the same issuer.
     pub(crate) fn storage_key(&self) -> String {
         let server = format!("{}{}", crate::shared::address::origin(self.server), self.server.path());
         self.discovered.resource.clone().unwrap_or(server)
     }
 }
 
-/// [Authorization Security, Communication Security]: where a user is sent back to is encrypted, or on their machine. An
-/// address with a scheme of its own belongs to one program there.
+/// Checks that a redirect address is encrypted or on the user's machine ([Authorization Security, Communication Security]).
+/// An address with a private scheme belongs to one program there.
 fn check_redirect(address: &str) -> Result<()> {
     let uri: Option<Uri> = address.parse().ok();
     let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else { return Ok(()) };
@@ -393,8 +394,7 @@ fn check_redirect(address: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::Misuse(format!(
-        "the login must not lead back to `{address}`: a code would be sent in the clear; use `https`, or an address of this \
-         machine"
+        "`{address}` cannot be a redirect address: a code would be sent unencrypted; use `https` or a loopback address"
     )))
 }
 

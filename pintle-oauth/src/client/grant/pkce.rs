@@ -2,7 +2,7 @@ use pintle::Result;
 
 use crate::shared::{noise, secret::Secret};
 
-/// What proves that the one who redeems a code is the one who asked for it: RFC 7636.
+/// A code verifier and its challenge, which tie the redemption of a code to its request: RFC 7636.
 #[derive(Debug)]
 pub(crate) struct Pkce {
     pub(crate) verifier: Secret,

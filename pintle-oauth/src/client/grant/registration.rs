@@ -1,4 +1,4 @@
-//! How an authorization server gets to know the client: RFC 7591, where nobody has told it before.
+//! Dynamic client registration: RFC 7591.
 
 use http::HeaderMap;
 use pintle::{Error, Result};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::token::ErrorResponse;
 use crate::{
-    client::{consent::callback::told, store::credentials::Registration},
+    client::{consent::callback::error_text, store::credentials::Registration},
     shared::{identity::Method, metadata::ServerMetadata, web::Guarded},
 };
 
-/// Registers the client. What it gets is good for this redirect address, or for logins by another device.
+/// Registers the client for this redirect address, or for device codes if there is none.
 pub(crate) async fn register(
     web: Guarded<'_>,
     server: &ServerMetadata,
@@ -19,8 +19,8 @@ pub(crate) async fn register(
 ) -> Result<Registration> {
     let Some(endpoint) = &server.registration_endpoint else {
         return Err(Error::Refused(format!(
-            "the authorization server `{}` registers no clients by itself: register one with its operator and give \
-             it to `OAuth::registered`",
+            "the authorization server `{}` does not support dynamic client registration; register a client with its \
+             operator and pass it to `OAuth::registered`",
             server.issuer
         )));
     };
@@ -29,17 +29,17 @@ pub(crate) async fn register(
     if !answer.status().is_success() {
         let refusal: ErrorResponse = serde_json::from_slice(answer.body()).unwrap_or_default();
         let status = answer.status().as_u16();
-        let said = match refusal.error.as_str() {
+        let description = match refusal.error.as_str() {
             "" => format!("status {status}"),
-            error => told(error, &refusal.error_description),
+            error => error_text(error, &refusal.error_description),
         };
         return Err(Error::Refused(format!(
-            "the authorization server `{}` did not register the client: {said}",
+            "the authorization server `{}` did not register the client: {description}",
             server.issuer
         )));
     }
     let mut registration: Registration = serde_json::from_slice(answer.body()).map_err(|_| {
-        Error::Decode(format!("what `{endpoint}` answered is no registration: it has no `client_id`"))
+        Error::Decode(format!("the response of `{endpoint}` is not a registration: it has no `client_id`"))
     })?;
     registration.redirect_uri = redirect_uri.unwrap_or_default().to_owned();
     Ok(registration)
@@ -47,7 +47,7 @@ pub(crate) async fn register(
 
 fn request(name: &str, redirect_uri: Option<&str>, method: Method) -> Value {
     let Some(redirect_uri) = redirect_uri else {
-        // RFC 7591 §2: without `response_types` it is a client of the authorization endpoint, which needs an address.
+        // RFC 7591 §2: without `response_types` it would be a client of the authorization endpoint, which needs an address.
         return json!({
             "client_name": name,
             "redirect_uris": [],
@@ -57,8 +57,8 @@ fn request(name: &str, redirect_uri: Option<&str>, method: Method) -> Value {
             "application_type": "native",
         });
     };
-    // [Client Registration, Dynamic]: what runs on the user's machine is `native`, or a strict server takes it for a
-    // website and refuses its address.
+    // [Client Registration, Dynamic]: a program on the user's machine is `native`; a strict server would refuse its
+    // address to a `web` client.
     let kind = if redirect_uri.starts_with("https:") { "web" } else { "native" };
     json!({
         "client_name": name,

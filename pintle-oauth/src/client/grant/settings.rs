@@ -6,14 +6,14 @@ use crate::{
     shared::{registered::Registered, scope::Scopes, web::AnyWeb},
 };
 
-/// What a login goes by.
+/// The settings of an `OAuth`.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) grant: Arc<Grant>,
     pub(crate) registered: Option<Registered>,
-    /// The address of a document about the client, which is its id.
+    /// The address of the client's metadata document, which is its id.
     pub(crate) document: Option<String>,
-    /// Asked for besides what the server asks for.
+    /// Requested in addition to the scopes that the server asks for.
     pub(crate) scopes: Scopes,
     pub(crate) store: Arc<dyn AnyStore>,
     pub(crate) web: Arc<dyn AnyWeb>,
@@ -21,8 +21,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The only authorization server that may be shown what the client proves itself with. `None`: it has nothing to show
-    /// but what each of them gave it.
+    /// Returns the only authorization server that the client's credentials may be sent to. `None`: it has none but those
+    /// that each server issued.
     pub(crate) fn issuer(&self) -> Option<&str> {
         match &*self.grant {
             Grant::Workload { issuer, .. } => Some(issuer),

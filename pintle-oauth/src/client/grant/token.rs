@@ -1,4 +1,4 @@
-//! The token endpoint: a grant in, tokens out.
+//! Requests to the token endpoint.
 
 use http::HeaderMap;
 use pintle::{Error, Result};
@@ -6,8 +6,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     client::{
-        consent::callback::told,
-        dpop::{Dpop, PROOF, Proven},
+        consent::callback::error_text,
+        dpop::{Dpop, PROOF, ProofRequest},
     },
     shared::{form::Form, identity::Identity, secret::Secret, web::Guarded},
 };
@@ -16,14 +16,14 @@ use crate::{
 pub(crate) struct TokenRequest<'a> {
     pub(crate) web: Guarded<'a>,
     pub(crate) endpoint: &'a str,
-    /// Whom assertions of the client are for.
+    /// The audience of the client's assertions.
     pub(crate) issuer: &'a str,
     pub(crate) client: Option<&'a Identity>,
     pub(crate) dpop: Option<&'a Dpop>,
     pub(crate) form: Form,
 }
 
-/// What came back.
+/// A successful response of the token endpoint.
 #[derive(Debug, Deserialize)]
 pub(crate) struct TokenResponse {
     pub(crate) access_token: Secret,
@@ -35,12 +35,12 @@ pub(crate) struct TokenResponse {
     pub(crate) issued_token_type: Option<String>,
 }
 
-/// Why nothing did.
+/// The failure of a token request.
 #[derive(Debug)]
 pub(crate) enum TokenError {
-    /// The authorization server said no, and why.
+    /// The authorization server refused.
     Refused { error: String, description: String },
-    /// It did not get to say anything.
+    /// The request failed, or its response is not one of OAuth.
     Failed(Error),
 }
 
@@ -51,14 +51,14 @@ impl From<Error> for TokenError {
 }
 
 impl TokenError {
-    /// That it would say the same again. Besides `invalid_grant` there are words that no standard has.
+    /// Whether a retry would be refused as well. Servers use other errors than `invalid_grant` for that.
     pub(crate) fn is_final(&self) -> bool {
         const LATER: [&str; 3] = ["server_error", "slow_down", "temporarily_unavailable"];
         matches!(self, Self::Refused { error, .. } if !LATER.contains(&error.as_str()))
     }
 
-    /// That the client is not known any more, or not in this way: it had better be registered again. Which of the two
-    /// words stands for that differs.
+    /// Whether the client is no longer known, so that it has to be registered again. Servers differ in which of the two
+    /// errors they use.
     pub(crate) fn is_client(&self) -> bool {
         matches!(self, Self::Refused { error, .. } if error == "invalid_client" || error == "unauthorized_client")
     }
@@ -66,8 +66,8 @@ impl TokenError {
     pub(crate) fn into_error(self, issuer: &str) -> Error {
         match self {
             Self::Refused { error, description } => Error::Refused(format!(
-                "the authorization server `{issuer}` gave no token: {}",
-                told(&error, &description)
+                "the authorization server `{issuer}` refused to issue a token: {}",
+                error_text(&error, &description)
             )),
             Self::Failed(error) => error,
         }
@@ -84,7 +84,7 @@ pub(crate) struct ErrorResponse {
 }
 
 impl TokenRequest<'_> {
-    /// What comes back; `member` is what it has to have.
+    /// Sends the request. `member` is the required member of the response, for the error.
     pub(crate) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, TokenError> {
         let mut tries = 0;
         loop {
@@ -97,7 +97,7 @@ impl TokenRequest<'_> {
             if answer.status().is_success() {
                 let unread = || {
                     Error::Decode(format!(
-                        "what `{}` answered cannot be used: it has no `{member}`",
+                        "the response of `{}` cannot be used: it has no `{member}`",
                         self.endpoint
                     ))
                 };
@@ -110,7 +110,7 @@ impl TokenRequest<'_> {
             let is_busy = answer.status().is_server_error() || answer.status() == 429;
             if is_busy || refusal.error.is_empty() {
                 return Err(TokenError::Failed(Error::Io(std::io::Error::other(format!(
-                    "`{}` answered with status {}",
+                    "`{}` returned status {}",
                     self.endpoint,
                     answer.status().as_u16()
                 )))));
@@ -120,7 +120,7 @@ impl TokenRequest<'_> {
         }
     }
 
-    /// With all that proves who is asking.
+    /// Returns the headers and the form, with the client's authentication.
     fn proven(&self) -> Result<(HeaderMap, Form)> {
         let mut headers = HeaderMap::new();
         let mut form = self.form.clone();
@@ -129,13 +129,13 @@ impl TokenRequest<'_> {
         }
         if let Some(dpop) = self.dpop {
             let uri = self.web.reach.check(self.endpoint)?;
-            headers.insert(PROOF, dpop.proof(&Proven { method: "POST", url: &uri, with: None })?);
+            headers.insert(PROOF, dpop.proof(&ProofRequest { method: "POST", url: &uri, with: None })?);
         }
         Ok((headers, form))
     }
 }
 
-/// A number, or a text that is one: some servers quote it.
+/// Deserializes a number, or a string that contains one: some servers quote it.
 fn seconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = serde_json::Value::deserialize(from)?;
     Ok(value.as_f64().map(|seconds| seconds as u64).or_else(|| value.as_str()?.parse().ok()))

@@ -10,9 +10,9 @@ use crate::shared::{
     secret::Secret,
 };
 
-/// What a client has from one authorization server: how it is registered there, and its tokens by what they are for.
+/// The credentials of a client at one authorization server: its registration, and its tokens by resource.
 ///
-/// To be kept by a [`Store`](super::Store) as it is. It is never shown to another authorization server.
+/// A [`Store`](super::Store) keeps them as they are. They are never sent to another authorization server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Credentials {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,21 +21,21 @@ pub struct Credentials {
     pub(crate) tokens: BTreeMap<String, Tokens>,
 }
 
-/// What dynamic registration gave.
+/// The response of dynamic registration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Registration {
     pub(crate) client_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret: Option<Secret>,
-    /// 0: never.
+    /// In seconds since 1970. 0 means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret_expires_at: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token_endpoint_auth_method: Option<String>,
-    /// Where the user is sent back to: it cannot be used with another.
+    /// The redirect address of this registration, which cannot be used with another.
     #[serde(default)]
     pub(crate) redirect_uri: String,
-    /// Nobody came back from a login with it. Authorization servers that have forgotten a client tell the user, not us.
+    /// Whether a login with it was not completed. Servers that no longer know a client show that to the user only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) in_doubt: bool,
 }
@@ -62,15 +62,15 @@ impl Registration {
 }
 
 impl Credentials {
-    /// The authorization server has forgotten the client: the next login registers it anew. With the old one the user
-    /// would be shown an error, and never come back.
+    /// Forgets a registration that the authorization server no longer knows, so that the next login registers again. With
+    /// the old one the user would be shown an error and not be redirected.
     pub(crate) fn forget(&mut self, client_id: &str) {
         if self.registration.take_if(|registration| registration.client_id == client_id).is_some() {
             self.tokens.retain(|_, tokens| tokens.client_id != client_id);
         }
     }
 
-    /// Nobody came back from a login of the client. What it was given before may still be good.
+    /// Marks a registration whose login was not completed. Its tokens may still be valid.
     pub(crate) fn doubt(&mut self, client_id: &str) {
         if let Some(registration) = &mut self.registration {
             registration.in_doubt |= registration.client_id == client_id;
@@ -78,19 +78,19 @@ impl Credentials {
     }
 }
 
-/// A token and what is to be known about it.
+/// An access token, with what is needed to use and to refresh it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tokens {
     pub(crate) access: Secret,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh: Option<Secret>,
-    /// From when on, in seconds since 1970, it is better replaced.
+    /// When it should be replaced, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stale_at: Option<u64>,
-    /// All that was ever asked for, granted or not.
+    /// All scopes that were requested, granted or not.
     #[serde(default, skip_serializing_if = "Scopes::is_empty")]
     pub(crate) requested: Scopes,
-    /// Who they were given to.
+    /// The client that they were issued to.
     #[serde(default)]
     pub(crate) client_id: String,
     /// The key that they are bound to.
@@ -104,8 +104,8 @@ impl Tokens {
     }
 }
 
-/// When a token that lives for so long is better replaced: half a minute early, for clocks that differ and requests that
-/// take their time, but not before it was of any use.
+/// Returns when a token with this lifetime should be replaced: 30 seconds before it expires, for clock skew and slow
+/// requests, but not before three quarters of its lifetime.
 pub(crate) fn stale_at(now: u64, expires_in: u64) -> u64 {
     now.saturating_add(expires_in - (expires_in / 4).min(30))
 }

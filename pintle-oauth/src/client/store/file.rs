@@ -14,18 +14,18 @@ use tokio::time::{Instant, sleep};
 use super::{Store, StoreLock, credentials::Credentials, lock::FileLock};
 use crate::shared::noise;
 
-/// How long is waited for another process that renews tokens: longer than its requests may take.
+/// How long to wait for another process that refreshes tokens: longer than its requests may take.
 const RENEWING: Duration = Duration::from_secs(90);
-/// How long is waited for another process that writes.
+/// How long to wait for another process that writes.
 const WRITING: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has done.
+/// The interval between two attempts to take a lock.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Keeps credentials in a file that only its owner can read.
 ///
-/// It is replaced as a whole, so that a crash leaves the old one or the new one. Processes may share it: one at a time
-/// renews the tokens of an issuer, and the others use what it got. While one does, there is a file beside it with `.lock` at
-/// its end. That of a process that died keeps nobody waiting on Unix, and two minutes at most elsewhere.
+/// The file is replaced as a whole, so that a crash leaves the old or the new one. Processes may share it: one at a time
+/// refreshes the tokens of an issuer, and the others use the result. Meanwhile there is a lock file beside it, with `.lock`
+/// appended to its name. A lock of a process that died is free at once on Unix, and after two minutes elsewhere.
 ///
 /// ```no_run
 /// use pintle_oauth::client::{File, Loopback, OAuth};
@@ -38,14 +38,14 @@ pub struct File(Arc<Kept>);
 #[derive(Debug)]
 struct Kept {
     path: PathBuf,
-    /// One at a time reads, changes and writes.
+    /// Held while the file is read, changed and written.
     turn: Mutex<()>,
 }
 
 type All = BTreeMap<String, Credentials>;
 
 impl File {
-    /// The file at this path. It is made when there is something to keep; its folder has to be there.
+    /// Stores credentials at this path. The file is created when needed; its directory has to exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Kept { path: path.into(), turn: Mutex::new(()) }))
     }
@@ -75,10 +75,10 @@ impl Store for File {
     async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
         let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
         self.apart(move |path| {
-            // Another process may keep something for another issuer just now.
+            // Another process may be writing the credentials of another issuer.
             let _lock = locked(&beside(path, ".lock")).unwrap_or_else(|error| {
-                // Some file systems have no locks. What is kept without one is better than nothing.
-                tracing::warn!(%error, "credentials are written without a lock");
+                // Some file systems have no locks. Writing without one is better than not writing.
+                tracing::warn!(%error, "writing credentials without a lock");
                 None
             });
             let mut all = read(path)?;
@@ -93,7 +93,7 @@ impl Store for File {
         let end = Instant::now() + RENEWING;
         loop {
             let name = name.clone();
-            // Not by turns with what reads and writes: that goes on while the lock is held.
+            // Not under the mutex: reading and writing go on while the lock is held.
             let path = beside(&self.0.path, &name);
             let taken = tokio::task::spawn_blocking(move || FileLock::try_take(&path)).await;
             let taken = taken.map_err(|_| Error::Io(io::Error::other("the program is ending")))?;
@@ -101,16 +101,16 @@ impl Store for File {
                 return Ok(StoreLock::new(lock));
             }
             if Instant::now() >= end {
-                let said = "another process renews tokens, and does not get to an end";
-                return Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, said)));
+                let message = "another process holds the lock for refreshing tokens; end it and try again";
+                return Err(Error::Io(io::Error::new(io::ErrorKind::TimedOut, message)));
             }
             sleep(LOOK).await;
         }
     }
 }
 
-/// Waits for a lock, in a thread that may wait. `None`: somebody else does not give it back, and what is to be done is done
-/// without.
+/// Waits for a lock, on a thread that may block. `None`: another process does not release it, and the work is done without
+/// it.
 fn locked(path: &Path) -> io::Result<Option<FileLock>> {
     for _ in 0..WRITING.as_millis() / LOOK.as_millis() {
         if let Some(lock) = FileLock::try_take(path)? {
@@ -118,11 +118,11 @@ fn locked(path: &Path) -> io::Result<Option<FileLock>> {
         }
         thread::sleep(LOOK);
     }
-    tracing::warn!(lock = %path.display(), "another process writes credentials, and does not get to an end");
+    tracing::warn!(lock = %path.display(), "another process holds the lock for writing credentials; going on without it");
     Ok(None)
 }
 
-/// A path beside this one, with more at its end.
+/// Returns this path with a suffix.
 fn beside(path: &Path, more: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(more);
@@ -131,9 +131,12 @@ fn beside(path: &Path, more: &str) -> PathBuf {
 
 fn read(path: &Path) -> io::Result<All> {
     match fs::read(path) {
-        // The error would say what is in it.
+        // The error would quote the contents.
         Ok(text) => serde_json::from_slice(&text).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "it cannot be read: delete it and log in again")
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file cannot be parsed; delete it and log in again",
+            )
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(All::new()),
         Err(error) => Err(error),
@@ -145,7 +148,7 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let beside = beside(path, &format!(".{}", &unique[..12]));
     let written = write_new(&beside, text).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // It may not even be there.
+        // It may not exist.
         let _ = fs::remove_file(&beside);
     }
     written

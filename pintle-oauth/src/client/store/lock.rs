@@ -3,11 +3,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A lock that processes share: a file that exists while one of them has it. Dropping it gives it back.
+/// A lock between processes: a file that exists while one of them holds it. Dropping it releases it.
 ///
-/// On Unix the system itself holds the lock on the file, so that of a process that has died is free at once, whatever is
-/// left of the file. Elsewhere the file's being there is the lock, and one that is older than [`ABANDONED`] counts as left
-/// behind.
+/// On Unix the operating system locks the file, so that the lock of a process that died is free at once, even if the file
+/// is left. Elsewhere the existence of the file is the lock, and one older than [`ABANDONED`] is taken over.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     path: PathBuf,
@@ -15,7 +14,7 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock, unless somebody has it.
+    /// Takes the lock, unless it is held.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         #[cfg(unix)]
         let taken = flocked(path);
@@ -27,12 +26,12 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // While it is still locked: who opened it before finds that it is not the one at this path any more.
+        // Removed while it is locked: a process that opened it before finds that the path is another file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// A file at this path that nobody else has locked.
+/// Opens and locks the file at this path, unless it is locked.
 #[cfg(unix)]
 fn flocked(path: &Path) -> io::Result<Option<fs::File>> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -51,7 +50,7 @@ fn flocked(path: &Path) -> io::Result<Option<fs::File>> {
     Ok(is_at(&file, path)?.then_some(file))
 }
 
-/// Whether this is the file at this path, and not one that was removed from there.
+/// Whether this file is still the one at this path.
 #[cfg(unix)]
 fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -64,11 +63,11 @@ fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Nobody has a lock for so long: it was left behind.
+/// The age at which a lock file counts as abandoned.
 #[cfg(any(not(unix), test))]
 const ABANDONED: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// A file that was not at this path before.
+/// Creates the file at this path, unless it exists.
 #[cfg(any(not(unix), test))]
 fn created(path: &Path) -> io::Result<Option<fs::File>> {
     match fs::OpenOptions::new().write(true).create_new(true).open(path) {
@@ -76,7 +75,7 @@ fn created(path: &Path) -> io::Result<Option<fs::File>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let age = fs::metadata(path).and_then(|there| there.modified()).map(|since| since.elapsed());
             if matches!(age, Ok(Ok(age)) if age > ABANDONED) {
-                // Whoever tries next may have it.
+                // The next attempt may succeed.
                 fs::remove_file(path)?;
             }
             Ok(None)

@@ -16,15 +16,15 @@ use pintle::Result;
 
 use credentials::Credentials;
 
-/// Keeps credentials, by the authorization server that gave them. One store is for one user.
+/// Stores credentials by authorization server. A store belongs to one user.
 ///
-/// [`Memory`] is the default, [`File`](file::File) outlives the process. A keychain is a few lines: what is kept can be
-/// written with serde.
+/// [`Memory`] is the default; a [`File`](file::File) outlives the process. Credentials can be serialized with serde, for
+/// example into a keychain.
 ///
 /// ```
 /// use pintle_oauth::client::{Credentials, Store};
 ///
-/// /// Logs in anew each time.
+/// /// Stores nothing.
 /// struct Forgetful;
 ///
 /// impl Store for Forgetful {
@@ -38,29 +38,29 @@ use credentials::Credentials;
 /// }
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// What is kept for this issuer, if anything.
+    /// Returns the credentials of this issuer, if there are any.
     fn load(&self, issuer: &str) -> impl Future<Output = Result<Option<Credentials>>> + Send;
 
-    /// Keeps this for this issuer, instead of what was kept.
+    /// Replaces the credentials of this issuer.
     fn save(&self, issuer: &str, credentials: &Credentials) -> impl Future<Output = Result<()>> + Send;
 
-    /// Keeps everybody else who shares the store from changing what is kept for this issuer, until the lock is dropped.
+    /// Locks the credentials of this issuer against other processes that share the store, until the lock is dropped.
     ///
-    /// It is held while tokens are loaded, renewed and saved: a refresh token that comes twice is taken for a stolen one. A
-    /// store that nobody shares needs none, which is what it does if you do not write it. It should not wait for ever; if
-    /// it fails, that is logged, and the work is done without a lock.
+    /// It is held while tokens are loaded, refreshed and saved: a refresh token that is used twice counts as stolen. The
+    /// default does not lock, for stores that are not shared. It should not wait forever; if it fails, that is logged, and
+    /// the work is done without a lock.
     fn lock(&self, issuer: &str) -> impl Future<Output = Result<StoreLock>> + Send {
         let _ = issuer;
         std::future::ready(Ok(StoreLock::none()))
     }
 }
 
-/// The lock on what a [`Store`] keeps for one issuer. Dropping it gives it back.
-#[must_use = "it is given back when it is dropped"]
+/// The lock on the credentials of one issuer in a [`Store`]. Dropping it releases it.
+#[must_use = "the lock is released when it is dropped"]
 pub struct StoreLock(Option<Box<dyn Send + Sync>>);
 
 impl StoreLock {
-    /// A lock that is held as long as this is not dropped.
+    /// Wraps a guard that releases the lock when it is dropped.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -76,7 +76,7 @@ impl StoreLock {
         Self(Some(Box::new(guard)))
     }
 
-    /// None, for stores that nobody shares.
+    /// Returns a lock that locks nothing, for stores that are not shared.
     pub fn none() -> Self {
         Self(None)
     }
@@ -88,7 +88,7 @@ impl fmt::Debug for StoreLock {
     }
 }
 
-/// Keeps credentials until the process ends.
+/// Stores credentials in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     all: Mutex<HashMap<String, Credentials>>,
@@ -97,7 +97,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing kept yet.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

@@ -31,5 +31,5 @@ async fn who_did_not_ask_for_it_gets_no_bound_token() {
     let world = World::new();
     world.login.fault(Fault::answer(Endpoint::Token, "token_type", "DPoP"));
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
-    assert!(error.contains("gave a token of a kind that was not asked for"), "{error}");
+    assert!(error.contains("issued a token of a type that was not requested"), "{error}");
 }

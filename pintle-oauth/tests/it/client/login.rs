@@ -106,7 +106,7 @@ async fn an_answer_of_a_server_without_metadata_is_from_its_origin() {
     own.fault(Fault::redirect("iss", "https://as.test"));
     world.also(&own);
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
-    assert!(error.contains("another authorization server than `https://mcp.test`"), "{error}");
+    assert!(error.contains("not from the authorization server `https://mcp.test`"), "{error}");
     assert!(error.contains("its `issuer` is `https://as.test`, which is not the server's origin"), "{error}");
     assert!(!world.log().iter().any(|line| line.starts_with("token")));
 }

@@ -14,7 +14,7 @@ async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
     // The first one is stale from the start.
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = Arc::new(world.connect(&world.login()).await.unwrap());
-    world.login.mend();
+    world.login.clear_faults();
     world.log();
     let call = |_| {
         let server = server.clone();
@@ -92,7 +92,7 @@ async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() 
     let world = World::new();
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = world.connect(&world.login()).await.unwrap();
-    world.login.mend();
+    world.login.clear_faults();
     let gate = world.login.hold(Endpoint::Token);
     world.log();
     let given_up = tokio::time::timeout(Duration::from_secs(1), server.call_tool("t", ())).await;
@@ -113,7 +113,7 @@ async fn a_user_is_not_asked_to_log_in_again_because_the_authorization_server_is
     world.log();
     for _ in 0..3 {
         let error = server.call_tool("t", ()).await.unwrap_err().to_string();
-        assert!(error.contains("`https://as.test/token` answered with status 503"), "{error}");
+        assert!(error.contains("`https://as.test/token` returned status 503"), "{error}");
     }
     let log = world.log();
     assert_eq!(refreshes(&log), 1, "{log:#?}");

@@ -23,9 +23,14 @@ async fn refused(fault: impl FnOnce(&World)) -> (String, Vec<String>) {
 #[tokio::test]
 async fn an_answer_from_somebody_else_is_not_used() {
     let (error, _) = refused(|world| world.login.fault(Fault::redirect("iss", "https://evil.test"))).await;
-    assert!(error.contains("from another authorization server than `https://as.test`"), "{error}");
+    assert!(error.contains("not from the authorization server `https://as.test`"), "{error}");
     let (error, _) = refused(|world| world.login.fault(Fault::redirect_without("iss"))).await;
-    assert!(error.contains("names itself in `iss`, and the login led back without it"), "{error}");
+    assert!(
+        error.contains(
+            "has no `iss`, which the metadata of the authorization server `https://as.test` promises"
+        ),
+        "{error}"
+    );
     let (error, _) = refused(|world| world.login.fault(Fault::redirect("state", "guessed"))).await;
     assert!(error.contains("another `state`"), "{error}");
     let (error, _) = refused(|world| {
@@ -55,7 +60,7 @@ async fn metadata_that_does_not_fit_is_not_used() {
     assert!(error.contains("has no metadata"), "{error}");
     let (error, _) =
         refused(|world| world.change(|state| state.resource = json!({"resource": SERVER}))).await;
-    assert!(error.contains("names no authorization server"), "{error}");
+    assert!(error.contains("has no authorization server"), "{error}");
     let (error, _) = refused(|world| {
         world.change(|state| state.resource = json!({"authorization_servers": ["https://as.test"]}))
     })
@@ -80,7 +85,7 @@ async fn nothing_is_sent_where_metadata_must_not_lead() {
         let (error, log) =
             refused(|world| world.change(|state| state.resource["authorization_servers"] = json!([issuer])))
                 .await;
-        assert!(error.contains("no request is sent to"), "{error}");
+        assert!(error.contains("requests to"), "{error}");
         assert_eq!(log.len(), 2, "{log:#?}");
     }
     let private = Fault::metadata("registration_endpoint", "https://10.0.0.1/r");
@@ -89,7 +94,7 @@ async fn nothing_is_sent_where_metadata_must_not_lead() {
     assert!(!log.iter().any(|line| line.starts_with("register")), "{log:#?}");
     let named = r#"Bearer resource_metadata="http://192.168.0.1/""#;
     let (error, log) = refused(|world| world.change(|state| state.challenge = named.into())).await;
-    assert!(error.contains("no request is sent to"), "{error}");
+    assert!(error.contains("requests to"), "{error}");
     assert_eq!(log.len(), 1, "{log:#?}");
 }
 
@@ -97,7 +102,7 @@ async fn nothing_is_sent_where_metadata_must_not_lead() {
 async fn tokens_are_not_asked_for_a_server_that_would_be_told_them_in_the_clear() {
     let world = World::new();
     let error = world.connect_to("http://mcp.test/mcp", &world.login()).await.unwrap_err().to_string();
-    assert!(error.contains("it is plain `http`"), "{error}");
+    assert!(error.contains("it is not encrypted"), "{error}");
     assert_eq!(world.log(), ["server/discover with nothing"]);
 }
 
@@ -107,7 +112,7 @@ async fn what_the_authorization_server_says_is_told_and_no_secret_is() {
     world.login.fault(Fault::refused(Endpoint::Token, "invalid_target"));
     world.login.fault(Fault::answer(Endpoint::Token, "error_description", "no such\nresource"));
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
-    let said = "the authorization server `https://as.test` gave no token: `invalid_target`: no such resource";
+    let said = "the authorization server `https://as.test` refused to issue a token: `invalid_target`: no such resource";
     assert!(error.contains(said), "{error}");
     assert!(!error.contains("code-"), "{error}");
 }
@@ -116,7 +121,10 @@ async fn what_the_authorization_server_says_is_told_and_no_secret_is() {
 async fn a_client_that_nobody_registers_is_told_what_to_do() {
     let silent = Fault::metadata("registration_endpoint", Value::Null);
     let (error, _) = refused(|world| world.login.fault(silent)).await;
-    assert!(error.contains("register one with its operator and give it to `OAuth::registered`"), "{error}");
+    assert!(
+        error.contains("register a client with its operator and pass it to `OAuth::registered`"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -157,8 +165,8 @@ async fn a_code_is_not_sent_back_in_the_clear() {
         }
     }
     for (address, expected) in [
-        ("http://app.test/callback", "the login must not lead back to `http://app.test/callback`"),
-        ("http://10.0.0.1/callback", "the login must not lead back to"),
+        ("http://app.test/callback", "`http://app.test/callback` cannot be a redirect address"),
+        ("http://10.0.0.1/callback", "`http://10.0.0.1/callback` cannot be a redirect address"),
         ("https://app.test/callback", "another `state`"),
         ("http://localhost:1/callback", "another `state`"),
         ("test.app:/callback", "another `state`"),

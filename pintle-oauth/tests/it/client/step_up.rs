@@ -63,6 +63,6 @@ async fn a_user_who_says_no_to_more_is_not_asked_for_ever() {
     assert!(said[3].contains("403"), "{said:#?}");
     // Something else may be asked for all the same.
     world.change(|state| state.needed = vec!["delete".into()]);
-    world.login.mend();
+    world.login.clear_faults();
     server.call_tool("t", ()).await.unwrap();
 }

@@ -31,7 +31,7 @@ async fn the_next_run_refreshes_what_has_expired_meanwhile() {
     let store = Arc::new(Memory::new());
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     world.connect(&world.login().store(store.clone())).await.unwrap();
-    world.login.mend();
+    world.login.clear_faults();
     world.login.revoke_access();
     world.log();
     world.connect(&world.login().store(store)).await.unwrap();
@@ -125,7 +125,7 @@ async fn what_others_renewed_long_ago_is_renewed_with_what_they_got() {
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     one.call_tool("t", ()).await.unwrap();
     one.close().await;
-    world.login.mend();
+    world.login.clear_faults();
     world.login.revoke_access();
     world.log();
     other.call_tool("t", ()).await.unwrap();
@@ -209,8 +209,8 @@ async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old
     // Nobody can tell by a refresh then.
     world.login.fault(Fault::refused(Endpoint::Token, "invalid_grant"));
     let error = world.connect(&world.login().store(store.clone())).await.unwrap_err().to_string();
-    assert!(error.contains("the user was not sent back"), "{error}");
-    world.login.mend();
+    assert!(error.contains("the user was not redirected"), "{error}");
+    world.login.clear_faults();
     world.log();
     world.connect(&world.login().store(store)).await.unwrap();
     let log = world.log();

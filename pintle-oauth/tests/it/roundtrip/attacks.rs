@@ -51,7 +51,7 @@ async fn a_token_of_another_issuer_is_not_accepted() {
 async fn a_token_that_somebody_else_signed_is_not_accepted() {
     let notes = Notes::new();
     let error = notes.refused(Fault::Forged).await;
-    assert_eq!(error, not_accepted("its signature is wrong"));
+    assert_eq!(error, not_accepted("its signature is invalid"));
     let asked = notes.asked();
     assert_eq!(count(&asked, "GET /jwks: 200"), 1, "the key is known, so none is looked for: {asked:#?}");
 }
@@ -63,7 +63,7 @@ async fn metadata_of_another_issuer_is_not_used() {
     assert_eq!(
         error,
         not_authorized(
-            "the metadata of the authorization server `https://login.test` is that of `https://evil.test`: nothing in it is used"
+            "the metadata of the authorization server `https://login.test` is that of `https://evil.test` and was ignored"
         )
     );
     assert_eq!(
@@ -79,7 +79,7 @@ async fn a_login_that_leads_back_from_somebody_else_gives_its_code_to_nobody() {
     assert_eq!(
         error,
         not_authorized(
-            "the login led back from another authorization server than `https://login.test`: nothing was sent to either"
+            "the redirect of the login is not from the authorization server `https://login.test`; nothing was sent to either"
         )
     );
     let asked = notes.asked();
@@ -88,7 +88,7 @@ async fn a_login_that_leads_back_from_somebody_else_gives_its_code_to_nobody() {
     assert_eq!(
         error,
         not_authorized(
-            "the authorization server `https://login.test` says that it names itself in `iss`, and the login led back without it"
+            "the redirect of the login has no `iss`, which the metadata of the authorization server `https://login.test` promises"
         )
     );
     assert!(!reached(&notes.asked(), Endpoint::Token));
@@ -102,7 +102,7 @@ async fn a_login_that_leads_back_with_another_state_is_somebody_elses() {
         assert_eq!(
             error,
             not_authorized(
-                "the login led back with another `state` than it was started with: start it again"
+                "the redirect of the login has another `state` than the request; start the login again"
             )
         );
         assert!(!reached(&notes.asked(), Endpoint::Token));
@@ -121,7 +121,7 @@ async fn a_code_that_was_used_is_refused_and_ends_the_login_that_it_was_of() {
     assert_eq!(
         error,
         not_authorized(
-            "the authorization server `https://login.test` gave no token: `invalid_grant`: the code was used before"
+            "the authorization server `https://login.test` refused to issue a token: `invalid_grant`: the code was used before"
         )
     );
     assert_eq!(notes.asked().last().unwrap(), "POST /token (authorization_code): 400 invalid_grant");
@@ -140,7 +140,7 @@ async fn a_code_that_somebody_else_asked_for_is_of_no_use() {
     notes.refused(Fault::redirect("state", "guessed")).await;
     let error = notes.refused(Fault::redirect("code", "code-2")).await;
     assert!(
-        error.ends_with("gave no token: `invalid_grant`: the code was given to another client"),
+        error.ends_with("refused to issue a token: `invalid_grant`: the code was issued to another client"),
         "{error}"
     );
 }
@@ -175,8 +175,7 @@ async fn metadata_that_points_into_a_private_network_is_not_followed() {
         assert_eq!(
             error,
             not_authorized(&format!(
-                "no request is sent to `{address}`: the server is not in that network, and may not send the client \
-                 there"
+                "requests to `{address}` are not allowed: it is in a private network that the server is not in"
             ))
         );
         let log = notes.hosts.log();
@@ -190,8 +189,8 @@ async fn a_name_that_leads_into_a_private_network_is_not_followed_from_outside()
     let notes = Notes::new();
     drop(notes.hosts.clone().address("intern.test", [10, 0, 0, 7]));
     let error = notes.refused(Fault::metadata("token_endpoint", "https://intern.test/token")).await;
-    let lost = "the connection failed: `https://intern.test/token` could not be reached: its address is none that may be \
-                connected to";
+    let lost =
+        "the connection failed: `https://intern.test/token` could not be reached: its address is not allowed";
     assert_eq!(error, not_authorized(lost));
     let log = notes.hosts.log();
     assert!(log.iter().all(|asked| !asked.as_str().contains("intern")), "{log:#?}");
@@ -207,7 +206,7 @@ async fn a_server_that_names_an_authorization_server_in_a_private_network_is_not
     assert_eq!(
         error,
         not_authorized(
-            "no request is sent to `https://10.0.0.1/.well-known/oauth-authorization-server`: the server is not in that network, and may not send the client there"
+            "requests to `https://10.0.0.1/.well-known/oauth-authorization-server` are not allowed: it is in a private network that the server is not in"
         )
     );
     assert_eq!(notes.hosts.log().len(), 2);
@@ -217,7 +216,7 @@ async fn a_server_that_names_an_authorization_server_in_a_private_network_is_not
 async fn keys_in_a_private_network_are_not_fetched_by_the_server_either() {
     let notes = Notes::new();
     let error = notes.refused(Fault::metadata("jwks_uri", "https://169.254.169.254/keys")).await;
-    let said = "the token cannot be checked at the moment: try again later";
+    let said = "the token cannot be checked at the moment; try again later";
     assert_eq!(error, answered(503, said, "try again later"));
     let log = notes.hosts.log();
     assert!(log.iter().all(|asked| !asked.as_str().contains("169.254")), "{log:#?}");
@@ -228,7 +227,7 @@ async fn on_sockets_nobody_is_sent_into_another_network() {
     let notes = Notes::listening().await;
     for address in ["https://10.0.0.1/token", "http://10.0.0.1/token", "https://169.254.169.254/token"] {
         let error = notes.refused(Fault::metadata("token_endpoint", address)).await;
-        assert!(error.contains(&format!("no request is sent to `{address}`: ")), "{error}");
+        assert!(error.contains(&format!("requests to `{address}` are not allowed: ")), "{error}");
     }
 }
 

@@ -34,7 +34,7 @@ async fn a_stolen_one_is_not_accepted_without_the_key() {
     let stolen = notes.login.issued().pop().unwrap();
     let http = notes.http().bearer(stolen).unwrap();
     let error = notes.connect_by(http, STATELESS).await.unwrap_err().to_string();
-    let why = "it is bound to a DPoP key: send it as `Authorization: DPoP` with a proof";
+    let why = "it is bound to a DPoP key; send it as `Authorization: DPoP` with a proof";
     assert_eq!(error, not_accepted(why));
     assert!(notes.ran().is_empty());
 }

@@ -35,7 +35,7 @@ async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
         let notes = Notes::new();
         notes.hurry();
         let server = Arc::new(notes.connect(era).await.unwrap());
-        notes.login.mend();
+        notes.login.clear_faults();
         notes.asked();
         // All ten have come by the time that the first of them gets anywhere.
         let gate = notes.login.hold(Endpoint::Token);
@@ -156,9 +156,9 @@ async fn a_user_who_does_not_log_in_again_is_told_so_and_nothing_runs() {
     notes.login.revoke_refresh();
     notes.login.fault(Fault::Denied);
     let error = server.call_tool("read", ()).await.unwrap_err().to_string();
-    assert_eq!(error, not_authorized("the login was refused: `access_denied`: the user said no"));
+    assert_eq!(error, not_authorized("the login was refused: `access_denied`: the user denied consent"));
     assert!(notes.ran().is_empty());
-    notes.login.mend();
+    notes.login.clear_faults();
     server.call_tool("read", ()).await.unwrap();
 }
 
@@ -171,7 +171,7 @@ async fn a_refresh_that_gets_lost_is_not_a_new_login() {
     notes.asked();
     let error = server.call_tool("read", ()).await.unwrap_err().to_string();
     let lost =
-        "the connection failed: `https://login.test/token` could not be reached: the connection was cut off";
+        "the connection failed: `https://login.test/token` could not be reached: the connection was closed";
     assert_eq!(error, not_authorized(lost));
     let asked = notes.asked();
     assert_eq!(count(&asked, "POST /token (refresh_token): cut off"), 1, "{asked:#?}");

@@ -94,7 +94,7 @@ async fn a_server_that_asks_about_tokens_asks_about_each_call() {
 async fn a_client_that_cannot_log_in_is_told_that_it_should() {
     let notes = Notes::new();
     let error = notes.connect_by(notes.http(), STATELESS).await.unwrap_err().to_string();
-    let said = "this server needs a token: see `WWW-Authenticate`";
+    let said = "this server requires a token; see `WWW-Authenticate`";
     assert_eq!(error, answered(401, said, "authorize with `Http::bearer` or `Http::auth`"));
     assert!(notes.login.log().is_empty());
     assert!(notes.ran().is_empty());
@@ -119,8 +119,8 @@ async fn an_authorization_server_that_is_broken_everywhere_is_not_taken_for_one_
     assert_eq!(
         error,
         not_authorized(
-            "the connection failed: `https://login.test/.well-known/oauth-authorization-server` answered with status \
-             503: try again later"
+            "the connection failed: `https://login.test/.well-known/oauth-authorization-server` returned status 503; \
+             try again later"
         )
     );
 }
@@ -145,7 +145,7 @@ async fn a_user_may_take_their_time() {
 async fn a_user_who_says_no_is_not_let_in() {
     let notes = Notes::new();
     let error = notes.refused(Fault::Denied).await;
-    assert_eq!(error, not_authorized("the login was refused: `access_denied`: the user said no"));
+    assert_eq!(error, not_authorized("the login was refused: `access_denied`: the user denied consent"));
     assert_eq!(notes.asked().last().unwrap(), "GET /authorize (notes:read): 302");
     // They are asked again when they try again.
     notes.connect(STATELESS).await.unwrap();
@@ -156,12 +156,15 @@ async fn a_program_is_let_in_as_itself() {
     let notes = Notes::listening().await;
     notes.login.add_client_with_secret("bot", "s3cret");
     let bot = OAuth::machine(Registered::new(notes.login.issuer(), "bot").secret("s3cret"))
-        .web(Network::through(Proxy::none()));
+        .web(Network::with_proxy(Proxy::none()));
     let server = notes.connect_as(&bot, STATELESS).await.unwrap();
     assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for bot");
     assert_eq!(notes.asked()[1], "POST /token (client_credentials): 200");
     let stranger = OAuth::machine(Registered::new(notes.login.issuer(), "bot").secret("guessed"))
-        .web(Network::through(Proxy::none()));
+        .web(Network::with_proxy(Proxy::none()));
     let error = notes.connect_as(&stranger, STATELESS).await.unwrap_err().to_string();
-    assert!(error.ends_with("gave no token: `invalid_client`: the client's secret is another"), "{error}");
+    assert!(
+        error.ends_with("refused to issue a token: `invalid_client`: the client's secret is wrong"),
+        "{error}"
+    );
 }

@@ -22,7 +22,7 @@ async fn a_browser_is_opened_and_comes_back() {
             });
             Ok(())
         });
-        let oauth = OAuth::login("App", browser).web(Network::through(Proxy::none()));
+        let oauth = OAuth::login("App", browser).web(Network::with_proxy(Proxy::none()));
         let server = notes.connect_as(&oauth, era).await.unwrap();
         assert_eq!(server.call_tool("read", ()).await.unwrap().text(), "read for alice");
     }

@@ -10,7 +10,7 @@ async fn a_new_key_is_fetched_when_a_token_is_signed_with_it() {
         let notes = Notes::new();
         notes.hurry();
         let server = notes.connect(era).await.unwrap();
-        notes.login.mend();
+        notes.login.clear_faults();
         let old = notes.login.token(&Claims::new(URL).scopes(["notes:read"]));
         notes.login.rotate_key();
         notes.asked();
@@ -53,7 +53,7 @@ async fn a_key_that_the_issuer_never_had_is_looked_for_once_per_token_and_a_few_
 async fn a_server_that_cannot_get_the_keys_says_to_come_back_later() {
     let notes = Notes::new();
     let error = notes.refused(Fault::CutOff(Endpoint::Keys)).await;
-    let said = "the token cannot be checked at the moment: try again later";
+    let said = "the token cannot be checked at the moment; try again later";
     assert_eq!(error, answered(503, said, "try again later"));
     let asked = notes.asked();
     assert!(count(&asked, "GET /jwks: cut off") >= 1, "{asked:#?}");

@@ -31,7 +31,7 @@ async fn without_a_token_one_is_told_where_to_get_it() {
         );
         assert_eq!(
             answer.text,
-            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"this server needs a token: see `WWW-Authenticate`"}}"#
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"this server requires a token; see `WWW-Authenticate`"}}"#
         );
     }
 }
@@ -41,9 +41,9 @@ async fn a_bad_token_is_401_and_a_bad_header_400() {
     let vault = Vault::new();
     let answer = vault.call("bad", "tools/list", json!({})).await;
     assert_eq!(answer.status, 401);
-    let said = r#"error="invalid_token", error_description="nobody has this token", scope="vault:enter""#;
+    let said = r#"error="invalid_token", error_description="no such token", scope="vault:enter""#;
     assert_eq!(answer.challenge(), format!(r#"Bearer {said}, resource_metadata="{METADATA}""#));
-    assert_eq!(answer.json()["error"]["message"], "the token is not accepted: nobody has this token");
+    assert_eq!(answer.json()["error"]["message"], "the token is not accepted: no such token");
 
     let answer = vault.call("a b", "tools/list", json!({})).await;
     assert_eq!(answer.status, 400);
@@ -79,7 +79,11 @@ async fn who_comes_when_there_is_too_much_to_do_is_told_to_come_again() {
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
     assert_eq!(answer.challenge(), "");
-    assert!(answer.text.contains("too many tokens wait to be checked: try again later"), "{}", answer.text);
+    assert!(
+        answer.text.contains("too many tokens are waiting to be checked; try again later"),
+        "{}",
+        answer.text
+    );
 }
 
 #[tokio::test]
@@ -87,12 +91,15 @@ async fn what_every_request_needs_is_needed_by_each() {
     let vault = Vault::new();
     let answer = vault.call("ann-app-gold~see", "tools/list", json!({})).await;
     assert_eq!(answer.status, 403);
-    let said = r#"error="insufficient_scope", error_description="more was needed than was granted""#;
+    let said = r#"error="insufficient_scope", error_description="the token lacks a required scope""#;
     assert_eq!(
         answer.challenge(),
         format!(r#"Bearer {said}, scope="vault:enter", resource_metadata="{METADATA}""#)
     );
-    assert_eq!(answer.json()["error"]["message"], "every request needs `vault:enter`, which was not granted");
+    assert_eq!(
+        answer.json()["error"]["message"],
+        "the token lacks the scopes `vault:enter`, which every request needs"
+    );
     assert_eq!(vault.call("ann-app-vault~enter", "tools/list", json!({})).await.status, 200);
 }
 
@@ -157,7 +164,7 @@ fn a_resource_is_kept_byte_for_byte_and_its_metadata_lies_beside_it() {
         ["", "/mcp", "mcp.test", "http://mcp.test/mcp", "https://mcp.test/mcp#x", "https://a@mcp.test/"]
     {
         let said = Protected::new(resource, tokens()).unwrap_err().to_string();
-        assert!(said.contains("is not where a server can be protected"), "{said}");
+        assert!(said.contains("cannot be protected"), "{said}");
     }
 }
 

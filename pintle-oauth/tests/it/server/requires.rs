@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::vault::{METADATA, Vault, called};
 
-const SAID: &str = r#"error="insufficient_scope", error_description="more was needed than was granted""#;
+const SAID: &str = r#"error="insufficient_scope", error_description="the token lacks a required scope""#;
 
 fn names(list: &Value, of: &str) -> Vec<String> {
     let all = list["result"][of].as_array().unwrap();

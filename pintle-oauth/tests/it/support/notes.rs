@@ -43,7 +43,7 @@ impl Notes {
     pub(crate) fn asking() -> Self {
         let notes = Self::checking(|login, hosts| {
             let us = Registered::new(login, "notes").secret("s3cret");
-            Introspection::new(us).unwrap().remembered(std::time::Duration::ZERO).web(hosts)
+            Introspection::new(us).unwrap().cache_for(std::time::Duration::ZERO).web(hosts)
         });
         notes.login.opaque();
         notes.login.add_client_with_secret("notes", "s3cret");
@@ -77,7 +77,7 @@ impl Notes {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (server, ran) = server();
-        let tokens = Jwt::new(login.issuer()).unwrap().web(Network::through(Proxy::none()));
+        let tokens = Jwt::new(login.issuer()).unwrap().web(Network::with_proxy(Proxy::none()));
         let protected = Protected::new(url.as_str(), tokens).unwrap().scopes(["notes:read"]);
         let serving = server.http().unwrap().at("/mcp").serve_with(&protected, listener).unwrap();
         Self { login, hosts: Hosts::new(), url, ran, serving: Some(serving) }
@@ -86,7 +86,7 @@ impl Notes {
     /// A user who logs in.
     pub(crate) fn oauth(&self) -> OAuth {
         if self.serving.is_some() {
-            let network = || Network::through(Proxy::none());
+            let network = || Network::with_proxy(Proxy::none());
             return OAuth::login("App", User::on(network())).web(network());
         }
         OAuth::login("App", User::on(self.hosts.clone())).web(self.hosts.clone())
@@ -118,7 +118,7 @@ impl Notes {
         for secret in ["code-", "access-", "refresh-", "eyJ"] {
             assert!(!error.contains(secret), "{error}");
         }
-        self.login.mend();
+        self.login.clear_faults();
         error
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn tokens() -> Checked {
                 let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
                 Ok(if *subject == "brief" { principal.until(now + 600) } else { principal })
             }
-            _ => Err(Rejection::invalid("nobody has this token")),
+            _ => Err(Rejection::invalid("no such token")),
         }
     })
 }
