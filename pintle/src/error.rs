@@ -5,6 +5,10 @@ use pintle_types::RpcError;
 
 use crate::{Ended, timeouts::rounded, transport::Failed};
 
+/// Any error, boxed.
+#[cfg(any(feature = "http-client", feature = "http-server"))]
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
 /// A [`std::result::Result`] with [`Error`] as its default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response};
-use pintle::server::http::{Body, HttpServer, HttpServing, Patience, read_body};
+use pintle::server::http::{Body, BodyLimits, HttpServer, HttpServing, read_body};
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tower_service::Service;
@@ -328,7 +328,7 @@ where
         let server = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let body = read_body(body, &Patience::default()).await;
+            let body = read_body(body, &BodyLimits::default()).await;
             let body = body.map_err(|_| io::Error::other("the body of the request cannot be read"))?;
             let answer = server.respond(Request::from_parts(head, body)).await?;
             Ok(answer.map(Body::full))

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Uri};
 use pintle::{
     client::http::{Body, Proxy, Requests},
-    server::http::{Patience, read_body},
+    server::http::{BodyLimits, read_body},
 };
 use pintle_oauth::testing::{AuthorizationServer, Claims, Endpoint, Fault};
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
@@ -25,7 +25,7 @@ type Said = (u16, String, Value);
 
 async fn sent(login: &AuthorizationServer, request: Request<Body>) -> Said {
     let (head, body) = login.clone().call(request).await.unwrap().into_parts();
-    let body = read_body(body, &Patience::default()).await.unwrap();
+    let body = read_body(body, &BodyLimits::default()).await.unwrap();
     let to = head.headers.get("location").map(|to| to.to_str().unwrap().to_owned());
     (head.status.as_u16(), to.unwrap_or_default(), serde_json::from_slice(&body).unwrap_or_default())
 }

@@ -19,7 +19,7 @@ use pintle_types::RpcError;
 use tokio::sync::Semaphore;
 
 use super::{
-    Body, Patience, PeerAddress, RequestBody, Unread,
+    Body, BodyLimits, PeerAddress, ReadBodyError, RequestBody,
     choice::{self, Choice},
     edge::{
         body::{Budget, read_content},
@@ -310,7 +310,7 @@ impl Asked {
                 return Ok(refused(&Refusal::too_large(self.body_limit()), None));
             }
             Source::Here(content) => content,
-            Source::Coming(body) => match read_content(body, &self.patience(), self.budget()).await {
+            Source::Coming(body) => match read_content(body, &self.body_limits(), self.budget()).await {
                 Ok(content) => content,
                 Err(unread) => return Ok(not_read(unread)),
             },
@@ -485,11 +485,11 @@ impl Asked {
     /// How large a body may be: as the author said of all servers here, or of this one.
     fn body_limit(&self) -> usize {
         let settings = self.http.settings();
-        if settings.limited { settings.patience.limit } else { self.state.service.bounds().message_bytes }
+        if settings.limited { settings.body_limits.limit } else { self.state.service.bounds().message_bytes }
     }
 
-    fn patience(&self) -> Patience {
-        Patience { limit: self.body_limit(), ..self.http.settings().patience }
+    fn body_limits(&self) -> BodyLimits {
+        BodyLimits { limit: self.body_limit(), ..self.http.settings().body_limits }
     }
 
     fn budget(&self) -> Option<&Budget> {
@@ -509,11 +509,11 @@ fn turned_away(refusal: &Refusal) -> Response<Body> {
     refused(refusal, None)
 }
 
-fn not_read(unread: Unread) -> Response<Body> {
+fn not_read(unread: ReadBodyError) -> Response<Body> {
     match unread {
-        Unread::Refused(refusal) => refused(&refusal, None),
+        ReadBodyError::Refused(refusal) => refused(&refusal, None),
         // Nobody reads this.
-        Unread::Broken => bare(StatusCode::BAD_REQUEST),
+        ReadBodyError::Broken => bare(StatusCode::BAD_REQUEST),
     }
 }
 
@@ -553,7 +553,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (parts, body) = request.into_parts();
         let taken: Option<&RequestBody> = (&body as &dyn Any).downcast_ref();
-        let address = taken.and_then(RequestBody::untold);
+        let address = taken.and_then(RequestBody::lazy_peer_address);
         // What our own server took is as it was on the wire.
         let on_wire = taken.is_some() && parts.version == Version::HTTP_11;
         match self.asked(parts, address) {

@@ -4,7 +4,7 @@ use http::request::Parts;
 use pintle_proto::http::Guard;
 
 use super::{
-    Http, Patience,
+    BodyLimits, Http,
     choice::Choice,
     edge::body::Budget,
     origin::TrustedProxies,
@@ -29,7 +29,7 @@ pub(super) struct Settings {
     pub(super) seals_alone: bool,
     pub(super) guard: Guard,
     pub(super) principal: Option<Arc<Principal>>,
-    pub(super) patience: Patience,
+    pub(super) body_limits: BodyLimits,
     /// Whether the author said how large a body may be; else each server does.
     pub(super) limited: bool,
     /// Of all anonymous callers.
@@ -68,7 +68,7 @@ impl Settings {
             seals_alone: state.settings.seals_alone,
             guard: Guard::loopback(),
             principal: None,
-            patience: Patience::default(),
+            body_limits: BodyLimits::default(),
             limited: false,
             anonymous_subscriptions: 16_384,
             json_only: false,
@@ -146,8 +146,8 @@ impl Http {
     /// How large a request's body may be, and how slowly it may come. As large as the server's
     /// [`Limits::message_bytes`](pintle_proto::Limits) if nothing is said.
     #[must_use]
-    pub fn patience(self, patience: Patience) -> Self {
-        self.set(|settings| (settings.patience, settings.limited) = (patience, true))
+    pub fn body_limits(self, body_limits: BodyLimits) -> Self {
+        self.set(|settings| (settings.body_limits, settings.limited) = (body_limits, true))
     }
 
     /// How many bytes of bodies that are still coming are held at the same time, of all requests. Who sends more is told to

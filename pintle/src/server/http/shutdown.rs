@@ -1,17 +1,16 @@
 //! The end of a service: new calls are refused, those that run are waited for, and then cut.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
-
-use super::{Http, Stopping, edge::response::shutting_down};
+use super::{
+    Http, ShutdownSignal,
+    edge::{
+        response::shutting_down,
+        shutdown_signal::DrainService,
+        time::{ABORT_GRACE, within},
+    },
+};
 use crate::Ended;
-
-/// How long what was cut has to be gone: only what blocks its thread takes longer.
-pub(super) const CUT: Duration = Duration::from_secs(1);
-
-/// What the largest durations are cut to: an instant that late cannot be told.
-pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What [`Http::shutdown`] did with the calls that were running.
 #[non_exhaustive]
@@ -64,15 +63,15 @@ impl Http {
         let running = self.0.calls.len();
         let cut =
             if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut(&shutting_down()) };
-        within(CUT, self.0.calls.idle()).await;
+        within(ABORT_GRACE, self.0.calls.idle()).await;
         self.end_sessions();
         Drained { finished: running.saturating_sub(cut), cut }
     }
 
-    /// [Closes](Self::close) this service when somebody asks for the end; a server that is shut down also waits for its
-    /// calls, and cuts them after its grace. For servers around it that are not ours, or have TLS.
-    pub fn stops_with(&self, stopping: &Stopping) {
-        stopping.add(self);
+    /// [Closes](Self::close) this service when the signal is triggered. An [`HttpServer`](super::HttpServer) with this signal
+    /// also waits for the service's calls when it is shut down, and ends them after its grace period.
+    pub fn close_on(&self, signal: &ShutdownSignal) {
+        signal.add(Arc::new(self.clone()));
     }
 
     /// Ends all sessions of this process. Another one may go on with those that are written down.
@@ -83,7 +82,20 @@ impl Http {
     }
 }
 
-/// Whether it was over in time.
-pub(super) async fn within(time: Duration, wait: impl Future<Output = ()>) -> bool {
-    timeout(time.min(CENTURY), wait).await.is_ok()
+impl DrainService for Http {
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    fn idle(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.0.calls.idle())
+    }
+
+    fn cut_calls(&self) -> usize {
+        self.0.calls.cut(&shutting_down())
+    }
+
+    fn end_sessions(&self) {
+        Self::end_sessions(self);
+    }
 }

@@ -9,7 +9,7 @@ use pintle::{
     proto::http::Guard,
     server::{
         Cx, Extension,
-        http::{Cors, Http, HttpServer, Patience, PeerAddress},
+        http::{BodyLimits, Cors, Http, HttpServer, PeerAddress},
         tool,
     },
 };
@@ -33,10 +33,10 @@ fn service() -> Http {
         let from = cx.extensions().get::<PeerAddress>().map_or("", |_| ", from somewhere");
         format!("{} ({}){from}", user.0, cx.principal().unwrap_or("nobody"))
     };
-    let mut patience = Patience::default();
-    patience.limit = 4096;
+    let mut limits = BodyLimits::default();
+    limits.limit = 4096;
     let server = Server::new("mounted", "1").tool(tool("whoami", whoami));
-    let http = server.http().unwrap().patience(patience).two_endpoints("/sse", "/messages");
+    let http = server.http().unwrap().body_limits(limits).two_endpoints("/sse", "/messages");
     http.principal(|head| Some(head.extensions.get::<User>()?.0.to_uppercase()))
 }
 

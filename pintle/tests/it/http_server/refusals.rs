@@ -11,7 +11,7 @@ use http_body::Frame;
 use pintle::{
     Server,
     server::{
-        http::{Http, Patience},
+        http::{BodyLimits, Http},
         tool,
     },
 };
@@ -35,9 +35,9 @@ type Sent<'a> = (&'a str, &'a str, &'a [(&'static str, &'a str)], &'a str);
 
 #[tokio::test]
 async fn a_refusal_says_what_to_change() {
-    let mut small = Patience::default();
+    let mut small = BodyLimits::default();
     small.limit = 64;
-    let wire = Wire::new(&http().patience(small));
+    let wire = Wire::new(&http().body_limits(small));
     let long = "x".repeat(65);
     let nobody = "00000000000000000000000000000000";
     let table: &[(Sent<'_>, u16, &str)] = &[

@@ -18,7 +18,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use pintle::server::http::{
-    HttpServer, HttpServing, Patience, PeerAddress, RequestBody, Shutdown, Stopping, Unread, read_body,
+    BodyLimits, HttpServer, HttpServing, PeerAddress, ReadBodyError, RequestBody, Shutdown, ShutdownSignal,
+    read_body,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
@@ -53,10 +54,10 @@ where
 
 /// Answers with what it is sent.
 async fn echo(request: Request<RequestBody>) -> Response<String> {
-    match read_body(request.into_body(), &Patience::default()).await {
+    match read_body(request.into_body(), &BodyLimits::default()).await {
         Ok(body) => Response::new(String::from_utf8(body.into()).unwrap()),
-        Err(Unread::Refused(refusal)) => Response::new(refusal.body(None)),
-        Err(Unread::Broken) => Response::new("broken".into()),
+        Err(ReadBodyError::Refused(refusal)) => Response::new(refusal.body(None)),
+        Err(ReadBodyError::Broken) => Response::new("broken".into()),
     }
 }
 
@@ -134,13 +135,13 @@ async fn listener() -> TcpListener {
 }
 
 /// A server of this function, on a port of its own.
-async fn serving<F, Fut, B>(answer: F, stopping: &Stopping) -> HttpServing
+async fn serving<F, Fut, B>(answer: F, signal: &ShutdownSignal) -> HttpServing
 where
     F: Fn(Request<RequestBody>) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
-    HttpServer::new(Answers(answer)).stopping(stopping.clone()).serve(listener().await).unwrap()
+    HttpServer::new(Answers(answer)).shutdown_signal(signal.clone()).serve(listener().await).unwrap()
 }
 
 /// Nothing here takes this long unless it hangs.
@@ -227,7 +228,7 @@ async fn a_service_is_told_where_a_request_comes_from() {
             let PeerAddress(address) = request.extensions().get().unwrap();
             Response::new(address.to_string())
         },
-        &Stopping::new(),
+        &ShutdownSignal::new(),
     )
     .await;
     let mut client = TcpStream::connect(serving.address()).await.unwrap();
@@ -238,18 +239,18 @@ async fn a_service_is_told_where_a_request_comes_from() {
 
 #[tokio::test]
 async fn shutdown_drains_ends_streams_with_a_result_and_refuses_the_rest() {
-    let stopping = Stopping::new();
+    let signal = ShutdownSignal::new();
     let (began, mut calls) = mpsc::channel(8);
-    let watched = stopping.clone();
+    let watched = signal.clone();
     let serving = serving(
         move |request: Request<RequestBody>| {
-            let (began, stopping) = (began.clone(), watched.clone());
+            let (began, signal) = (began.clone(), watched.clone());
             async move {
                 began.send(()).await.unwrap();
                 let (events, body) = mpsc::channel(1);
                 if request.uri().path() == "/listen" {
                     tokio::spawn(async move {
-                        stopping.wait().await;
+                        signal.wait().await;
                         events.send("the result".into()).await.unwrap();
                     });
                 } else {
@@ -258,7 +259,7 @@ async fn shutdown_drains_ends_streams_with_a_result_and_refuses_the_rest() {
                 Response::new(Written(body))
             }
         },
-        &stopping,
+        &signal,
     )
     .await;
     let address = serving.address();
@@ -294,7 +295,7 @@ async fn endless() -> (HttpServing, mpsc::Receiver<()>) {
                 Response::new(String::new())
             }
         },
-        &Stopping::new(),
+        &ShutdownSignal::new(),
     )
     .await;
     (serving, calls)
@@ -365,12 +366,12 @@ mod http2 {
 
     #[tokio::test]
     async fn many_calls_on_one_connection() {
-        let serving = serving(echo, &Stopping::new()).await;
+        let serving = serving(echo, &ShutdownSignal::new()).await;
         let mut client = connect(&serving).await;
         let answers: Vec<_> = (0..50).map(|n| client.send_request(request(&n.to_string()))).collect();
         for (n, answer) in answers.into_iter().enumerate() {
             let body = soon(answer).await.unwrap().into_body();
-            assert_eq!(read_body(body, &Patience::default()).await.unwrap(), n.to_string());
+            assert_eq!(read_body(body, &BodyLimits::default()).await.unwrap(), n.to_string());
         }
         let shutdown = soon(serving.shutdown(Duration::from_secs(60))).await;
         assert_eq!((shutdown.drained, shutdown.aborted), (1, 0));

@@ -17,7 +17,7 @@ use pintle::{
     },
     server::{
         Args, Cx, Field, Form, ToolError, Vars,
-        http::{Http, HttpServer, HttpServing, Stopping},
+        http::{Http, HttpServer, HttpServing, ShutdownSignal},
         template, tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, CreateMessageResult, Role, SamplingMessage},
@@ -130,13 +130,14 @@ impl World {
     }
 
     pub(crate) fn serve_on(&self, listener: TcpListener) -> HttpServing {
-        let stopping = Stopping::new();
-        self.http.stops_with(&stopping);
+        let signal = ShutdownSignal::new();
+        self.http.close_on(&signal);
         let sockets = self.sockets.clone();
-        let server = HttpServer::new(self.http.clone()).stopping(stopping).tls(move |socket: TcpStream| {
-            sockets.fetch_add(1, Ordering::SeqCst);
-            std::future::ready(Ok(socket))
-        });
+        let server =
+            HttpServer::new(self.http.clone()).shutdown_signal(signal).tls(move |socket: TcpStream| {
+                sockets.fetch_add(1, Ordering::SeqCst);
+                std::future::ready(Ok(socket))
+            });
         server.serve(listener).unwrap()
     }
 

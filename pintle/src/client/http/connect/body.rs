@@ -13,8 +13,7 @@ use tokio::time::timeout;
 
 use super::pool::Kept;
 
-/// Any error.
-pub(in crate::client::http) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(in crate::client::http) use crate::error::BoxError;
 
 /// The body of a request of ours: all of it is there from the start, so that head and body leave in one write.
 #[derive(Clone, Debug, Default)]

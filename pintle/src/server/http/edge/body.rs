@@ -13,156 +13,162 @@ use pintle_proto::http::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
-    content::{Content, Pieces},
+    content::{BodyBuffer, Content},
     response::overloaded,
+    time::MAX_DURATION,
 };
 
-/// How much of a request's body is taken, and how long it may take to come.
+/// The limits on the size of a request's body and on the time it may take to arrive.
 ///
-/// A body is waited for as long as `first`, and longer by what has come at `pace`; never longer than `total`. So a
-/// large body has its time, and one that drips keeps nothing open.
+/// A body has to arrive within `first`, plus one second for each `pace` bytes received, and never later than `total`. So a
+/// large body has enough time, and a client that sends byte by byte cannot keep a request open.
 ///
 /// ```
-/// use pintle::server::http::Patience;
+/// use pintle::server::http::BodyLimits;
 ///
-/// let mut patience = Patience::default();
-/// patience.limit = 1 << 20;
+/// let mut limits = BodyLimits::default();
+/// limits.limit = 1 << 20;
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Bytes of a body. 16 MiB.
+pub struct BodyLimits {
+    /// The size limit of a body in bytes. Default: 16 MiB.
     pub limit: usize,
-    /// For how long a body may stand still at its beginning. 10 seconds.
+    /// The time in which the first bytes have to arrive. Default: 10 seconds.
     pub first: Duration,
-    /// Bytes that each further second costs. 1,024; without a limit at 0.
+    /// The number of received bytes that extends the time by one second; 0 removes this limit. Default: 1,024.
     pub pace: u32,
-    /// For how long a body may take, however much has come. 2 minutes.
+    /// The limit on the whole time, however much has arrived. Default: 2 minutes.
     pub total: Duration,
 }
 
-impl Default for Patience {
+impl Default for BodyLimits {
     fn default() -> Self {
         Self { limit: 16 << 20, first: Duration::from_secs(10), pace: 1024, total: Duration::from_secs(120) }
     }
 }
 
-impl Patience {
-    /// How long after its beginning a body is given up on of which so much has come.
-    fn after(&self, received: usize) -> Duration {
+impl BodyLimits {
+    /// Returns the time limit for a body of which so many bytes have arrived.
+    fn time_limit(&self, received: usize) -> Duration {
         let earned = match self.pace {
             0 => Duration::MAX,
             pace => Duration::from_secs_f64(received as f64 / f64::from(pace)),
         };
-        self.first.saturating_add(earned).min(self.total).min(CENTURY)
+        self.first.saturating_add(earned).min(self.total).min(MAX_DURATION)
     }
 }
 
-/// Why a body was not taken.
-#[expect(clippy::exhaustive_enums, reason = "it is answered, or there is nobody to answer")]
+/// The reason why a request's body was not read.
+#[expect(clippy::exhaustive_enums, reason = "there is either a response to send, or no client to send it to")]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Unread {
-    /// It is too large (413) or too slow (408), or too much else is on its way (503). This is the answer.
+pub enum ReadBodyError {
+    /// The body is too large (413) or too slow (408), or too many other bodies are being received (503). Respond with this
+    /// refusal.
     Refused(Refusal),
-    /// It broke off: whoever sent it is gone, and nothing has to be answered.
+    /// The client disconnected before the end of the body. No response is needed.
     Broken,
 }
 
 /// Reads a request's whole body, unless it is too large or too slow.
 ///
-/// What would pass the limit is refused before it is held. A body that comes in one piece is not copied, and no timer
-/// is made for one that is there already. Trailers are dropped.
+/// A chunk that would exceed the limit is refused before it is buffered. A body that arrives in one chunk is not copied, and
+/// a body that is already available needs no timer. Trailers are dropped.
 ///
 /// ```
-/// use pintle::server::http::{Patience, Unread, read_body};
+/// use pintle::server::http::{BodyLimits, ReadBodyError, read_body};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let body = String::from(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-/// let mut patience = Patience::default();
-/// assert_eq!(read_body(body.clone(), &patience).await, Ok(body.clone().into()));
+/// let mut limits = BodyLimits::default();
+/// assert_eq!(read_body(body.clone(), &limits).await, Ok(body.clone().into()));
 ///
-/// patience.limit = 20;
-/// let Err(Unread::Refused(refusal)) = read_body(body, &patience).await else { panic!("it is too large") };
+/// limits.limit = 20;
+/// let Err(ReadBodyError::Refused(refusal)) = read_body(body, &limits).await else { panic!("the body is too large") };
 /// assert_eq!(refusal.status, 413);
 /// # }
 /// ```
-pub async fn read_body<B: Body>(body: B, patience: &Patience) -> Result<Bytes, Unread> {
-    read_content(body, patience, None).await.map(Content::into_bytes)
+pub async fn read_body<B: Body>(body: B, limits: &BodyLimits) -> Result<Bytes, ReadBodyError> {
+    read_content(body, limits, None).await.map(Content::into_bytes)
 }
 
-/// The same, for who wants to know whether it is text. While more is waited for, what has come has its place in the budget.
+/// Reads a request's whole body like [`read_body`], as text where it is known to be UTF-8. A body that is still incomplete
+/// takes its size from the budget.
 pub(in crate::server::http) async fn read_content<B: Body>(
     body: B,
-    patience: &Patience,
+    limits: &BodyLimits,
     budget: Option<&Budget>,
-) -> Result<Content, Unread> {
-    let mut held = Held { budget, bytes: 0 };
+) -> Result<Content, ReadBodyError> {
+    let mut share = BudgetShare { budget, bytes: 0 };
     let mut body = pin!(body);
-    let limit = patience.limit;
-    let too_large = || Unread::Refused(Refusal::too_large(limit));
+    let limit = limits.limit;
+    let too_large = || ReadBodyError::Refused(Refusal::too_large(limit));
     if too_many(limit, body.size_hint().lower()) {
         return Err(too_large());
     }
-    let mut taken = Pieces::default();
-    let mut clock = None;
+    let mut buffer = BodyBuffer::default();
+    let mut timer = None;
     loop {
         let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
             Poll::Ready(frame) => Poll::Ready(Ok(frame)),
             Poll::Pending => {
-                let clock: &mut Clock = clock.get_or_insert_with(|| Clock::start(patience));
-                ready!(clock.poll_late(patience, taken.len(), cx));
-                Poll::Ready(Err(Unread::Refused(Refusal::too_slow())))
+                let timer: &mut BodyTimer = timer.get_or_insert_with(|| BodyTimer::start(limits));
+                ready!(timer.poll(limits, buffer.len(), cx));
+                Poll::Ready(Err(ReadBodyError::Refused(Refusal::too_slow())))
             }
         });
-        let Some(frame) = frame.await? else { return Ok(taken.done()) };
-        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
-        if limit - taken.len() < data.remaining() {
+        let Some(frame) = frame.await? else { return Ok(buffer.finish()) };
+        let Ok(data) = frame.map_err(|_| ReadBodyError::Broken)?.into_data() else { continue };
+        if limit - buffer.len() < data.remaining() {
             return Err(too_large());
         }
-        taken.add(data, body.size_hint().lower());
-        // It knows by the length that was said; to ask once more costs about 500 instructions.
+        buffer.add(data, body.size_hint().lower());
+        // With a known length the end is certain here, without another poll (see `bench/LEDGER.md`).
         if body.is_end_stream() {
-            return Ok(taken.done());
+            return Ok(buffer.finish());
         }
-        held.grow(taken.len())?;
+        share.grow(buffer.len())?;
     }
 }
 
-/// Bytes of bodies that are still coming, of all requests.
+/// The limit on the bytes of incomplete bodies of all requests.
 #[derive(Debug)]
 pub(in crate::server::http) struct Budget {
     left: AtomicUsize,
-    whole: usize,
+    limit: usize,
 }
 
 impl Budget {
     pub(in crate::server::http) fn new(bytes: usize) -> Self {
-        Self { left: AtomicUsize::new(bytes), whole: bytes }
+        Self { left: AtomicUsize::new(bytes), limit: bytes }
     }
 }
 
-/// A body's part of the budget, until it is there or given up.
-struct Held<'a> {
+/// The part of the budget that an incomplete body takes, returned when this is dropped.
+struct BudgetShare<'a> {
     budget: Option<&'a Budget>,
     bytes: usize,
 }
 
-impl Held<'_> {
-    fn grow(&mut self, bytes: usize) -> Result<(), Unread> {
+impl BudgetShare<'_> {
+    fn grow(&mut self, bytes: usize) -> Result<(), ReadBodyError> {
         let Some(budget) = self.budget else { return Ok(()) };
         let more = bytes.saturating_sub(self.bytes);
         let taken =
             budget.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more));
         if taken.is_err() {
-            let said = format!("bodies of {} bytes are on their way already: try again later", budget.whole);
-            return Err(Unread::Refused(overloaded(StatusCode::SERVICE_UNAVAILABLE, said)));
+            let message = format!(
+                "{} bytes of request bodies are being received already; try again later",
+                budget.limit
+            );
+            return Err(ReadBodyError::Refused(overloaded(StatusCode::SERVICE_UNAVAILABLE, message)));
         }
         self.bytes = bytes;
         Ok(())
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BudgetShare<'_> {
     fn drop(&mut self) {
         if let Some(budget) = self.budget {
             budget.left.fetch_add(self.bytes, Ordering::Relaxed);
@@ -170,32 +176,29 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What the largest durations are cut to: an instant that late cannot be told.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
 fn too_many(limit: usize, bytes: u64) -> bool {
     usize::try_from(bytes).map_or(true, |bytes| limit < bytes)
 }
 
-/// Made when a body is first waited for.
-struct Clock {
+/// The deadline of a body, created when the body is first waited for.
+struct BodyTimer {
     started: Instant,
-    late: Pin<Box<Sleep>>,
+    sleep: Pin<Box<Sleep>>,
 }
 
-impl Clock {
-    fn start(patience: &Patience) -> Self {
+impl BodyTimer {
+    fn start(limits: &BodyLimits) -> Self {
         let started = Instant::now();
-        Self { started, late: Box::pin(sleep_until(started + patience.after(0))) }
+        Self { started, sleep: Box::pin(sleep_until(started + limits.time_limit(0))) }
     }
 
-    /// Ready when a body of which so much has come should have brought more.
-    fn poll_late(&mut self, patience: &Patience, received: usize, cx: &mut Context<'_>) -> Poll<()> {
-        let late = self.started + patience.after(received);
-        if late != self.late.deadline() {
-            self.late.as_mut().reset(late);
+    /// Ready when the time limit for this number of received bytes has passed.
+    fn poll(&mut self, limits: &BodyLimits, received: usize, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.started + limits.time_limit(received);
+        if deadline != self.sleep.deadline() {
+            self.sleep.as_mut().reset(deadline);
         }
-        self.late.as_mut().poll(cx)
+        self.sleep.as_mut().poll(cx)
     }
 }
 
@@ -208,11 +211,11 @@ mod tests {
 
     use super::*;
 
-    /// A body that does one step after another.
+    /// A body that follows a script.
     struct Script {
         steps: VecDeque<Step>,
         wait: Option<Pin<Box<Sleep>>>,
-        said: u64,
+        announced: u64,
     }
 
     #[derive(Clone)]
@@ -221,7 +224,7 @@ mod tests {
         Trailers,
         Wait(Duration),
         Break,
-        /// The test fails if it is asked for more.
+        /// Fails the test: the body was polled again.
         Untouched,
     }
 
@@ -242,7 +245,7 @@ mod tests {
                 }
                 return Poll::Ready(match self.steps.pop_front() {
                     Some(Data(data)) => {
-                        self.said = self.said.saturating_sub(data.len() as u64);
+                        self.announced = self.announced.saturating_sub(data.len() as u64);
                         Some(Ok(Frame::data(data)))
                     }
                     Some(Trailers) => Some(Ok(Frame::trailers(http::HeaderMap::new()))),
@@ -251,7 +254,7 @@ mod tests {
                         continue;
                     }
                     Some(Break) => Some(Err("reset")),
-                    Some(Untouched) => panic!("it reads on though it has seen enough"),
+                    Some(Untouched) => panic!("the body was read on after the refusal"),
                     None => None,
                 });
             }
@@ -259,7 +262,7 @@ mod tests {
 
         fn size_hint(&self) -> SizeHint {
             let mut hint = SizeHint::new();
-            hint.set_lower(self.said);
+            hint.set_lower(self.announced);
             hint
         }
     }
@@ -268,12 +271,12 @@ mod tests {
         Data(Bytes::from_static(text.as_bytes()))
     }
 
-    async fn read(said: u64, steps: impl IntoIterator<Item = Step>) -> Result<Bytes, String> {
-        let body = Script { steps: steps.into_iter().collect(), wait: None, said };
-        let patience = Patience { limit: 10, pace: 1, ..Patience::default() };
-        read_body(body, &patience).await.map_err(|unread| match unread {
-            Unread::Refused(refusal) => refusal.status.as_u16().to_string(),
-            Unread::Broken => "broken".into(),
+    async fn read(announced: u64, steps: impl IntoIterator<Item = Step>) -> Result<Bytes, String> {
+        let body = Script { steps: steps.into_iter().collect(), wait: None, announced };
+        let limits = BodyLimits { limit: 10, pace: 1, ..BodyLimits::default() };
+        read_body(body, &limits).await.map_err(|error| match error {
+            ReadBodyError::Refused(refusal) => refusal.status.as_u16().to_string(),
+            ReadBodyError::Broken => "broken".into(),
         })
     }
 
@@ -282,30 +285,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_piece_is_not_copied() {
+    async fn a_single_chunk_is_not_copied() {
         let piece = Bytes::from(vec![b'7'; 10]);
-        let came = read(10, [Data(piece.clone()), Trailers]).await.unwrap();
-        assert_eq!(came.as_ptr(), piece.as_ptr());
+        let received = read(10, [Data(piece.clone()), Trailers]).await.unwrap();
+        assert_eq!(received.as_ptr(), piece.as_ptr());
         assert_eq!(read(0, []).await.unwrap(), "");
         assert_eq!(read(0, [data(""), data("ab"), data("")]).await.unwrap(), "ab");
     }
 
     #[tokio::test]
-    async fn pieces_are_joined_in_order() {
+    async fn chunks_are_joined_in_order() {
         assert_eq!(read(0, [data("[1"), data(","), Trailers, data("2]")]).await.unwrap(), "[1,2]");
         assert_eq!(read(9, [data("12345"), data("67890")]).await.unwrap(), "1234567890");
     }
 
     #[tokio::test]
-    async fn too_large_is_refused_before_it_is_held() {
-        assert_eq!(read(11, [Untouched]).await.unwrap_err(), "413", "it said so itself");
+    async fn a_body_that_is_too_large_is_refused_before_it_is_buffered() {
+        assert_eq!(read(11, [Untouched]).await.unwrap_err(), "413", "by its announced length");
         assert_eq!(read(u64::MAX, [Untouched]).await.unwrap_err(), "413");
         assert_eq!(read(0, [data("12345678901"), Untouched]).await.unwrap_err(), "413");
         assert_eq!(read(0, [data("12345"), data("678901"), Untouched]).await.unwrap_err(), "413");
     }
 
     #[tokio::test]
-    async fn what_breaks_off_is_nobodys_request() {
+    async fn a_body_that_is_cut_off_is_reported_as_broken() {
         assert_eq!(read(5, [data("12"), Break]).await.unwrap_err(), "broken");
         assert_eq!(read(5, [Break]).await.unwrap_err(), "broken");
     }
@@ -320,12 +323,12 @@ mod tests {
         assert_eq!(read(2, [wait(3600), data("ab")]).await.unwrap_err(), "408");
         assert_eq!(start.elapsed().as_secs(), 10);
 
-        // Four bytes have bought four seconds.
+        // Four bytes extend the time by four seconds.
         let start = Instant::now();
         assert_eq!(read(5, [data("abcd"), wait(3600), data("e")]).await.unwrap_err(), "408");
         assert_eq!(start.elapsed().as_secs(), 14);
 
-        // Each piece comes soon after the last one, and it is too slow all the same.
+        // Each chunk arrives soon after the last one, and the body is too slow all the same.
         let start = Instant::now();
         let drip = (0..8).flat_map(|_| [wait(3), data("a")]);
         assert_eq!(read(8, drip).await.unwrap_err(), "408");
@@ -338,27 +341,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_pace_buys_more_than_all_the_time_there_is() {
-        let patience = Patience { pace: 0, ..Patience::default() };
+    async fn the_total_time_is_limited_whatever_the_pace() {
+        let limits = BodyLimits { pace: 0, ..BodyLimits::default() };
         let steps = (0..100).flat_map(|_| [wait(50), data("a")]).collect();
         let start = Instant::now();
-        let unread = read_body(Script { steps, wait: None, said: 0 }, &patience).await.unwrap_err();
-        let Unread::Refused(refusal) = unread else { panic!("{unread:?}") };
+        let unread = read_body(Script { steps, wait: None, announced: 0 }, &limits).await.unwrap_err();
+        let ReadBodyError::Refused(refusal) = unread else { panic!("{unread:?}") };
         assert_eq!(refusal.status, StatusCode::REQUEST_TIMEOUT);
         assert_eq!(start.elapsed().as_secs(), 120);
 
-        let forever = Patience { total: Duration::MAX, ..patience };
+        let forever = BodyLimits { total: Duration::MAX, ..limits };
         let steps = [wait(1_000_000), data("a")].into();
-        assert_eq!(read_body(Script { steps, wait: None, said: 0 }, &forever).await.unwrap(), "a");
+        assert_eq!(read_body(Script { steps, wait: None, announced: 0 }, &forever).await.unwrap(), "a");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_is_there_needs_no_timer() {
+    async fn a_body_that_is_available_needs_no_timer() {
         // Without a runtime's clock a timer would panic: poll it outside of one.
         let read = std::thread::spawn(|| {
-            let body = Script { steps: [data("a"), data("b")].into(), wait: None, said: 0 };
-            let patience = Patience::default();
-            let mut read = pin!(read_body(body, &patience));
+            let body = Script { steps: [data("a"), data("b")].into(), wait: None, announced: 0 };
+            let limits = BodyLimits::default();
+            let mut read = pin!(read_body(body, &limits));
             read.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop()))
         });
         assert_eq!(read.join().unwrap(), Poll::Ready(Ok(Bytes::from_static(b"ab"))));

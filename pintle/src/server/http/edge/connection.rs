@@ -1,7 +1,6 @@
 //! One connection of an HTTP server, from its first byte to its last.
 
 use std::{
-    error::Error as StdError,
     future::{Future, poll_fn},
     io,
     net::SocketAddr,
@@ -23,32 +22,33 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
+    activity_io::ActivityIo,
+    idle::{IdleClock, IdleLimits, TrackedBody},
     incoming::{PeerAddress, RequestBody},
-    quiet::{Answer, Pauses, Quiet, Watched},
 };
+use crate::error::BoxError;
 
-pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
-
-/// What a connection is served with.
-pub(in crate::server::http) struct Terms<S> {
+/// The service, limits and stop signal of one connection.
+pub(in crate::server::http) struct ConnectionConfig<S> {
     pub(in crate::server::http) service: S,
-    pub(super) pauses: Pauses,
+    pub(super) limits: IdleLimits,
     pub(in crate::server::http) address: SocketAddr,
-    /// Whether the service is ours, and tells those who ask where a request came from.
-    pub(in crate::server::http) tells: bool,
-    /// Told when the server comes to its end.
+    /// Whether the service is [`Http`](crate::server::http::Http) itself, which looks up the client's address only when it
+    /// is asked for; for any other service the address is put into the extensions of each request.
+    pub(in crate::server::http) owns_service: bool,
+    /// Resolves when the server shuts down.
     pub(in crate::server::http) stop: oneshot::Receiver<()>,
 }
 
-/// The largest head of a request.
+/// The limit on the size of a request's head.
 const HEAD_BYTES: u32 = 64 << 10;
 
-/// Serves one connection until either side is done with it.
+/// Serves one connection until either side closes it.
 ///
-/// `opening` brings the byte stream, which may take a handshake.
+/// `opening` resolves to the byte stream, possibly after a TLS handshake.
 pub(in crate::server::http) async fn serve<IO, S, B>(
     opening: impl Future<Output = io::Result<IO>>,
-    terms: Terms<S>,
+    config: ConnectionConfig<S>,
 ) where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
@@ -58,41 +58,31 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    let Terms { service, pauses, address, tells, stop } = terms;
-    let untold = Some(PeerAddress(address)).filter(|_| tells);
-    let quiet = Quiet::new(pauses, untold);
-    let timer = Box::pin(sleep_until(quiet.look_again()));
-    let mut watch = Watch { stop: Some(stop), timer, quiet, told: None };
-    let opened = watch.over(
-        async {
-            let mut io = opening.await?;
-            let sniffed = sniff(&mut io).await?;
-            io::Result::Ok((io, sniffed))
-        },
-        |_| Asked::GiveUp,
-    );
-    let (io, Sniffed { before, http2 }) = match opened.await {
+    let ConnectionConfig { service, limits, address, owns_service, stop } = config;
+    let lazy_peer_address = owns_service.then_some(PeerAddress(address));
+    let mut supervisor = Supervisor::new(IdleClock::new(limits, lazy_peer_address), stop);
+    let (io, FirstBytes { prefix, http2 }) = match supervisor.open(opening).await {
         Some(Ok(opened)) => opened,
-        Some(Err(error)) => return tracing::debug!(%address, "a connection did not open: {error}"),
+        Some(Err(error)) => return tracing::debug!(%address, "failed to open a connection: {error}"),
         None => return,
     };
     if http2 {
-        // Frames between requests, such as pings, are no beginning of a head.
-        watch.quiet = Quiet::new(Pauses { head: pauses.idle, ..pauses }, untold);
+        // Frames between requests, such as pings, do not start a head.
+        supervisor.clock = IdleClock::new(IdleLimits { head: limits.idle, ..limits }, lazy_peer_address);
     }
-    let io = TokioIo::new(Watched::new(io, before, watch.quiet.clone()));
-    let requests = watch.quiet.clone();
+    let io = TokioIo::new(ActivityIo::new(io, prefix, supervisor.clock.clone()));
+    let clock = supervisor.clock.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let busy = requests.begin();
+        let active = clock.start_request();
         let mut service = service.clone();
-        let mut request = request.map(|body| RequestBody::new(body, requests.clone()));
-        if !tells {
+        let mut request = request.map(|body| RequestBody::new(body, clock.clone()));
+        if !owns_service {
             request.extensions_mut().insert(PeerAddress(address));
         }
         async move {
             poll_fn(|cx| service.poll_ready(cx)).await?;
             let response = service.call(request).await?;
-            Ok::<_, S::Error>(response.map(|body| Answer::new(body, busy)))
+            Ok::<_, S::Error>(response.map(|body| TrackedBody::new(body, active)))
         }
     });
     #[cfg(feature = "http2")]
@@ -101,127 +91,156 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
         let mut builder = hyper::server::conn::http2::Builder::new(tasks.spawner());
         builder.max_header_list_size(HEAD_BYTES);
         let connection = builder.serve_connection(io, service);
-        return ended(
-            address,
-            watch
-                .over(connection, |connection| {
-                    connection.graceful_shutdown();
-                    Asked::GoOn
-                })
-                .await,
-        );
+        let end = supervisor.run(connection, |connection| {
+            connection.graceful_shutdown();
+            OnStop::Continue
+        });
+        return log_end(address, end.await);
     }
     let mut builder = http1::Builder::new();
     builder.max_header_size(HEAD_BYTES as usize);
     let connection = builder.serve_connection(io, service);
-    ended(
-        address,
-        watch
-            .over(connection, |connection| {
-                connection.graceful_shutdown();
-                Asked::GoOn
-            })
-            .await,
-    );
+    let end = supervisor.run(connection, |connection| {
+        connection.graceful_shutdown();
+        OnStop::Continue
+    });
+    log_end(address, end.await);
 }
 
-fn ended(address: SocketAddr, how: Option<hyper::Result<()>>) {
-    match how {
+fn log_end(address: SocketAddr, end: Option<hyper::Result<()>>) {
+    match end {
         Some(Ok(())) => {}
-        // Clients come and go as they like.
-        Some(Err(error)) => tracing::debug!(%address, "a connection broke: {error}"),
-        None => tracing::trace!(%address, "a connection was quiet, or took nothing, for too long"),
+        // Clients may disconnect at any time.
+        Some(Err(error)) => tracing::debug!(%address, "a connection failed: {error}"),
+        None => {
+            tracing::trace!(%address, "closed a connection that was idle, or whose client did not read, for too long")
+        }
     }
 }
 
-/// Looks after what runs on a connection.
-struct Watch {
-    /// `None` when it has been told.
+/// The idle timer and the stop signal of a connection, applied to each of its phases.
+struct Supervisor {
+    /// `None` once it has resolved.
     stop: Option<oneshot::Receiver<()>>,
     timer: Pin<Box<Sleep>>,
-    quiet: Arc<Quiet>,
-    /// Whom these two wake.
-    told: Option<Waker>,
+    clock: Arc<IdleClock>,
+    /// The waker that `stop` and `timer` will wake.
+    registered_waker: Option<Waker>,
 }
 
-/// What becomes of something that is asked to stop.
-enum Asked {
-    GiveUp,
-    GoOn,
+/// What a supervised phase does when the server shuts down.
+enum OnStop {
+    /// The phase is dropped.
+    Abandon,
+    /// The phase runs to its end.
+    Continue,
 }
 
-impl Watch {
-    /// Runs this until it ends, or is quiet for too long. If the server stops meanwhile, `on_stop` says how it goes on.
-    async fn over<F: Future>(&mut self, run: F, on_stop: impl Fn(Pin<&mut F>) -> Asked) -> Option<F::Output> {
-        let mut run = pin!(run);
+impl Supervisor {
+    fn new(clock: Arc<IdleClock>, stop: oneshot::Receiver<()>) -> Self {
+        let timer = Box::pin(sleep_until(clock.next_check()));
+        Self { stop: Some(stop), timer, clock, registered_waker: None }
+    }
+
+    /// Waits for the byte stream and its first bytes. Returns `None` if that takes too long or the server shuts down.
+    async fn open<IO: AsyncRead + Unpin>(
+        &mut self,
+        opening: impl Future<Output = io::Result<IO>>,
+    ) -> Option<io::Result<(IO, FirstBytes)>> {
+        let opened = async {
+            let mut io = opening.await?;
+            let first = read_first_bytes(&mut io).await?;
+            Ok((io, first))
+        };
+        self.run(opened, |_| OnStop::Abandon).await
+    }
+
+    /// Runs a phase until it ends or the idle deadline passes. If the server shuts down meanwhile, `on_stop` decides
+    /// whether the phase continues.
+    async fn run<F: Future>(
+        &mut self,
+        phase: F,
+        on_stop: impl Fn(Pin<&mut F>) -> OnStop,
+    ) -> Option<F::Output> {
+        let mut phase = pin!(phase);
         poll_fn(|cx| {
-            if let Poll::Ready(output) = run.as_mut().poll(cx) {
+            if let Poll::Ready(output) = phase.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
             }
-            if self.stops(cx) {
-                if let Asked::GiveUp = on_stop(run.as_mut()) {
+            if self.poll_stop(cx) {
+                if let OnStop::Abandon = on_stop(phase.as_mut()) {
                     return Poll::Ready(None);
                 }
-                if let Poll::Ready(output) = run.as_mut().poll(cx) {
+                if let Poll::Ready(output) = phase.as_mut().poll(cx) {
                     return Poll::Ready(Some(output));
                 }
             }
-            // Only the beginning of a head brings the end nearer; whole requests leave the timer alone.
-            let nearer = self.quiet.until().filter(|until| *until < self.timer.deadline());
-            if let Some(until) = nearer {
-                self.timer.as_mut().reset(until);
-            }
-            let told = self.told.as_ref().is_some_and(|told| told.will_wake(cx.waker()));
-            if told && nearer.is_none() && !self.timer.is_elapsed() {
-                return Poll::Pending;
-            }
-            self.told = Some(cx.waker().clone());
-            while self.timer.as_mut().poll(cx).is_ready() {
-                if self.quiet.until().is_some_and(|until| until <= Instant::now()) {
-                    return Poll::Ready(None);
-                }
-                self.timer.as_mut().reset(self.quiet.look_again());
-            }
-            Poll::Pending
+            self.poll_timer(cx)
         })
         .await
     }
 
-    /// Whether the server stops; true once.
-    fn stops(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Ready when the idle deadline has passed.
+    fn poll_timer<T>(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        // Only the start of a head brings the deadline forward; whole requests leave the timer alone.
+        let sooner = self.clock.deadline().filter(|deadline| *deadline < self.timer.deadline());
+        if let Some(deadline) = sooner {
+            self.timer.as_mut().reset(deadline);
+        }
+        if self.is_registered(cx) && sooner.is_none() && !self.timer.is_elapsed() {
+            return Poll::Pending;
+        }
+        self.registered_waker = Some(cx.waker().clone());
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if self.clock.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+                return Poll::Ready(None);
+            }
+            self.timer.as_mut().reset(self.clock.next_check());
+        }
+        Poll::Pending
+    }
+
+    /// Returns true once, when the server shuts down.
+    fn poll_stop(&mut self, cx: &mut Context<'_>) -> bool {
+        let registered = self.is_registered(cx);
         let Some(stop) = &mut self.stop else { return false };
-        // Who has said whom to wake only has to look. (Measured, with the timer: 140 instructions each time.)
-        let stops = match &self.told {
-            Some(told) if told.will_wake(cx.waker()) => stop.try_recv() != Err(TryRecvError::Empty),
-            _ => Pin::new(stop).poll(cx).is_ready(),
+        // With the waker registered, the channel only has to be read (see `bench/LEDGER.md`).
+        let stopped = if registered {
+            stop.try_recv() != Err(TryRecvError::Empty)
+        } else {
+            Pin::new(stop).poll(cx).is_ready()
         };
-        if stops {
+        if stopped {
             self.stop = None;
         }
-        stops
+        stopped
+    }
+
+    fn is_registered(&self, cx: &Context<'_>) -> bool {
+        self.registered_waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
     }
 }
 
-/// What the first bytes say.
-struct Sniffed {
-    before: Bytes,
+/// The bytes that were read to find out which version of HTTP the client speaks.
+struct FirstBytes {
+    prefix: Bytes,
     http2: bool,
 }
 
-/// What a client says first that knows without asking that HTTP/2 is spoken here (RFC 9113, section 3.4).
+/// The connection preface of a client that speaks HTTP/2 with prior knowledge (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Reads until it is clear whether this is HTTP/2. For nearly everything else that is one read.
-async fn sniff(io: &mut (impl AsyncRead + Unpin)) -> io::Result<Sniffed> {
+/// Reads until it is certain whether the client speaks HTTP/2: one read for nearly all other clients.
+async fn read_first_bytes(io: &mut (impl AsyncRead + Unpin)) -> io::Result<FirstBytes> {
     let mut first = [0; PREFACE.len()];
-    let mut came = 0;
-    while cfg!(feature = "http2") && came < first.len() && PREFACE.starts_with(&first[..came]) {
-        match io.read(&mut first[came..]).await? {
+    let mut length = 0;
+    while cfg!(feature = "http2") && length < first.len() && PREFACE.starts_with(&first[..length]) {
+        match io.read(&mut first[length..]).await? {
             0 => break,
-            more => came += more,
+            more => length += more,
         }
     }
-    Ok(Sniffed { before: Bytes::copy_from_slice(&first[..came]), http2: first == *PREFACE })
+    Ok(FirstBytes { prefix: Bytes::copy_from_slice(&first[..length]), http2: first == *PREFACE })
 }
 
 #[cfg(test)]
@@ -235,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers `done` after as many seconds as the path says.
+    /// A service that responds with `done` after as many seconds as the path gives.
     #[derive(Clone, Default)]
     struct Sleepy(Arc<Mutex<Vec<String>>>);
 
@@ -271,18 +290,18 @@ mod tests {
         let (client, server) = duplex(4096);
         let (stop, stopped) = oneshot::channel();
         let service = Sleepy::default();
-        let terms = Terms {
+        let config = ConnectionConfig {
             service: service.clone(),
-            pauses: Pauses {
+            limits: IdleLimits {
                 head: Duration::from_secs(30),
                 idle: Duration::from_secs(120),
                 write: Duration::from_secs(60),
             },
             address: ([127, 0, 0, 1], 1).into(),
-            tells: false,
+            owns_service: false,
             stop: stopped,
         };
-        let task = tokio::spawn(serve(async { Ok(server) }, terms));
+        let task = tokio::spawn(serve(async { Ok(server) }, config));
         Test { client, stop: Some(stop), service, task, began: Instant::now() }
     }
 
@@ -295,7 +314,7 @@ mod tests {
             self.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
         }
 
-        /// Reads one answer; says whether more may follow.
+        /// Reads one response. Returns whether more may follow.
         async fn answer(&mut self) -> bool {
             let mut text = Vec::new();
             while !text.ends_with(b"\r\n\r\ndone") {
@@ -304,7 +323,7 @@ mod tests {
             !String::from_utf8(text).unwrap().contains("\r\nconnection: close\r\n")
         }
 
-        /// Waits until the server closes; says what else it had to say, and how many seconds have passed.
+        /// Waits until the server closes. Returns what else it sent, and how many seconds have passed.
         async fn closed(mut self) -> (String, u64) {
             let mut rest = String::new();
             self.client.read_to_string(&mut rest).await.unwrap();
@@ -314,12 +333,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_on_which_nothing_comes_is_closed() {
+    async fn a_connection_without_a_request_is_closed() {
         assert_eq!(connect().closed().await, (String::new(), 30));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_that_drips_is_not_waited_for() {
+    async fn a_head_sent_byte_by_byte_does_not_extend_its_limit() {
         let mut test = connect();
         test.get("/0").await;
         assert!(test.answer().await);
@@ -332,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_is_kept_for_a_while() {
+    async fn an_idle_connection_is_kept_until_its_limit() {
         let mut test = connect();
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(29)).await;
@@ -351,7 +370,7 @@ mod tests {
         assert_eq!(test.closed().await.1, 3600 + 120);
     }
 
-    /// Answers with more than a client has room for.
+    /// A service that responds with more than a client has room for.
     #[derive(Clone)]
     struct Large;
 
@@ -370,18 +389,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_not_waited_for() {
+    async fn a_client_that_reads_nothing_is_disconnected() {
         let (mut client, server) = duplex(4096);
-        let pauses = Pauses {
+        let limits = IdleLimits {
             head: Duration::from_secs(30),
             idle: Duration::from_secs(120),
             write: Duration::from_secs(60),
         };
         let (_stop, stop) = oneshot::channel();
-        let terms = Terms { service: Large, pauses, address: ([127, 0, 0, 1], 1).into(), tells: false, stop };
-        let (task, began) = (tokio::spawn(serve(std::future::ready(Ok(server)), terms)), Instant::now());
+        let config = ConnectionConfig {
+            service: Large,
+            limits,
+            address: ([127, 0, 0, 1], 1).into(),
+            owns_service: false,
+            stop,
+        };
+        let (task, began) = (tokio::spawn(serve(std::future::ready(Ok(server)), config)), Instant::now());
         client.write_all(b"GET /0 HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-        // Who is slow has its time.
+        // A slow reader is not cut off.
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(50)).await;
             client.read_exact(&mut [0; 4096]).await.unwrap();
@@ -392,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_idle_when_the_server_stops_is_closed_at_once() {
+    async fn idle_connections_are_closed_at_once_when_the_server_stops() {
         let mut fresh = connect();
         fresh.stop.take();
         assert_eq!(fresh.closed().await, (String::new(), 0));
@@ -405,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_comes_to_its_end_when_the_server_stops_and_no_other_is_taken() {
+    async fn a_running_call_ends_when_the_server_stops_and_no_other_is_accepted() {
         let mut test = connect();
         test.get("/5").await;
         while test.service.0.lock().unwrap().is_empty() {
@@ -413,14 +438,14 @@ mod tests {
         }
         test.stop.take();
         test.get("/6").await;
-        assert!(!test.answer().await, "it says that it closes");
+        assert!(!test.answer().await, "the response announces the close");
         let calls = test.service.0.clone();
         assert_eq!(test.closed().await, (String::new(), 5));
         assert_eq!(*calls.lock().unwrap(), ["/5"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_hangs_up_cancels_its_call() {
+    async fn a_client_that_disconnects_cancels_its_call() {
         let mut test = connect();
         test.get("/3600").await;
         while test.service.0.lock().unwrap().is_empty() {
@@ -432,7 +457,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_still_sends_what_nobody_reads_gets_the_answer_too() {
+    async fn a_client_that_still_sends_its_body_gets_the_response() {
         let head = "POST /0 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
         let mut test = connect();
         test.send(head).await;
@@ -441,7 +466,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_lingers_for_long() {
+    async fn lingering_is_limited() {
         let mut test = connect();
         test.send("POST /0 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n").await;
         test.answer().await;
@@ -452,21 +477,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_beyond_all_measure_is_refused() {
+    async fn a_head_that_is_too_large_is_refused() {
         let mut test = connect();
         let line =
             format!("GET /0 HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n", "7".repeat(HEAD_BYTES as usize));
-        // It may hang up while the rest is still on its way.
+        // The server may close while the rest is still being sent.
         let _ = test.client.write_all(line.as_bytes()).await;
-        let (said, after) = test.closed().await;
-        assert!(said.starts_with("HTTP/1.1 431 "), "{said}");
+        let (answer, after) = test.closed().await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert_eq!(after, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_handshake_has_as_long_as_a_head() {
         let began = Instant::now();
-        let pauses = Pauses {
+        let limits = IdleLimits {
             head: Duration::from_secs(30),
             idle: Duration::from_secs(120),
             write: Duration::from_secs(60),
@@ -474,7 +499,11 @@ mod tests {
         let (_stop, stop) = oneshot::channel();
         let address = ([127, 0, 0, 1], 1).into();
         let opening = std::future::pending::<io::Result<DuplexStream>>();
-        serve(opening, Terms { service: Sleepy::default(), pauses, address, tells: false, stop }).await;
+        serve(
+            opening,
+            ConnectionConfig { service: Sleepy::default(), limits, address, owns_service: false, stop },
+        )
+        .await;
         assert_eq!(began.elapsed().as_secs(), 30);
     }
 
@@ -489,15 +518,15 @@ mod tests {
         ] {
             for step in [1, 7, 64] {
                 let (mut client, mut server) = duplex(step);
-                let sniffing = tokio::spawn(async move {
-                    let sniffed = sniff(&mut server).await.unwrap();
+                let reading = tokio::spawn(async move {
+                    let first = read_first_bytes(&mut server).await.unwrap();
                     let mut rest = Vec::new();
                     server.read_to_end(&mut rest).await.unwrap();
-                    (sniffed.http2, [&sniffed.before[..], &rest].concat())
+                    (first.http2, [&first.prefix[..], &rest].concat())
                 });
                 client.write_all(sent).await.unwrap();
                 drop(client);
-                assert_eq!(sniffing.await.unwrap(), (http2, sent.to_vec()), "nothing is lost");
+                assert_eq!(reading.await.unwrap(), (http2, sent.to_vec()), "nothing is lost");
             }
         }
     }

@@ -3,21 +3,21 @@ use pintle_types::{Frame, Malformed};
 
 use crate::server::reading::{parse, parse_text, utf8};
 
-/// What is in a body.
+/// The content of a request body.
 #[derive(Debug)]
 pub(in crate::server::http) enum Content {
-    /// Bytes, as they came in one piece.
+    /// A body that was received in one chunk.
     Bytes(Bytes),
-    /// Several pieces that were joined and are UTF-8.
+    /// Several chunks joined, known to be UTF-8.
     Text(String),
 }
 
 impl Content {
-    /// Reads the message, or the batch of at most `most` messages.
-    pub(in crate::server::http) fn parse(self, most: usize) -> Result<Frame, Box<Malformed>> {
+    /// Parses the message, or a batch of at most `max_messages` messages.
+    pub(in crate::server::http) fn parse(self, max_messages: usize) -> Result<Frame, Box<Malformed>> {
         match self {
-            Self::Text(text) => parse_text(text, most),
-            Self::Bytes(bytes) => parse(bytes, most),
+            Self::Text(text) => parse_text(text, max_messages),
+            Self::Bytes(bytes) => parse(bytes, max_messages),
         }
     }
 
@@ -36,33 +36,34 @@ impl Content {
     }
 }
 
-/// The pieces of a body so far: the only one as it came, or all of them joined.
+/// A buffer for the chunks of a body: a single chunk is kept as it is, several are joined.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(super) struct BodyBuffer {
     only: Bytes,
-    /// Checked piece by piece while they are joined: they are in the cache, and the joined text needs no second look.
+    /// The joined text. Each chunk is validated as it is appended, while it is in the cache.
     text: String,
-    /// What is not text, and all behind it: most often the beginning of a character whose rest is in the next piece.
+    /// The bytes from the first one that is not UTF-8 so far: usually the start of a character that the next chunk
+    /// completes.
     rest: Vec<u8>,
 }
 
-/// The most that is reserved on the word of the sender alone.
-const TRUSTED: u64 = 2 << 20;
+/// The limit on the bytes that are reserved because of an announced length.
+const MAX_RESERVE: u64 = 2 << 20;
 
-impl Pieces {
+impl BodyBuffer {
     pub(in crate::server::http) fn len(&self) -> usize {
         self.only.len() + self.text.len() + self.rest.len()
     }
 
-    /// Adds a piece; at least `more` bytes will follow it.
+    /// Adds a chunk that at least `more` bytes will follow.
     pub(in crate::server::http) fn add(&mut self, mut data: impl Buf, more: u64) {
-        // One that more will follow is copied at once: whoever reads them can use its memory for the next one.
+        // A chunk that is not the last is copied at once, so that the reader can reuse its memory for the next one.
         if self.len() == 0 && more == 0 {
             self.only = data.copy_to_bytes(data.remaining());
             return;
         }
         if self.text.is_empty() && self.rest.is_empty() {
-            let more = usize::try_from(more.min(TRUSTED)).unwrap_or(0);
+            let more = usize::try_from(more.min(MAX_RESERVE)).unwrap_or(0);
             self.text.reserve(self.only.len() + data.remaining() + more);
             let only = std::mem::take(&mut self.only);
             self.join(&only);
@@ -89,17 +90,17 @@ impl Pieces {
         if !self.rest.is_empty() {
             return self.rest.extend_from_slice(bytes);
         }
-        let (whole, begun) = bytes.split_at(bytes.len() - begun(bytes));
+        let (whole, partial) = bytes.split_at(bytes.len() - partial_character(bytes));
         match utf8(whole) {
             Some(text) => {
                 self.text.push_str(text);
-                self.rest.extend_from_slice(begun);
+                self.rest.extend_from_slice(partial);
             }
             None => self.rest.extend_from_slice(bytes),
         }
     }
 
-    pub(in crate::server::http) fn done(mut self) -> Content {
+    pub(in crate::server::http) fn finish(mut self) -> Content {
         if self.text.is_empty() && self.rest.is_empty() {
             Content::Bytes(self.only)
         } else if self.rest.is_empty() {
@@ -112,8 +113,8 @@ impl Pieces {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
-fn begun(bytes: &[u8]) -> usize {
+/// Returns the length of the incomplete character at the end.
+fn partial_character(bytes: &[u8]) -> usize {
     let last = |back: usize| bytes.len().checked_sub(back).and_then(|at| bytes.get(at));
     let begins = |back: &usize| match last(*back) {
         Some(0xc0..=0xdf) => *back < 2,
@@ -129,13 +130,13 @@ mod tests {
     use super::*;
 
     fn joined(pieces: &[&[u8]]) -> Content {
-        let mut taken = Pieces::default();
-        pieces.iter().for_each(|piece| taken.add(*piece, 1));
-        taken.done()
+        let mut buffer = BodyBuffer::default();
+        pieces.iter().for_each(|piece| buffer.add(*piece, 1));
+        buffer.finish()
     }
 
     #[test]
-    fn a_text_is_joined_wherever_it_was_cut() {
+    fn text_is_joined_wherever_it_was_split() {
         let text = "aé—\u{1f600}z";
         for first in 0..=text.len() {
             for second in first..=text.len() {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_stays_as_it_was() {
+    fn bytes_that_are_not_utf_8_are_unchanged() {
         for bytes in [&b"a\xff"[..], b"\xe2\x80", b"\x80\x80\x80\x80\x80", b"\xf0\x9f\x98a\xc3", b"\xc3a\xc3"]
         {
             for cut in 0..=bytes.len() {

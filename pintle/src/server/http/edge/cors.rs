@@ -19,10 +19,10 @@ use pintle_proto::http::{Guard, Head};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Lets pages of other origins use a server: those that its guard lets in (CORS).
+/// A `tower` layer that implements CORS for the origins that a [`Guard`] allows.
 ///
-/// It is a layer. Put it around everything else, authentication too: a browser asks for leave before it sends a token,
-/// and shows a page no answer without these headers, not even a 401. Cookies are not allowed for.
+/// Apply it outside all other layers, including authentication: a browser sends preflight requests without a token, and
+/// hides every response without CORS headers from the page, even a 401. Credentials such as cookies are not allowed.
 ///
 /// ```
 /// use pintle::{proto::http::Guard, server::http::Cors};
@@ -43,7 +43,7 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// For the origins that this guard lets in; give the service the same.
+    /// Creates a layer for the origins that this guard allows. Use the same guard for the service.
     pub fn new(guard: Guard) -> Self {
         Self {
             guard,
@@ -53,15 +53,14 @@ impl Cors {
         }
     }
 
-    /// Lets pages send these headers too, besides those of the protocol. Names that end in `*` stand for all that begin
-    /// so.
+    /// Allows these request headers, in addition to those of the protocol. A name that ends in `*` matches by prefix.
     #[must_use]
     pub fn allow_headers<T: AsRef<str>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.allowed.extend(names.into_iter().map(|name| name.as_ref().to_ascii_lowercase()));
         self
     }
 
-    /// Lets pages read these headers of answers too.
+    /// Exposes these response headers, in addition to those of the protocol.
     #[must_use]
     pub fn expose_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         let mut exposed = self.exposed.as_bytes().to_vec();
@@ -69,48 +68,49 @@ impl Cors {
             exposed.extend_from_slice(b", ");
             exposed.extend_from_slice(name.as_str().as_bytes());
         }
-        // A list of names is always a value.
+        // A list of header names is always a valid value.
         self.exposed = HeaderValue::from_bytes(&exposed).unwrap_or(self.exposed);
         self
     }
 
-    /// For how long a browser may remember what it is allowed. 2 hours, the most that any of them takes.
+    /// Sets how long a browser may cache the result of a preflight request. Default: 2 hours, the maximum that any browser
+    /// accepts.
     #[must_use]
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
     }
 
-    /// What the answer to a request says of CORS.
-    fn judge<B>(&self, request: &Request<B>) -> Verdict {
+    /// Decides how to respond to a request.
+    fn decide<B>(&self, request: &Request<B>) -> CorsDecision {
         let headers = request.headers();
-        let Some(origin) = headers.get(ORIGIN) else { return Verdict::Pass(None) };
+        let Some(origin) = headers.get(ORIGIN) else { return CorsDecision::Pass(None) };
         let head = Head::new(request.method(), request.uri(), headers);
         let once = headers.get_all(ORIGIN).iter().nth(1).is_none();
         if !once || self.guard.check(&head).is_err() {
-            return Verdict::Pass(None);
+            return CorsDecision::Pass(None);
         }
         if request.method() == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-            return Verdict::Preflight(self.preflight(origin, headers));
+            return CorsDecision::Preflight(self.preflight(origin, headers));
         }
-        Verdict::Pass(Some(Page { origin: origin.clone(), exposed: self.exposed.clone() }))
+        CorsDecision::Pass(Some(AllowedOrigin { origin: origin.clone(), exposed: self.exposed.clone() }))
     }
 
-    /// The headers of the leave that an origin is given.
-    fn preflight(&self, origin: &HeaderValue, asked: &HeaderMap) -> HeaderMap {
-        let asked =
-            asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|names| names.to_str().ok());
-        let names = asked.flat_map(|names| names.split(',')).map(|name| name.trim().to_ascii_lowercase());
+    /// Returns the headers of a preflight response.
+    fn preflight(&self, origin: &HeaderValue, request: &HeaderMap) -> HeaderMap {
+        let requested =
+            request.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|names| names.to_str().ok());
+        let names = requested.flat_map(|names| names.split(',')).map(|name| name.trim().to_ascii_lowercase());
         let granted: Vec<_> = names.filter(|name| self.allows(name)).collect();
-        let mut leave = HeaderMap::with_capacity(6);
-        leave.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        leave.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-        leave.insert(ACCESS_CONTROL_MAX_AGE, self.max_age.as_secs().into());
-        leave.insert(VARY, HeaderValue::from_static(ASKED));
+        let mut headers = HeaderMap::with_capacity(6);
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        headers.insert(ACCESS_CONTROL_MAX_AGE, self.max_age.as_secs().into());
+        headers.insert(VARY, HeaderValue::from_static(PREFLIGHT_VARY));
         if let (false, Ok(granted)) = (granted.is_empty(), HeaderValue::try_from(granted.join(", "))) {
-            leave.insert(ACCESS_CONTROL_ALLOW_HEADERS, granted);
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, granted);
         }
-        leave
+        headers
     }
 
     fn allows(&self, name: &str) -> bool {
@@ -129,7 +129,7 @@ impl<S> Layer<S> for Cors {
     }
 }
 
-/// The headers of requests that the protocol has.
+/// The request headers of the protocol.
 const ALLOWED: [&str; 10] = [
     "content-type",
     "accept",
@@ -143,37 +143,37 @@ const ALLOWED: [&str; 10] = [
     "last-event-id",
 ];
 
-/// The headers of answers that a client has to read.
+/// The response headers that a client has to read.
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version";
 
 const METHODS: &str = "GET, POST, DELETE";
 
-const ASKED: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+const PREFLIGHT_VARY: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 
-enum Verdict {
-    /// The browser asks for leave: this is the answer.
+enum CorsDecision {
+    /// Responds to a preflight request with these headers.
     Preflight(HeaderMap),
-    /// A request like any other, and the page that may read the answer.
-    Pass(Option<Page>),
+    /// Calls the service. The response may be read by pages of this origin, if there is one.
+    Pass(Option<AllowedOrigin>),
 }
 
 #[derive(Debug)]
-struct Page {
+struct AllowedOrigin {
     origin: HeaderValue,
     exposed: HeaderValue,
 }
 
-/// Lets a page read an answer.
-fn expose(page: Option<Page>, answer: &mut HeaderMap) {
-    // Also where there was no origin: a cache must not give that answer to a page.
-    answer.append(VARY, HeaderValue::from_static("Origin"));
-    if let Some(Page { origin, exposed }) = page {
-        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+/// Adds the CORS headers to a response.
+fn expose(allowed: Option<AllowedOrigin>, headers: &mut HeaderMap) {
+    // Also without an origin: a cache must not serve that response to a page.
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if let Some(AllowedOrigin { origin, exposed }) = allowed {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }
 
-/// A service that pages of other origins may use. [`Cors`] makes it.
+/// A service with CORS headers, created by the layer [`Cors`].
 #[derive(Clone, Debug)]
 pub struct CorsService<S> {
     inner: S,
@@ -194,28 +194,30 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> CorsFuture<S::Future> {
-        match self.cors.judge(&request) {
-            Verdict::Preflight(leave) => CorsFuture { run: Run::Leave { leave } },
-            Verdict::Pass(page) => CorsFuture { run: Run::Inner { answer: self.inner.call(request), page } },
+        match self.cors.decide(&request) {
+            CorsDecision::Preflight(headers) => CorsFuture { state: CorsState::Preflight { headers } },
+            CorsDecision::Pass(allowed) => {
+                CorsFuture { state: CorsState::Inner { response: self.inner.call(request), allowed } }
+            }
         }
     }
 }
 
 pin_project! {
-    /// The answer of a [`CorsService`].
+    /// The response future of a [`CorsService`].
     #[derive(Debug)]
     pub struct CorsFuture<F> {
         #[pin]
-        run: Run<F>,
+        state: CorsState<F>,
     }
 }
 
 pin_project! {
-    #[project = Running]
+    #[project = CorsStateProj]
     #[derive(Debug)]
-    enum Run<F> {
-        Leave { leave: HeaderMap },
-        Inner { #[pin] answer: F, page: Option<Page> },
+    enum CorsState<F> {
+        Preflight { headers: HeaderMap },
+        Inner { #[pin] response: F, allowed: Option<AllowedOrigin> },
     }
 }
 
@@ -227,17 +229,17 @@ where
     type Output = Result<Response<R>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().run.project() {
-            Running::Leave { leave } => {
-                let mut answer = Response::new(R::default());
-                *answer.status_mut() = StatusCode::NO_CONTENT;
-                *answer.headers_mut() = std::mem::take(leave);
-                Poll::Ready(Ok(answer))
+        match self.project().state.project() {
+            CorsStateProj::Preflight { headers } => {
+                let mut response = Response::new(R::default());
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                *response.headers_mut() = std::mem::take(headers);
+                Poll::Ready(Ok(response))
             }
-            Running::Inner { answer, page } => {
-                let mut answer = ready!(answer.poll(cx))?;
-                expose(page.take(), answer.headers_mut());
-                Poll::Ready(Ok(answer))
+            CorsStateProj::Inner { response, allowed } => {
+                let mut response = ready!(response.poll(cx))?;
+                expose(allowed.take(), response.headers_mut());
+                Poll::Ready(Ok(response))
             }
         }
     }
@@ -249,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// Says no, as authentication does, and counts how often it had to.
+    /// A service that responds with 401, and counts its calls.
     #[derive(Clone, Default)]
     struct Refusing(usize);
 
@@ -281,12 +283,12 @@ mod tests {
         Cors::new(Guard::loopback().origins(["https://app.example.com"]))
     }
 
-    /// Status and headers of an answer in lines, and whether the service within was called.
+    /// Returns the status and headers of a response, and whether the inner service was called.
     fn answer(cors: &Cors, method: &str, lines: &str) -> (String, bool) {
         let mut service = cors.layer(Refusing::default());
         let mut future = std::pin::pin!(service.call(request(method, lines)));
         let Poll::Ready(Ok(answer)) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("it waits")
+            panic!("the response is pending")
         };
         let mut lines: Vec<_> = answer
             .headers()
@@ -297,18 +299,18 @@ mod tests {
         (format!("{}\n{}", answer.status().as_u16(), lines.join("\n")), service.inner.0 > 0)
     }
 
-    const ASKS: &str =
+    const PREFLIGHT: &str =
         "host: localhost\norigin: https://app.example.com\naccess-control-request-method: POST";
 
     #[test]
-    fn leave_is_given_without_asking_anyone_else() {
-        let (said, called) = answer(
+    fn a_preflight_request_is_answered_without_the_service() {
+        let (response, called) = answer(
             &cors(),
             "OPTIONS",
-            &format!("{ASKS}\naccess-control-request-headers: content-type,mcp-protocol-version"),
+            &format!("{PREFLIGHT}\naccess-control-request-headers: content-type,mcp-protocol-version"),
         );
         assert_eq!(
-            said,
+            response,
             "204\n\
              access-control-allow-headers: content-type, mcp-protocol-version\n\
              access-control-allow-methods: GET, POST, DELETE\n\
@@ -320,19 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn answers_may_be_read_by_pages_that_are_let_in() {
+    fn responses_are_exposed_to_allowed_origins() {
         let exposed = "access-control-expose-headers: Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version";
         for origin in ["https://app.example.com", "http://localhost:5173"] {
-            let (said, _) = answer(&cors(), "POST", &format!("host: localhost\norigin: {origin}"));
+            let (response, _) = answer(&cors(), "POST", &format!("host: localhost\norigin: {origin}"));
             assert_eq!(
-                said,
+                response,
                 format!("401\naccess-control-allow-origin: {origin}\n{exposed}\nvary: Accept\nvary: Origin")
             );
         }
     }
 
     #[test]
-    fn who_is_not_let_in_by_the_guard_gets_no_leave() {
+    fn origins_that_the_guard_refuses_get_no_cors_headers() {
         let plain = ("401\nvary: Accept\nvary: Origin".to_owned(), true);
         for lines in [
             "host: localhost",
@@ -348,23 +350,28 @@ mod tests {
     }
 
     #[test]
-    fn other_options_requests_are_the_services() {
-        let (said, called) = answer(&cors(), "OPTIONS", "host: localhost\norigin: https://app.example.com");
-        assert!(called && said.starts_with("401\naccess-control-allow-origin: https://app.example.com\n"));
+    fn other_options_requests_go_to_the_service() {
+        let (response, called) =
+            answer(&cors(), "OPTIONS", "host: localhost\norigin: https://app.example.com");
+        assert!(
+            called && response.starts_with("401\naccess-control-allow-origin: https://app.example.com\n")
+        );
         let (_, called) = answer(&cors(), "OPTIONS", "host: localhost\naccess-control-request-method: POST");
-        assert!(called, "no page asks without an origin");
-        let (_, called) = answer(&cors(), "POST", ASKS);
+        assert!(called, "a preflight request has an origin");
+        let (_, called) = answer(&cors(), "POST", PREFLIGHT);
         assert!(called);
     }
 
     fn granted(cors: &Cors, asked: &str) -> Option<String> {
-        let lines = format!("{ASKS}\naccess-control-request-headers: {asked}");
-        let Verdict::Preflight(leave) = cors.judge(&request("OPTIONS", &lines)) else { panic!("it is one") };
-        leave.get(ACCESS_CONTROL_ALLOW_HEADERS).map(|names| names.to_str().unwrap().to_owned())
+        let lines = format!("{PREFLIGHT}\naccess-control-request-headers: {asked}");
+        let CorsDecision::Preflight(headers) = cors.decide(&request("OPTIONS", &lines)) else {
+            panic!("not a preflight request")
+        };
+        headers.get(ACCESS_CONTROL_ALLOW_HEADERS).map(|names| names.to_str().unwrap().to_owned())
     }
 
     #[test]
-    fn the_headers_of_the_protocol_may_be_sent_and_no_others() {
+    fn only_the_headers_of_the_protocol_are_allowed() {
         let all = "content-type, accept, authorization, mcp-protocol-version, mcp-session-id, mcp-method, mcp-name, last-event-id";
         for (asked, names) in [
             (all, Some(all)),
@@ -383,17 +390,17 @@ mod tests {
     }
 
     #[test]
-    fn more_can_be_read_and_remembered_for_less() {
+    fn exposed_headers_and_max_age_can_be_set() {
         let cors = cors().expose_headers([HeaderName::from_static("x-request-id")]).max_age(Duration::ZERO);
-        let (said, _) = answer(&cors, "GET", "host: localhost\norigin: https://app.example.com");
-        assert!(said.contains("WWW-Authenticate, MCP-Protocol-Version, x-request-id\n"), "{said}");
-        assert!(answer(&cors, "OPTIONS", ASKS).0.contains("access-control-max-age: 0\n"));
+        let (response, _) = answer(&cors, "GET", "host: localhost\norigin: https://app.example.com");
+        assert!(response.contains("WWW-Authenticate, MCP-Protocol-Version, x-request-id\n"), "{response}");
+        assert!(answer(&cors, "OPTIONS", PREFLIGHT).0.contains("access-control-max-age: 0\n"));
     }
 
     #[test]
-    fn any_origin_is_named() {
+    fn with_any_origin_the_actual_one_is_named() {
         let any = Cors::new(Guard::any_host().any_origin());
-        let (said, _) = answer(&any, "POST", "host: a\norigin: https://b.example");
-        assert!(said.contains("access-control-allow-origin: https://b.example\n"), "{said}");
+        let (response, _) = answer(&any, "POST", "host: a\norigin: https://b.example");
+        assert!(response.contains("access-control-allow-origin: https://b.example\n"), "{response}");
     }
 }

@@ -10,33 +10,33 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::quiet::Quiet;
+use super::idle::IdleClock;
 
-/// The body of a request that an [`HttpServer`](crate::server::http::HttpServer) took.
+/// The body of a request received by an [`HttpServer`](crate::server::http::HttpServer).
 #[derive(Debug)]
 pub struct RequestBody {
     body: hyper::body::Incoming,
-    /// Who is to be told if it is not read to its end.
-    quiet: Arc<Quiet>,
+    /// Notified if the body is dropped before its end.
+    clock: Arc<IdleClock>,
     unread: bool,
 }
 
 impl RequestBody {
-    pub(in crate::server::http) fn new(body: hyper::body::Incoming, quiet: Arc<Quiet>) -> Self {
+    pub(in crate::server::http) fn new(body: hyper::body::Incoming, clock: Arc<IdleClock>) -> Self {
         let unread = !body.is_end_stream();
-        Self { body, quiet, unread }
+        Self { body, clock, unread }
     }
 
-    /// Where its request came from, if the extensions do not say so.
-    pub(in crate::server::http) fn untold(&self) -> Option<PeerAddress> {
-        self.quiet.untold
+    /// Returns the client's address if it is not in the extensions of the request.
+    pub(in crate::server::http) fn lazy_peer_address(&self) -> Option<PeerAddress> {
+        self.clock.lazy_peer_address
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if self.unread && !self.body.is_end_stream() {
-            self.quiet.left_unread();
+            self.clock.body_left_unread();
         }
     }
 }
@@ -65,7 +65,7 @@ impl Body for RequestBody {
     }
 }
 
-/// Why a body did not come to its end.
+/// An error that occurred while a body was received.
 #[derive(Debug)]
 pub struct BodyError {
     error: hyper::Error,
@@ -73,7 +73,7 @@ pub struct BodyError {
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the body broke off: {}", self.error)
+        write!(f, "failed to receive the body: {}", self.error)
     }
 }
 
@@ -83,9 +83,18 @@ impl StdError for BodyError {
     }
 }
 
-/// Where a request came from: an extension of every request that an [`HttpServer`](crate::server::http::HttpServer) took.
+/// The address of the client: an extension of every request received by an
+/// [`HttpServer`](crate::server::http::HttpServer).
 ///
-/// Behind a proxy it is the proxy's.
-#[expect(clippy::exhaustive_structs, reason = "a name for an address")]
+/// Behind a proxy, this is the address of the proxy.
+///
+/// ```
+/// use pintle::server::{Extension, http::PeerAddress, tool};
+///
+/// let whence = tool("whence", |Extension(PeerAddress(address)): Extension<PeerAddress>| async move {
+///     format!("You connected from {}.", address.ip())
+/// });
+/// ```
+#[expect(clippy::exhaustive_structs, reason = "a newtype of an address")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PeerAddress(pub SocketAddr);

@@ -21,52 +21,59 @@ use pintle_proto::{
 use pintle_types::{RequestId, RpcError};
 use tokio::time::Sleep;
 
-use super::pulse::Pulse;
+use super::keep_alive::KeepAlive;
 
-/// The body of an answer: all of it at once, or events as they happen.
+/// The body of a response: either complete, or a stream of events.
 ///
-/// Dropping a stream of events hangs up. What that means for the call behind it depends on the revision: a stateless
-/// call is cancelled, one in a session goes on.
-pub struct Body(Kind);
+/// Dropping a stream of events disconnects it from its call: a stateless call is cancelled, a call in a session continues.
+///
+/// ```
+/// use http::Response;
+/// use pintle::server::http::Body;
+///
+/// let response = Response::builder().status(503).body(Body::full("back in a minute"))?;
+/// # Ok::<(), http::Error>(())
+/// ```
+pub struct Body(BodyKind);
 
-enum Kind {
+enum BodyKind {
     Full(Bytes),
     Events(Box<Events>),
 }
 
 struct Events {
-    source: Box<dyn Source>,
-    pulse: Pulse,
-    over: bool,
-    /// When nobody may read on.
-    end: Option<Pin<Box<Sleep>>>,
+    source: Box<dyn EventSource>,
+    keep_alive: KeepAlive,
+    ended: bool,
+    /// The end of the caller's authentication.
+    expiry: Option<Pin<Box<Sleep>>>,
 }
 
-/// Where the events of a stream come from.
-pub(in crate::server::http) trait Source: Send {
-    /// Writes what there is behind what is in `out`. Ready when nothing more will come. As long as `out` is not empty it
-    /// is called again without being woken, so it may stop when it has written enough.
+/// A source of events for a stream.
+pub(in crate::server::http) trait EventSource: Send {
+    /// Appends the available events to `out`. Ready when no more will follow. If `out` is not empty, it is polled again
+    /// without being woken, so it may return early once it has written enough.
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
 }
 
-/// As much goes into one piece of the body.
+/// The size in bytes that one chunk of a stream should have.
 pub(in crate::server::http) const PIECE: usize = 16 << 10;
 
 impl Body {
-    /// Nothing.
+    /// Creates an empty body.
     pub fn empty() -> Self {
         Self::full(Bytes::new())
     }
 
-    /// These bytes.
+    /// Creates a body of these bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Full(bytes.into()))
+        Self(BodyKind::Full(bytes.into()))
     }
 
-    pub(in crate::server::http) fn events(source: impl Source + 'static, keep_alive: Duration) -> Self {
-        let events =
-            Events { source: Box::new(source), pulse: Pulse::new(keep_alive), over: false, end: None };
-        Self(Kind::Events(Box::new(events)))
+    pub(in crate::server::http) fn events(source: impl EventSource + 'static, keep_alive: Duration) -> Self {
+        let keep_alive = KeepAlive::new(keep_alive);
+        let events = Events { source: Box::new(source), keep_alive, ended: false, expiry: None };
+        Self(BodyKind::Events(Box::new(events)))
     }
 }
 
@@ -91,48 +98,48 @@ impl http_body::Body for Body {
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = match &mut self.0 {
-            Kind::Full(bytes) if bytes.is_empty() => None,
-            Kind::Full(bytes) => Some(std::mem::take(bytes)),
-            Kind::Events(events) => std::task::ready!(events.poll(task)),
+            BodyKind::Full(bytes) if bytes.is_empty() => None,
+            BodyKind::Full(bytes) => Some(std::mem::take(bytes)),
+            BodyKind::Events(events) => std::task::ready!(events.poll(task)),
         };
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Events(events) => events.over,
+            BodyKind::Full(bytes) => bytes.is_empty(),
+            BodyKind::Events(events) => events.ended,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Events(_) => SizeHint::default(),
+            BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Events(_) => SizeHint::default(),
         }
     }
 }
 
 impl Events {
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.over
-            && let Some(end) = &mut self.end
+        if !self.ended
+            && let Some(expiry) = &mut self.expiry
         {
-            self.over = end.as_mut().poll(task).is_ready();
+            self.ended = expiry.as_mut().poll(task).is_ready();
         }
-        if self.over {
+        if self.ended {
             return Poll::Ready(None);
         }
         let mut out = Vec::new();
-        self.over = self.source.poll(task, &mut out).is_ready();
-        match (out.is_empty(), self.over) {
+        self.ended = self.source.poll(task, &mut out).is_ready();
+        match (out.is_empty(), self.ended) {
             (false, _) => {
-                self.pulse.beat();
+                self.keep_alive.restart();
                 Poll::Ready(Some(out.into()))
             }
             (true, true) => Poll::Ready(None),
-            // Between two signs of life nothing was said: a proxy might take the stream for dead.
-            (true, false) => self.pulse.poll(task).map(|()| Some(Bytes::from_static(KEEP_ALIVE))),
+            // Without output a proxy might consider the stream dead.
+            (true, false) => self.keep_alive.poll(task).map(|()| Some(Bytes::from_static(KEEP_ALIVE))),
         }
     }
 }
@@ -140,25 +147,25 @@ impl Events {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Full(_) => f.debug_tuple("Body").field(&self.size_hint().exact()).finish(),
-            Kind::Events(_) => f.write_str("Body(events)"),
+            BodyKind::Full(_) => f.debug_tuple("Body").field(&self.size_hint().exact()).finish(),
+            BodyKind::Events(_) => f.write_str("Body(events)"),
         }
     }
 }
 
-/// 202, and nothing more to say.
+/// Returns a 202 response without a body.
 pub(in crate::server::http) fn accepted() -> Response<Body> {
     bare(StatusCode::ACCEPTED)
 }
 
-/// A status without a body.
+/// Returns a response of this status without a body.
 pub(in crate::server::http) fn bare(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// One JSON text.
+/// Returns a response with a JSON body.
 pub(in crate::server::http) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::full(bytes));
     *response.status_mut() = status;
@@ -169,8 +176,11 @@ pub(in crate::server::http) fn json(status: StatusCode, bytes: impl Into<Bytes>)
     response
 }
 
-/// A stream of events.
-pub(in crate::server::http) fn events(source: impl Source + 'static, keep_alive: Duration) -> Response<Body> {
+/// Returns a response that streams events.
+pub(in crate::server::http) fn events(
+    source: impl EventSource + 'static,
+    keep_alive: Duration,
+) -> Response<Body> {
     let mut response = Response::new(Body::events(source, keep_alive));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
@@ -179,48 +189,48 @@ pub(in crate::server::http) fn events(source: impl Source + 'static, keep_alive:
     response
 }
 
-/// The same, until then.
+/// Returns a response that streams events until `expiry`, if there is one.
 pub(in crate::server::http) fn events_until(
-    source: impl Source + 'static,
+    source: impl EventSource + 'static,
     keep_alive: Duration,
-    end: Option<Pin<Box<Sleep>>>,
+    expiry: Option<Pin<Box<Sleep>>>,
 ) -> Response<Body> {
     let mut response = events(source, keep_alive);
-    if let Kind::Events(events) = &mut response.body_mut().0 {
-        events.end = end;
+    if let BodyKind::Events(events) = &mut response.body_mut().0 {
+        events.expiry = expiry;
     }
     response
 }
 
-/// No, and what to change.
+/// Returns the response for a refused request.
 pub(in crate::server::http) fn refused(refusal: &Refusal, id: Option<&RequestId>) -> Response<Body> {
     let mut response = json(refusal.status, refusal.body(id));
     if let Some(allow) = refusal.allow {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     }
     if refusal.status == StatusCode::PAYLOAD_TOO_LARGE || refusal.status == StatusCode::REQUEST_TIMEOUT {
-        // The rest of the body is still to come, and nobody wants to read it.
+        // The rest of the body is not read.
         response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// No for the moment: 429 if the one who asks is the reason, else 503.
-pub(in crate::server::http) fn overloaded(status: StatusCode, said: impl Into<String>) -> Refusal {
-    Refusal::new(status, RpcError::overloaded(said.into(), RETRY_AFTER_MS))
+/// Returns a refusal with a retry hint: 429 if the caller exceeds its limits, else 503.
+pub(in crate::server::http) fn overloaded(status: StatusCode, message: impl Into<String>) -> Refusal {
+    Refusal::new(status, RpcError::overloaded(message.into(), RETRY_AFTER_MS))
 }
 
-/// Why a call is refused or cut when the service comes to its end.
+/// Returns the error of a call that is refused or ended because the service shuts down.
 pub(in crate::server::http) fn shutting_down() -> RpcError {
-    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: call again in a moment").error
+    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; call again in a moment").error
 }
 
-/// Why a call is ended with its session.
+/// Returns the error of a call that is ended with its session.
 pub(in crate::server::http) fn session_ended() -> RpcError {
-    RpcError::internal("the session was ended before the call came to its end: open another, and call again")
+    RpcError::internal("the session ended before the call completed; open a new session and call again")
 }
 
-/// 503 because the service comes to its end.
+/// Returns the 503 refusal of a service that shuts down.
 pub(in crate::server::http) fn closed() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, shutting_down())
 }

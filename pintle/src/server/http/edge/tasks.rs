@@ -6,7 +6,7 @@ use std::{
 use hyper::rt::Executor;
 use tokio::task::JoinSet;
 
-/// The requests of an HTTP/2 connection: dropping it ends them.
+/// The tasks of an HTTP/2 connection, one for each request. Dropping it aborts them.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
@@ -16,7 +16,7 @@ impl Tasks {
     }
 }
 
-/// Starts requests. They hold one themselves, so it must not keep them.
+/// An executor that spawns into [`Tasks`]. The tasks hold clones of it, so its reference is weak.
 #[derive(Clone, Debug)]
 pub(super) struct Spawner(Weak<Mutex<JoinSet<()>>>);
 
@@ -28,7 +28,7 @@ where
         let Some(tasks) = self.0.upgrade() else { return };
         let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(async { drop(request.await) });
-        // So that no more are held than run.
+        // Finished tasks are removed, so that only running ones are held.
         while tasks.try_join_next().is_some() {}
     }
 }

@@ -22,7 +22,7 @@ use super::{
     log::{Event, EventId, Replay},
 };
 use crate::server::http::{
-    edge::response::{PIECE, Source},
+    edge::response::{EventSource, PIECE},
     service::Shared,
 };
 
@@ -393,7 +393,7 @@ pub(in crate::server::http) struct Reader {
     first: Vec<u8>,
 }
 
-impl Source for Reader {
+impl EventSource for Reader {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.first);
         while out.len() < PIECE

@@ -24,11 +24,11 @@ use crate::server::{
     http::{
         Body, Http,
         edge::response::{accepted, json, overloaded, refused},
+        edge::time::MAX_DURATION,
         origin::AddressKey,
         post::Begun,
         rights,
         service::{Asked, store_failed},
-        shutdown::CENTURY,
     },
     state::State,
 };
@@ -271,7 +271,7 @@ fn notify(exchange: &mut Exchange, session: &Session, notification: Notification
         return;
     };
     // Whoever sent it may be gone, so it has as long as a call whose client is.
-    let limit = exchange.shared.settings.detached_call.min(CENTURY);
+    let limit = exchange.shared.settings.detached_call.min(MAX_DURATION);
     exchange.hear(tokio::spawn(async move {
         let _place = place;
         if timeout(limit, handler(notification, peer)).await.is_err() {

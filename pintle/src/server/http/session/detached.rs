@@ -15,7 +15,7 @@ use tokio::{runtime::Handle, time::timeout};
 use super::{Session, id::SessionId};
 use crate::server::{
     Cx,
-    http::{service::Shared, shutdown::CENTURY},
+    http::{edge::time::MAX_DURATION, service::Shared},
 };
 
 /// So many calls of one session go on without their client.
@@ -66,7 +66,7 @@ pub(in crate::server::http) fn spawn(
             RETRY_AFTER_MS,
         ));
     }
-    let limit = shared.settings.detached_call.min(CENTURY);
+    let limit = shared.settings.detached_call.min(MAX_DURATION);
     drop(runtime.spawn(async move {
         let _place = place;
         let mut work = pin!(work);

@@ -32,7 +32,7 @@ use crate::server::{
     http::{
         Body,
         edge::{
-            pulse::Pulse,
+            keep_alive::KeepAlive,
             response::{accepted, events, json, session_ended},
         },
         service::Shared,
@@ -139,12 +139,12 @@ impl Exchange {
         // Made here and moved in once: what an `async fn` is given it holds twice.
         let mut inline = Inline(Some(self));
         let streams = inline.0.as_ref().is_some_and(|exchange| exchange.streams);
-        let mut pulse = Pulse::new(shared.settings.keep_alive);
+        let mut keep_alive = KeepAlive::new(shared.settings.keep_alive);
         async move {
             let first = poll_fn(|task| match inline.poll(task) {
                 Poll::Ready(word) => Poll::Ready(Some(word)),
                 // What asks for no answer has no stream either.
-                Poll::Pending if streams && inline.has_calls() => pulse.poll(task).map(|()| None),
+                Poll::Pending if streams && inline.has_calls() => keep_alive.poll(task).map(|()| None),
                 Poll::Pending => Poll::Pending,
             });
             let first = match first.await {

@@ -24,7 +24,7 @@ use crate::server::{
     clock::now,
     http::{
         Body, Http,
-        edge::response::{PIECE, Source, events, overloaded},
+        edge::response::{EventSource, PIECE, events, overloaded},
         service::Asked,
     },
 };
@@ -93,7 +93,7 @@ struct Stream {
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl Source for Stream {
+impl EventSource for Stream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.said);
         let news = self.ear.take(task);

@@ -20,8 +20,8 @@ use pintle_types::{ErrorCode, Message, Request};
 use super::{
     Body,
     edge::{
-        pulse::Pulse,
-        response::{PIECE, Source, events, json, refused},
+        keep_alive::KeepAlive,
+        response::{EventSource, PIECE, events, json, refused},
     },
     post::Begun,
     rights,
@@ -95,7 +95,7 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
         call,
         CallSink::Own(OwnSink::default()),
     );
-    let mut pulse = Pulse::new(settings.keep_alive);
+    let mut keep_alive = KeepAlive::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
             match driver.poll_registered(&asked.http.0.calls, task) {
@@ -105,7 +105,7 @@ pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response
                 Poll::Ready(CallStep::Event(_)) => {}
                 Poll::Ready(CallStep::Done(outcome)) => return Poll::Ready(First::End(Some(outcome))),
                 Poll::Ready(CallStep::Cancelled) => return Poll::Ready(First::End(None)),
-                Poll::Pending if streams => return pulse.poll(task).map(|()| First::Word(None)),
+                Poll::Pending if streams => return keep_alive.poll(task).map(|()| First::Word(None)),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -153,7 +153,7 @@ struct Stream {
     said: Vec<u8>,
 }
 
-impl Source for Stream {
+impl EventSource for Stream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.said);
         while out.len() < PIECE {
@@ -175,7 +175,7 @@ impl Source for Stream {
 /// One event, and the end.
 struct Once(Vec<u8>);
 
-impl Source for Once {
+impl EventSource for Once {
     fn poll(&mut self, _: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.0);
         Poll::Ready(())

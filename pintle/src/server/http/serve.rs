@@ -1,0 +1,100 @@
+//! Serving on a listener: `Server::serve_http`, `Http::serve` and `Http::serve_with`.
+
+use std::{io, net::SocketAddr};
+
+use http::{Request, Response};
+use http_body::Body;
+use tokio::net::{TcpListener, ToSocketAddrs};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{Http, HttpServer, HttpServing, RequestBody, ShutdownSignal};
+use crate::{Result, error::BoxError, server::Server};
+
+/// The path that [`Server::serve_http`] serves.
+const PATH: &str = "/mcp";
+
+impl Server {
+    /// Serves HTTP on this address at the path `/mcp` in a background task, for clients of every revision.
+    ///
+    /// On a loopback address, only requests whose host is a name of this machine are accepted, and requests from pages of
+    /// other origins are refused. To accept other hosts, and for all other options, use [`http`](Self::http),
+    /// [`Http::guard`] and [`Http::serve`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::{Server, server::tool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let server = Server::new("greeter", "1.0.0").tool(tool("greet", || async { "Hello!" }));
+    /// let serving = server.serve_http("127.0.0.1:0").await?;
+    /// println!("http://{}/mcp", serving.address());
+    ///
+    /// // For example on Ctrl-C: running calls have ten seconds to complete.
+    /// let shutdown = serving.shutdown(Duration::from_secs(10)).await;
+    /// assert_eq!(shutdown.aborted, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a registration is invalid or the address cannot be bound.
+    pub async fn serve_http(&self, address: impl ToSocketAddrs) -> Result<HttpServing> {
+        let http = self.http()?.at(PATH);
+        let listener = TcpListener::bind(address).await?;
+        Ok(http.serve(listener)?)
+    }
+}
+
+impl Http {
+    /// Serves the connections of a listener in a background task.
+    ///
+    /// For TLS and limits on connections, create an [`HttpServer`] for this service.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener has no local address.
+    pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
+        let signal = self.prepare(&listener)?;
+        HttpServer::with_own_service(self).shutdown_signal(signal).serve(listener)
+    }
+
+    /// Serves the connections of a listener with a `tower` layer around this service, for example for authentication.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener has no local address.
+    pub fn serve_with<L, B>(self, layer: &L, listener: TcpListener) -> io::Result<HttpServing>
+    where
+        L: Layer<Self>,
+        L::Service: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Error: Into<BoxError>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let signal = self.prepare(&listener)?;
+        HttpServer::new(layer.layer(self)).shutdown_signal(signal).serve(listener)
+    }
+
+    /// Returns a signal that closes this service when its server is shut down.
+    fn prepare(&self, listener: &TcpListener) -> io::Result<ShutdownSignal> {
+        warn_of_unshared_keys(self, listener.local_addr()?);
+        let signal = ShutdownSignal::new();
+        self.close_on(&signal);
+        Ok(signal)
+    }
+}
+
+/// Logs a warning if a server that is reachable from other machines seals states with a key of its own: other processes
+/// of the same service could not open them.
+fn warn_of_unshared_keys(http: &Http, address: SocketAddr) {
+    if !address.ip().is_loopback() && http.seals_alone() {
+        tracing::warn!(
+            %address,
+            "states are sealed with a key that only this process has; give all processes the same `Server::state_keys`"
+        );
+    }
+}
