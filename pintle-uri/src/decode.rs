@@ -9,7 +9,7 @@ use serde::{
 use super::vars::{Found, Vars};
 use crate::near::nearest;
 
-/// Why variables are not what the handler takes.
+/// Why variables cannot be deserialized.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DecodeError {
     variable: Option<String>,
@@ -17,7 +17,7 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The variable that is at fault, if it is one.
+    /// Returns the name of the variable at fault, if there is one.
     pub fn variable(&self) -> Option<&str> {
         self.variable.as_deref()
     }
@@ -31,7 +31,7 @@ impl DecodeError {
         self
     }
 
-    /// A text where another was expected.
+    /// Returns the error of a text that is not the expected one.
     fn other(text: &str, expected: &str) -> Self {
         if text.is_empty() {
             return Self::new(format!("it is empty and should be {expected}"));
@@ -45,7 +45,7 @@ impl DecodeError {
     }
 }
 
-/// Enough of a text to know it again.
+/// Shortens a text for an error.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -83,21 +83,21 @@ impl de::Error for DecodeError {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let said = match nearest(field, expected.iter().copied()) {
+        let message = match nearest(field, expected.iter().copied()) {
             Some(near) => format!("is not known: did you mean `{near}`?"),
             None => "is not known: leave it out".to_owned(),
         };
-        Self::new(said).of(&shown(field))
+        Self::new(message).of(&shown(field))
     }
 }
 
-/// All variables, as whatever is asked for.
-pub(super) struct All<'a>(pub(super) &'a Vars);
+/// Deserializes all variables.
+pub(super) struct VarsDeserializer<'a>(pub(super) &'a Vars);
 
-impl<'a> All<'a> {
-    fn only(&self) -> Result<One<'a>, DecodeError> {
+impl<'a> VarsDeserializer<'a> {
+    fn only(&self) -> Result<VarDeserializer<'a>, DecodeError> {
         match self.0.all.as_slice() {
-            [(name, found)] => Ok(One { name, found: found.as_ref().into() }),
+            [(name, found)] => Ok(VarDeserializer { name, found: found.as_ref().into() }),
             all => Err(DecodeError::new(format!(
                 "the template has {} variables; take them as a struct, a tuple or a map",
                 all.len()
@@ -114,11 +114,11 @@ macro_rules! only {
     )*};
 }
 
-impl<'de> Deserializer<'de> for All<'_> {
+impl<'de> Deserializer<'de> for VarsDeserializer<'_> {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        visitor.visit_map(Fields { left: &self.0.all, value: None })
+        visitor.visit_map(VarMap { left: &self.0.all, value: None })
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -140,7 +140,7 @@ impl<'de> Deserializer<'de> for All<'_> {
                 "the template has {have} variables, but {length} are asked for"
             )));
         }
-        visitor.visit_seq(Values { left: &self.0.all })
+        visitor.visit_seq(VarSeq { left: &self.0.all })
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -179,19 +179,19 @@ impl<'de> Deserializer<'de> for All<'_> {
     forward_to_deserialize_any! { map struct identifier ignored_any }
 }
 
-struct Fields<'a> {
+struct VarMap<'a> {
     left: &'a [(String, Option<Found>)],
-    value: Option<One<'a>>,
+    value: Option<VarDeserializer<'a>>,
 }
 
-impl<'de> MapAccess<'de> for Fields<'_> {
+impl<'de> MapAccess<'de> for VarMap<'_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         while let [(name, found), left @ ..] = self.left {
             self.left = left;
             if let Some(found) = found {
-                self.value = Some(One { name, found: Some(found).into() });
+                self.value = Some(VarDeserializer { name, found: Some(found).into() });
                 return seed.deserialize(name.as_str().into_deserializer()).map(Some);
             }
         }
@@ -207,11 +207,11 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 }
 
-struct Values<'a> {
+struct VarSeq<'a> {
     left: &'a [(String, Option<Found>)],
 }
 
-impl<'de> SeqAccess<'de> for Values<'_> {
+impl<'de> SeqAccess<'de> for VarSeq<'_> {
     type Error = DecodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -220,13 +220,15 @@ impl<'de> SeqAccess<'de> for Values<'_> {
     ) -> Result<Option<T::Value>, DecodeError> {
         let [(name, found), left @ ..] = self.left else { return Ok(None) };
         self.left = left;
-        seed.deserialize(One { name, found: found.as_ref().into() }).map_err(|error| error.of(name)).map(Some)
+        seed.deserialize(VarDeserializer { name, found: found.as_ref().into() })
+            .map_err(|error| error.of(name))
+            .map(Some)
     }
 }
 
-/// One variable, or one item of a list.
+/// Deserializes one variable, or one item of a list.
 #[derive(Clone, Copy)]
-struct One<'a> {
+struct VarDeserializer<'a> {
     name: &'a str,
     found: Text<'a>,
 }
@@ -244,7 +246,7 @@ impl<'a> From<Option<&'a Found>> for Text<'a> {
     }
 }
 
-impl<'a> One<'a> {
+impl<'a> VarDeserializer<'a> {
     fn text(self) -> Result<&'a str, DecodeError> {
         match self.found {
             Text::Absent => Err(DecodeError::new("is absent".to_owned()).of(self.name)),
@@ -267,7 +269,7 @@ macro_rules! parsed {
     )*};
 }
 
-impl<'de> Deserializer<'de> for One<'_> {
+impl<'de> Deserializer<'de> for VarDeserializer<'_> {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -329,7 +331,7 @@ impl<'de> Deserializer<'de> for One<'_> {
         let Text::Found(found) = self.found else {
             return Err(DecodeError::new(format!("`{}` is not a list", self.text()?)).of(self.name));
         };
-        visitor.visit_seq(Items { name: self.name, left: &found.items })
+        visitor.visit_seq(ItemSeq { name: self.name, left: &found.items })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DecodeError> {
@@ -361,12 +363,12 @@ impl<'de> Deserializer<'de> for One<'_> {
     forward_to_deserialize_any! { unit unit_struct map struct identifier }
 }
 
-struct Items<'a> {
+struct ItemSeq<'a> {
     name: &'a str,
     left: &'a [String],
 }
 
-impl<'de> SeqAccess<'de> for Items<'_> {
+impl<'de> SeqAccess<'de> for ItemSeq<'_> {
     type Error = DecodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -375,7 +377,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     ) -> Result<Option<T::Value>, DecodeError> {
         let [item, left @ ..] = self.left else { return Ok(None) };
         self.left = left;
-        seed.deserialize(One { name: self.name, found: Text::Item(item) }).map(Some)
+        seed.deserialize(VarDeserializer { name: self.name, found: Text::Item(item) }).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -1,66 +1,66 @@
 use std::{error::Error, fmt};
 
-/// Why a URI template was refused.
+/// Why a URI template is invalid.
 ///
-/// Places are byte offsets into the template.
+/// Positions are byte offsets into the template.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TemplateError {
     /// A `{` without its `}`.
     Unclosed {
-        /// Where the `{` is.
+        /// The position of the `{`.
         at: usize,
     },
     /// A `}` without its `{`.
     Unopened {
-        /// Where the `}` is.
+        /// The position of the `}`.
         at: usize,
     },
-    /// An operator that RFC 6570 keeps for later.
+    /// An operator that RFC 6570 reserves.
     Operator {
-        /// Where it is.
+        /// The position.
         at: usize,
-        /// What it is.
+        /// The operator.
         operator: char,
     },
-    /// A variable's name that is empty or has a character that no name has.
+    /// A variable name that is empty or contains an invalid character.
     Name {
-        /// Where the name starts.
+        /// The position of the name.
         at: usize,
         /// The name as written.
         name: String,
     },
-    /// A `:` without a number from 1 to 9999 after it.
+    /// A `:` that is not followed by a number from 1 to 9999.
     Prefix {
-        /// Where the variable starts.
+        /// The position of the variable.
         at: usize,
         /// The variable's name.
         name: String,
     },
-    /// A `%` without two hexadecimal digits after it.
+    /// A `%` that is not followed by two hexadecimal digits.
     Percent {
-        /// Where it is.
+        /// The position.
         at: usize,
     },
-    /// Two variables with nothing between them that shows where the first ends.
+    /// Two adjacent variables, with no separator that ends the first.
     Adjacent {
-        /// Where the second starts.
+        /// The position of the second variable.
         at: usize,
-        /// The first.
+        /// The first variable.
         first: String,
-        /// The second.
+        /// The second variable.
         second: String,
     },
-    /// A variable that appears twice: it would have two values.
+    /// A variable that occurs twice.
     Duplicate {
-        /// Where it appears the second time.
+        /// The position of the second occurrence.
         at: usize,
-        /// Its name.
+        /// The name of the variable.
         name: String,
     },
     /// A template that is too large to match in bounded time.
     TooLarge {
-        /// How many bytes it has.
+        /// The length of the template.
         bytes: usize,
     },
 }
@@ -92,16 +92,16 @@ impl fmt::Display for TemplateError {
             }
             Self::Adjacent { at, first, second } => write!(
                 f,
-                "uri template: nothing shows where variable `{first}` ends and `{second}` at byte {at} starts; put \
-                 a literal between them"
+                "uri template: variables `{first}` and `{second}` at byte {at} are adjacent; put a literal between \
+                 them"
             ),
             Self::Duplicate { at, name } => {
-                write!(f, "uri template: variable `{name}` appears again at byte {at}; give it another name")
+                write!(f, "uri template: variable `{name}` occurs again at byte {at}; use another name")
             }
             Self::TooLarge { bytes } => {
                 write!(
                     f,
-                    "uri template: {bytes} bytes with these prefixes are too many to match in bounded time"
+                    "uri template: {bytes} bytes with these prefixes are too large to match; shorten the template"
                 )
             }
         }

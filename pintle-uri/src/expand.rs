@@ -4,7 +4,7 @@ use super::{
     percent::{Set, encode_into},
 };
 
-/// Expands any RFC 6570 template, whether or not it could be matched.
+/// Expands any RFC 6570 template, including those that cannot be matched.
 ///
 /// ```
 /// use pintle_uri::{Values, expand};
@@ -17,19 +17,19 @@ pub fn expand(template: &str, values: &Values) -> Result<String, TemplateError> 
     Ok(expand_parts(&parse(template)?, values))
 }
 
-/// What variables stand for when a template is expanded. A variable that is not here expands to nothing.
+/// The values of variables for an expansion. A variable without a value expands to nothing.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Values {
     values: Vec<(String, Value)>,
 }
 
 impl Values {
-    /// No values yet.
+    /// Creates an empty set of values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a variable its value, in place of the one it had.
+    /// Sets the value of a variable.
     #[must_use]
     pub fn set(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
@@ -45,15 +45,15 @@ impl Values {
     }
 }
 
-/// What one variable stands for.
+/// The value of a variable.
 #[expect(clippy::exhaustive_enums, reason = "RFC 6570 has these three")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Value {
     /// Text.
     String(String),
-    /// Several texts. None at all is the same as no value.
+    /// A list of texts. An empty one counts as no value.
     List(Vec<String>),
-    /// Texts with keys, in order. None at all is the same as no value.
+    /// Pairs of keys and texts, in order. An empty map counts as no value.
     Map(Vec<(String, String)>),
 }
 

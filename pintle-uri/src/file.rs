@@ -6,15 +6,15 @@ use std::{
 
 use super::percent::{Set, decode_bytes, encode_bytes, normalise, triplet};
 
-/// The `file:` URI of a path.
+/// Returns the `file:` URI of a path.
 ///
-/// A relative path is seen from the current directory. It need not exist, unless it has a `..`, which only the file
-/// system can resolve. On Windows, `C:\a` is `file:///C:/a` and `\\server\share` is `file://server/share`.
+/// A relative path is resolved against the current directory. It need not exist, unless it contains `..`, which only the
+/// file system can resolve. On Windows, `C:\a` is `file:///C:/a` and `\\server\share` is `file://server/share`.
 pub fn uri_from_path(path: impl AsRef<Path>) -> Result<String, FileUriError> {
     from_absolute(&absolute(path.as_ref())?)
 }
 
-/// The path that a `file:` URI stands for, always absolute and without `.` or `..`.
+/// Returns the path of a `file:` URI. It is always absolute and without `.` or `..`.
 ///
 /// ```
 /// # if cfg!(unix) {
@@ -37,7 +37,7 @@ pub fn path_from_uri(uri: &str) -> Result<PathBuf, FileUriError> {
     }
 }
 
-/// Why a path has no `file:` URI, or a URI no path.
+/// Why a path has no `file:` URI, or a URI has no path.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum FileUriError {
@@ -45,14 +45,14 @@ pub enum FileUriError {
     Path {
         /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The URI does not stand for a path on this machine.
+    /// The URI is not that of a path on this machine.
     Uri {
         /// The URI.
         uri: String,
-        /// What is wrong with it.
+        /// The problem, as a predicate of "it".
         problem: &'static str,
     },
 }
@@ -61,9 +61,9 @@ impl fmt::Display for FileUriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path { path, source } => {
-                write!(f, "path `{}` cannot be made a file uri: {source}", path.display())
+                write!(f, "path `{}` cannot be converted to a file uri: {source}", path.display())
             }
-            Self::Uri { uri, problem } => write!(f, "uri `{uri}` stands for no path: it {problem}"),
+            Self::Uri { uri, problem } => write!(f, "uri `{uri}` is not a path: it {problem}"),
         }
     }
 }
@@ -101,7 +101,7 @@ fn from_absolute(path: &Path) -> Result<String, FileUriError> {
     }
 }
 
-/// What a segment of a path may have as it is.
+/// The characters of a path segment that are not percent-encoded.
 const SEGMENT: Set = Set::UNRESERVED.and(Set::of(b"!$&'()*+,;=:@"));
 
 #[cfg_attr(windows, allow(dead_code, reason = "tested everywhere"))]
@@ -117,7 +117,7 @@ fn unix_uri(path: &[u8]) -> String {
     uri
 }
 
-/// `C:\a`, `\\server\share\a` and the `\\?\` forms of both.
+/// Converts `C:\a`, `\\server\share\a` and the `\\?\` forms of both.
 #[cfg_attr(not(windows), allow(dead_code, reason = "tested everywhere"))]
 fn windows_uri(path: &str) -> Option<String> {
     let path = path.replace('/', "\\");
@@ -147,7 +147,7 @@ fn windows_uri(path: &str) -> Option<String> {
     Some(uri)
 }
 
-/// A host, perhaps empty, and the segments after it, decoded.
+/// The host, which may be empty, and the decoded path segments.
 struct Parts {
     host: String,
     segments: Vec<Vec<u8>>,
@@ -310,7 +310,7 @@ mod tests {
             ("file:///a?b", "has a query or a fragment; encode `?` as `%3F` and `#` as `%23` in names"),
         ] {
             match split(uri).and_then(|parts| unix_path(uri, &parts)) {
-                Err(FileUriError::Uri { problem: said, .. }) => assert_eq!(said, problem, "{uri}"),
+                Err(FileUriError::Uri { problem: found, .. }) => assert_eq!(found, problem, "{uri}"),
                 other => panic!("{uri} {other:?}"),
             }
         }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(path_from_uri(&parent).unwrap(), here.canonicalize().unwrap());
         assert_eq!(
             uri_from_path("no/such/..").unwrap_err().to_string(),
-            "path `no/such/..` cannot be made a file uri: No such file or directory (os error 2)"
+            "path `no/such/..` cannot be converted to a file uri: No such file or directory (os error 2)"
         );
         assert!(uri_from_path("").is_err());
     }

@@ -7,7 +7,7 @@ pub(super) enum Part {
     Expression(Expression),
 }
 
-/// What stands between `{` and `}`.
+/// The contents of `{` and `}`.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     pub(super) operator: Operator,
@@ -19,13 +19,13 @@ pub(super) struct Expression {
 pub(super) struct Variable {
     pub(super) at: usize,
     pub(super) name: String,
-    /// At most so many characters, from `:n`.
+    /// The limit of characters, from `:n`.
     pub(super) prefix: Option<usize>,
     /// `*`
     pub(super) explode: bool,
 }
 
-/// What an expression starts with.
+/// The operator at the start of an expression.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Operator {
     Simple,
@@ -39,7 +39,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// What comes before the first value.
+    /// Returns the text before the first value.
     pub(super) fn lead(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -52,7 +52,7 @@ impl Operator {
         }
     }
 
-    /// What comes between values.
+    /// Returns the text between values.
     pub(super) fn separator(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -63,18 +63,18 @@ impl Operator {
         }
     }
 
-    /// Whether values come with their names.
+    /// Whether values are preceded by their names.
     pub(super) fn named(self) -> bool {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
 
-    /// Whether values keep reserved characters as they are.
+    /// Whether reserved characters are not percent-encoded.
     pub(super) fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }
 }
 
-/// Takes a template apart. Whether it can be matched is decided later.
+/// Parses a template. Whether it can be matched is checked later.
 pub(super) fn parse(template: &str) -> Result<Vec<Part>, TemplateError> {
     let mut parts = Vec::new();
     let mut at = 0;
@@ -148,7 +148,7 @@ fn variable(text: &str, at: usize) -> Result<Variable, TemplateError> {
     Ok(Variable { at, name: name.to_owned(), prefix, explode })
 }
 
-/// Letters, digits, `_` and percent-encoded bytes, with single dots between them.
+/// Whether this is a variable name: letters, digits, `_` and percent-encoded bytes, with single dots between them.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;

@@ -32,10 +32,15 @@ impl Set {
     }
 }
 
-/// Writes a URI or a piece of one in its one canonical way: nothing is percent-encoded that need not be, everything is
-/// that must be, with capital digits. `None` if a `%` has no two digits after it.
+/// Normalises the percent-encoding of a URI or a part of one: unreserved characters are decoded, characters that are not
+/// allowed are encoded, and hexadecimal digits are in upper case. The result is ASCII.
 ///
-/// What comes out is ASCII.
+/// Returns `None` if a `%` is not followed by two hexadecimal digits.
+///
+/// ```
+/// assert_eq!(pintle_uri::normalise("a%2eb/é%2f").as_deref(), Some("a.b/%C3%A9%2F"));
+/// assert_eq!(pintle_uri::normalise("100%"), None);
+/// ```
 pub fn normalise(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -61,7 +66,7 @@ pub fn normalise(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Percent-encodes one segment of a path.
+/// Percent-encodes one segment of a path: everything but unreserved characters.
 pub fn encode_segment(bytes: &[u8]) -> String {
     encode_bytes(bytes, Set::UNRESERVED)
 }
@@ -75,7 +80,7 @@ pub(super) fn encode_bytes(bytes: &[u8], allowed: Set) -> String {
     out
 }
 
-/// Appends `text`, percent-encoding what is neither in `allowed` nor, with `keep_encoded`, encoded already.
+/// Appends `text` and percent-encodes it, except for bytes in `allowed` and, with `keep_encoded`, what is encoded already.
 pub(super) fn encode_into(out: &mut String, text: &str, allowed: Set, keep_encoded: bool) {
     let bytes = text.as_bytes();
     for (i, &byte) in bytes.iter().enumerate() {
@@ -87,21 +92,21 @@ pub(super) fn encode_into(out: &mut String, text: &str, allowed: Set, keep_encod
     }
 }
 
-/// Undoes percent-encoding, once. A `%` that encodes nothing stays.
+/// Decodes percent-encoding once. A `%` that is not followed by two hexadecimal digits is kept.
 pub fn decode_bytes(text: &str) -> Cow<'_, [u8]> {
     percent_encoding::percent_decode_str(text).into()
 }
 
-/// The byte that is percent-encoded at `i`, if one is.
+/// Returns the byte that is percent-encoded at `i`, if there is one.
 pub(super) fn triplet(bytes: &[u8], i: usize) -> Option<u8> {
     let &[b'%', high, low] = bytes.get(i..i + 3)? else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-/// How many bytes the character at `i` takes, percent-encoded or not. `None` at the end, and if it is no character.
+/// Returns the length in bytes of the character at `i`, percent-encoded or not. `None` at the end, and if it is not UTF-8.
 ///
-/// `text` is normalised.
+/// `text` has to be normalised.
 pub(super) fn character(text: &str, i: usize, set: Set) -> Option<usize> {
     let bytes = text.as_bytes();
     let &first = bytes.get(i)?;

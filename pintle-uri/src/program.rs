@@ -1,7 +1,7 @@
-//! What a template is compiled to, and how it runs.
+//! The compiled form of a template, and the matcher that runs it.
 //!
-//! A program is a small automaton. It runs by backtracking, and remembers every pair of step and place that it has
-//! been at: none is tried twice, so a match takes at most (steps × bytes of the URI), whatever either looks like.
+//! A program is a small automaton that runs by backtracking. Every pair of step and position is tried once, so a match takes
+//! at most (steps × bytes of the URI) steps.
 
 use super::{
     error::TemplateError,
@@ -9,38 +9,38 @@ use super::{
     percent::{Set, character, normalise},
 };
 
-/// More steps than this no template has that somebody wrote by hand.
+/// The limit of steps. Templates written by hand have far fewer.
 const MAX_STEPS: usize = 512;
 
-/// How a template is matched.
+/// A compiled template.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     steps: Vec<Step>,
-    /// What each captured place holds.
-    pub(super) places: Vec<Place>,
+    /// The captured parts of the URI.
+    pub(super) captures: Vec<Capture>,
 }
 
 /// A part of the URI that is captured.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
-    /// The value of one variable, as the number of the variable.
-    One { operator: Operator, variable: usize },
-    /// `name=value` pairs, in any order, of the variables with these numbers.
+pub(super) enum Capture {
+    /// The value of the variable with this index.
+    Single { operator: Operator, variable: usize },
+    /// `name=value` pairs, in any order, of the variables with these indexes.
     Pairs { separator: char, variables: Vec<usize> },
 }
 
-/// Which characters a variable may have that are not percent-encoded.
+/// How strictly unencoded characters are matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Reading {
-    /// Those that an expansion has.
+pub(super) enum Mode {
+    /// Only characters that an expansion leaves unencoded.
     Strict,
-    /// Also those that people forget to encode, where nothing else can be meant.
+    /// Also characters that should be encoded, where they are unambiguous.
     Lenient,
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// This text. Names of schemes and hosts have no case.
+    /// This text. Schemes and hosts are case-insensitive.
     Literal {
         text: String,
         any_case: bool,
@@ -50,7 +50,7 @@ enum Step {
         strict: Set,
         lenient: Set,
     },
-    /// The first, and if that leads nowhere the second.
+    /// The first, and if that does not match the second.
     Split {
         first: usize,
         second: usize,
@@ -61,10 +61,10 @@ enum Step {
 }
 
 impl Program {
-    /// Compiles a template, or says why nobody could tell what its variables are.
+    /// Compiles a template, or returns why it is ambiguous.
     pub(super) fn compile(parts: &[Part], bytes: usize) -> Result<Self, TemplateError> {
         refuse_ambiguity(parts)?;
-        let mut compiler = Compiler { steps: Vec::new(), places: Vec::new(), variables: 0 };
+        let mut compiler = Compiler { steps: Vec::new(), captures: Vec::new(), variables: 0 };
         let mut authority = Authority::Before;
         let mut i = 0;
         while let Some(part) = parts.get(i) {
@@ -91,16 +91,16 @@ impl Program {
             }
         }
         compiler.steps.push(Step::End);
-        Ok(Self { steps: compiler.steps, places: compiler.places })
+        Ok(Self { steps: compiler.steps, captures: compiler.captures })
     }
 
-    /// How many steps it has.
+    /// Returns the number of steps.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether a normalised URI starts as the template does. Most URIs that do not match stop here.
+    /// Whether a normalised URI starts like the template, as a cheap first check.
     pub(super) fn may_match(&self, uri: &str) -> bool {
         match self.steps.first() {
             Some(Step::Literal { text, any_case }) => starts_with(uri, 0, text, *any_case),
@@ -108,26 +108,26 @@ impl Program {
         }
     }
 
-    /// The captured places of a normalised URI that matches: for each, from where to where.
-    pub(super) fn run(&self, uri: &str, reading: Reading) -> Option<Vec<Option<(usize, usize)>>> {
+    /// Matches a normalised URI and returns the start and end of each capture.
+    pub(super) fn run(&self, uri: &str, mode: Mode) -> Option<Vec<Option<(usize, usize)>>> {
         let width = uri.len() + 1;
-        let mut been = vec![0_u64; (self.steps.len() * width).div_ceil(64)];
-        let mut saved = vec![None; self.places.len() * 2];
-        let mut todo = vec![Todo::Try { step: 0, at: 0 }];
-        while let Some(next) = todo.pop() {
+        let mut visited = vec![0_u64; (self.steps.len() * width).div_ceil(64)];
+        let mut saved = vec![None; self.captures.len() * 2];
+        let mut jobs = vec![Job::Try { step: 0, at: 0 }];
+        while let Some(next) = jobs.pop() {
             let (mut step, mut at) = match next {
-                Todo::Try { step, at } => (step, at),
-                Todo::Restore { slot, old } => {
+                Job::Try { step, at } => (step, at),
+                Job::Restore { slot, old } => {
                     saved[slot] = old;
                     continue;
                 }
             };
             loop {
                 let bit = step * width + at;
-                if been[bit / 64] & (1 << (bit % 64)) != 0 {
+                if visited[bit / 64] & (1 << (bit % 64)) != 0 {
                     break;
                 }
-                been[bit / 64] |= 1 << (bit % 64);
+                visited[bit / 64] |= 1 << (bit % 64);
                 match &self.steps[step] {
                     Step::Literal { text, any_case } => {
                         if !starts_with(uri, at, text, *any_case) {
@@ -137,18 +137,18 @@ impl Program {
                         step += 1;
                     }
                     Step::Character { strict, lenient } => {
-                        let set = if reading == Reading::Strict { *strict } else { *lenient };
+                        let set = if mode == Mode::Strict { *strict } else { *lenient };
                         let Some(length) = character(uri, at, set) else { break };
                         at += length;
                         step += 1;
                     }
                     Step::Split { first, second } => {
-                        todo.push(Todo::Try { step: *second, at });
+                        jobs.push(Job::Try { step: *second, at });
                         step = *first;
                     }
                     Step::Jump(to) => step = *to,
                     Step::Save(slot) => {
-                        todo.push(Todo::Restore { slot: *slot, old: saved[*slot] });
+                        jobs.push(Job::Restore { slot: *slot, old: saved[*slot] });
                         saved[*slot] = Some(at);
                         step += 1;
                     }
@@ -163,7 +163,7 @@ impl Program {
     }
 }
 
-enum Todo {
+enum Job {
     Try { step: usize, at: usize },
     Restore { slot: usize, old: Option<usize> },
 }
@@ -219,7 +219,7 @@ fn refuse_ambiguity(parts: &[Part]) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Whether what `next` starts with cannot be in a value of `before`.
+/// Whether the lead of `next` cannot occur in a value of `before`.
 fn separates(before: Operator, next: Operator) -> bool {
     match before {
         Operator::Fragment => false,
@@ -228,7 +228,7 @@ fn separates(before: Operator, next: Operator) -> bool {
     }
 }
 
-/// Where we are in the template, as to the case of letters.
+/// The position in the template relative to the authority, which is case-insensitive.
 enum Authority {
     Before,
     Inside,
@@ -242,7 +242,7 @@ impl Authority {
         }
     }
 
-    /// How many bytes of `text`, from its start, have no case.
+    /// Returns the number of leading bytes of `text` that are case-insensitive.
     fn caseless(&mut self, text: &str) -> usize {
         let start = match self {
             Self::After => return 0,
@@ -269,7 +269,7 @@ impl Authority {
 
 struct Compiler {
     steps: Vec<Step>,
-    places: Vec<Place>,
+    captures: Vec<Capture>,
     variables: usize,
 }
 
@@ -284,7 +284,7 @@ impl Compiler {
         }
     }
 
-    /// Values without names, in order; the first of some operators has to be there.
+    /// Compiles values without names, in order. The first one is required for some operators.
     fn values(&mut self, expression: &Expression, rest: &[Part]) {
         let operator = expression.operator;
         let mut absent = Vec::new();
@@ -294,15 +294,15 @@ impl Compiler {
                 absent.push(self.split());
                 self.exactly(before);
             }
-            let place = self.places.len();
-            self.places.push(Place::One { operator, variable: self.variables });
+            let capture = self.captures.len();
+            self.captures.push(Capture::Single { operator, variable: self.variables });
             self.variables += 1;
 
             let (strict, lenient) = alphabet(expression, variable, rest);
             // `{name}{.extension}`: the extension is not part of the name.
             let lazy =
                 matches!(rest.first(), Some(Part::Expression(next)) if next.operator == Operator::Label);
-            self.steps.push(Step::Save(place * 2));
+            self.steps.push(Step::Save(capture * 2));
             let start = self.steps.len();
             self.characters(&Step::Character { strict, lenient }, variable.prefix, lazy);
             if variable.explode {
@@ -311,17 +311,17 @@ impl Compiler {
                 self.steps.push(Step::Jump(start));
                 self.land(&[end]);
             }
-            self.steps.push(Step::Save(place * 2 + 1));
+            self.steps.push(Step::Save(capture * 2 + 1));
         }
         self.land(&absent);
     }
 
-    /// Values with names, in any order; all may be absent.
+    /// Compiles values with names, in any order. All are optional.
     fn pairs(&mut self, group: &[&Expression]) {
         let operator = group[0].operator;
-        let place = self.places.len();
+        let capture = self.captures.len();
         let variables: Vec<_> = group.iter().flat_map(|expression| &expression.variables).collect();
-        self.places.push(Place::Pairs {
+        self.captures.push(Capture::Pairs {
             separator: if operator == Operator::Parameter { ';' } else { '&' },
             variables: (self.variables..self.variables + variables.len()).collect(),
         });
@@ -334,7 +334,7 @@ impl Compiler {
         }
         let absent = self.split();
         self.steps.push(Step::Character { strict: lead, lenient: lead });
-        self.steps.push(Step::Save(place * 2));
+        self.steps.push(Step::Save(capture * 2));
         let pair = self.steps.len();
         let mut named = Vec::new();
         for (i, variable) in variables.iter().enumerate() {
@@ -365,24 +365,24 @@ impl Compiler {
         self.steps.push(Step::Character { strict: separator, lenient: separator });
         self.steps.push(Step::Jump(pair));
         self.land(&[end]);
-        self.steps.push(Step::Save(place * 2 + 1));
+        self.steps.push(Step::Save(capture * 2 + 1));
         self.land(&[absent]);
     }
 
-    /// One character or more.
-    fn characters(&mut self, one: &Step, most: Option<usize>, lazy: bool) {
+    /// Compiles one character or more.
+    fn characters(&mut self, one: &Step, limit: Option<usize>, lazy: bool) {
         let start = self.steps.len();
         self.steps.push(one.clone());
-        match most {
+        match limit {
             None => {
                 let (again, on) = (start, start + 2);
                 let (first, second) = if lazy { (on, again) } else { (again, on) };
                 self.steps.push(Step::Split { first, second });
             }
-            Some(most) => {
+            Some(limit) => {
                 // One step past the limit is enough for the template to be refused.
                 let mut out = Vec::new();
-                for _ in 1..most.min(MAX_STEPS) {
+                for _ in 1..limit.min(MAX_STEPS) {
                     out.push(self.split());
                     self.steps.push(one.clone());
                 }
@@ -395,7 +395,7 @@ impl Compiler {
         self.steps.push(Step::Literal { text: text.to_owned(), any_case: false });
     }
 
-    /// Goes on here, or else where [`land`](Self::land) says.
+    /// Adds a split between the next step and the target that [`land`](Self::land) sets.
     fn split(&mut self) -> usize {
         let here = self.steps.len();
         self.steps.push(Step::Split { first: here + 1, second: here + 1 });
@@ -410,7 +410,7 @@ impl Compiler {
     }
 }
 
-/// The characters of a value: those that its operator leaves as they are, less those that end it.
+/// Returns the characters of a value: those that its operator leaves unencoded, less those that end it.
 fn alphabet(expression: &Expression, variable: &Variable, rest: &[Part]) -> (Set, Set) {
     let (comma, dot) = (Set::of(b","), Set::of(b"."));
     let alone = expression.variables.len() == 1 && !variable.explode;

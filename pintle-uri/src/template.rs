@@ -5,18 +5,18 @@ use super::{
     expand::{Values, expand_parts},
     parse::{Operator, Part, Variable, parse},
     percent::{decode_bytes, normalise},
-    program::{Place, Program, Reading},
+    program::{Capture, Mode, Program},
     traversal::escapes,
     vars::{Found, Vars},
 };
 
-/// The longest URI that is matched, in bytes as sent and in bytes with everything encoded. A longer one never matches.
+/// The limit of a URI in bytes, as sent and as normalised. A longer one never matches.
 const MAX_URI: usize = 8 * 1024;
 
-/// The longest template that can be matched, in bytes.
+/// The limit of a template in bytes.
 const MAX_TEMPLATE: usize = 2 * 1024;
 
-/// An RFC 6570 template of URIs, with all its operators, that a URI can be matched against.
+/// An RFC 6570 URI template, with all operators, that can be expanded and matched.
 ///
 /// ```
 /// use pintle_uri::{Template, Values};
@@ -26,35 +26,35 @@ const MAX_TEMPLATE: usize = 2 * 1024;
 /// assert_eq!((vars.get("title"), vars.get("page")), (Some("to do"), Some("2")));
 /// assert_eq!(note.expand(&Values::new().set("title", "to do")), "note://to%20do");
 ///
-/// // Nothing that a handler could be led astray with.
+/// // Path traversal does not match.
 /// assert!(note.matches("note://..%2Fsecrets").is_none());
 /// # Ok::<(), pintle_uri::TemplateError>(())
 /// ```
 ///
 /// # What matches
 ///
-/// - Two URIs that differ only in how they are percent-encoded match alike, as do two that differ in the case of scheme
-///   or host where those are literals of the template.
-/// - A variable that nothing leads in (`{a}`, `{+a}`) is never empty. One with a lead (`{/a}`, `{.a}`, `{#a}`, `{;a}`,
+/// - URIs that differ only in percent-encoding are equivalent, as are those that differ in the case of a scheme or host that
+///   is a literal of the template.
+/// - A variable without a lead character (`{a}`, `{+a}`) is never empty. One with a lead (`{/a}`, `{.a}`, `{#a}`, `{;a}`,
 ///   `{?a}`, `{&a}`) may be absent. Of several in one expression without names (`{a,b}`), the last ones may be absent.
-/// - Named variables (`{;a}`, `{?a}`, `{&a}`) come in any order, each once, or as often as you like with `*`. A URI with
-///   a name that the template does not have does not match.
+/// - Named variables (`{;a}`, `{?a}`, `{&a}`) match in any order, once each, or any number of times with `*`. A URI with a
+///   name that is not in the template does not match.
 /// - `{a:3}` has at most three characters. `{a*}` is a list; a list of pairs is never found.
-/// - Where a value could end in several places, it is as long as possible, save that `{name}{.extension}` gives the
+/// - Where a value could end in several places, the longest one is chosen, except that `{name}{.extension}` gives the
 ///   last part to the extension. `{+path}` stops at a `?` or `#` if the template has one after it.
-/// - Characters that ought to be encoded are taken as they are where nothing else can be meant.
+/// - Characters that should be encoded are accepted where they are unambiguous.
 ///
 /// # What never matches
 ///
-/// So that a variable may be joined to a path, no variable has a NUL; `{a}`, `{.a}` and each item of `{/a*}` has no `/`
+/// Variables are safe to join to a path. No variable contains a NUL; `{a}`, `{.a}` and each item of `{/a*}` has no `/`
 /// or `\` and is not `.` or `..`, encoded or not; `{+a}` has no such segment, starts with neither and has no drive letter;
 /// and no fragment or named variable has a `..` segment.
-/// Encoding is undone once: `%252e` is the text `%2e`.
+/// Percent-encoding is decoded once: `%252e` is the text `%2e`.
 /// [`dangerously_allow_path_traversal`](Self::dangerously_allow_path_traversal) turns this off.
 ///
-/// # How long it takes
+/// # Complexity
 ///
-/// At most the size of the template times the length of the URI. Templates have at most 2 KiB and URIs 8 KiB.
+/// A match takes at most (size of the template × length of the URI) steps. Templates are limited to 2 KiB and URIs to 8 KiB.
 #[derive(Clone, Debug)]
 pub struct Template {
     text: String,
@@ -71,10 +71,12 @@ enum Traversal {
 }
 
 impl Template {
-    /// Reads a template, or says what is wrong with it and where.
+    /// Parses a template.
     ///
-    /// It is an error if it could not be told what a variable stands for: when two have nothing between them (`{a}{b}`)
-    /// or one appears twice. [`expand`](super::expand()) takes such templates too.
+    /// # Errors
+    ///
+    /// Fails if the syntax is invalid, or if the template is ambiguous: two variables are adjacent (`{a}{b}`), or one occurs
+    /// twice. [`expand`](super::expand()) accepts ambiguous templates.
     pub fn parse(template: &str) -> Result<Self, TemplateError> {
         if template.len() > MAX_TEMPLATE {
             return Err(TemplateError::TooLarge { bytes: template.len() });
@@ -93,26 +95,26 @@ impl Template {
         Ok(Self { text: template.to_owned(), parts, variables, program, traversal: Traversal::Refused })
     }
 
-    /// Lets variables be `..`, absolute paths, and whatever else leads out of a directory.
+    /// Allows variables that are `..`, absolute paths, or otherwise lead out of a directory.
     ///
-    /// Only for handlers that never make a path, a command or a query of a variable.
+    /// Use it only if no path, command or query is built from a variable.
     #[must_use]
     pub fn dangerously_allow_path_traversal(mut self) -> Self {
         self.traversal = Traversal::Allowed;
         self
     }
 
-    /// The template as it was written.
+    /// Returns the template as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names of the variables, in order.
+    /// Returns the names of the variables, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(_, variable)| variable.name.as_str())
     }
 
-    /// What the variables stand for in `uri`, or `None` if it does not match.
+    /// Matches a URI and returns its variables, or `None` if it does not match.
     pub fn matches(&self, uri: &str) -> Option<Vars> {
         if uri.len() > MAX_URI {
             return None;
@@ -121,15 +123,15 @@ impl Template {
         if !self.program.may_match(&uri) {
             return None;
         }
-        let run = |reading| self.program.run(&uri, reading);
-        let places = run(Reading::Strict).or_else(|| run(Reading::Lenient))?;
+        let run = |mode| self.program.run(&uri, mode);
+        let spans = run(Mode::Strict).or_else(|| run(Mode::Lenient))?;
 
         let mut found: Vec<Option<Found>> = vec![None; self.variables.len()];
-        for (place, span) in self.program.places.iter().zip(places) {
+        for (place, span) in self.program.captures.iter().zip(spans) {
             let Some((start, end)) = span else { continue };
             let raw = &uri[start..end];
             match place {
-                Place::One { operator, variable } => {
+                Capture::Single { operator, variable } => {
                     let (_, Variable { explode, .. }) = &self.variables[*variable];
                     let separator = if *explode { operator.separator() } else { "," };
                     found[*variable] = Some(Found {
@@ -138,7 +140,7 @@ impl Template {
                         list: *explode,
                     });
                 }
-                Place::Pairs { separator, variables } => {
+                Capture::Pairs { separator, variables } => {
                     for pair in raw.split(*separator) {
                         self.take_pair(pair, variables, &mut found)?;
                     }
@@ -155,12 +157,12 @@ impl Template {
         Some(Vars { all: self.names().map(str::to_owned).zip(found).collect() })
     }
 
-    /// The URI with these values. What is not among them is left out.
+    /// Expands the template. Variables without a value are left out.
     pub fn expand(&self, values: &Values) -> String {
         expand_parts(&self.parts, values)
     }
 
-    /// How specific it is: of several templates that match, the one with the least rank is meant.
+    /// Returns how specific the template is. Of several templates that match, use the one with the lowest rank.
     ///
     /// ```
     /// use pintle_uri::Template;
@@ -171,7 +173,7 @@ impl Template {
     /// # Ok::<(), pintle_uri::TemplateError>(())
     /// ```
     ///
-    /// More bytes of literals come first, then fewer variables; sorting keeps the order of those that are equal.
+    /// Templates with more bytes of literals come first, then those with fewer variables.
     pub fn rank(&self) -> Rank {
         let literal = |part: &Part| match part {
             Part::Literal(text) => normalise(text).map_or(0, |text| text.len()),
@@ -180,14 +182,14 @@ impl Template {
         Rank { literals: Reverse(self.parts.iter().map(literal).sum()), variables: self.variables.len() }
     }
 
-    /// Takes `name=value`. `None` if there was one already.
+    /// Records a `name=value` pair. `None` if the variable has a value already.
     fn take_pair(&self, pair: &str, variables: &[usize], found: &mut [Option<Found>]) -> Option<()> {
         let (name, raw) = pair.split_once('=').unwrap_or((pair, ""));
         let is_it = |&&i: &&usize| normalise(&self.variables[i].1.name).is_some_and(|known| known == name);
         let &i = variables.iter().find(is_it)?;
         let variable = &self.variables[i].1;
         let text = decode(raw)?;
-        if variable.prefix.is_some_and(|most| text.chars().count() > most) {
+        if variable.prefix.is_some_and(|limit| text.chars().count() > limit) {
             return None;
         }
         match &mut found[i] {
@@ -221,7 +223,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// How specific a template is; the least is the most specific.
+/// How specific a template is. The lowest rank is the most specific.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Rank {
     literals: Reverse<usize>,
@@ -441,7 +443,7 @@ mod tests {
         }
         assert_eq!(
             Template::parse("{a}{b}").unwrap_err().to_string(),
-            "uri template: nothing shows where variable `a` ends and `b` at byte 4 starts; put a literal between them"
+            "uri template: variables `a` and `b` at byte 4 are adjacent; put a literal between them"
         );
     }
 

@@ -1,8 +1,8 @@
-//! What a variable never stands for, so that a handler may join it to a path.
+//! The check that makes variables safe to join to a path.
 
 use super::parse::Operator;
 
-/// Whether a decoded value of a variable could lead out of where it is used.
+/// Whether a decoded value could lead out of the directory that it is joined to.
 pub(super) fn escapes(operator: Operator, text: &str, items: &[String]) -> bool {
     // The whole of `{/a*}` has slashes between its items, and nothing that they do not have.
     let whole = (operator != Operator::Path).then_some(text);
@@ -14,7 +14,7 @@ pub(super) fn escapes(operator: Operator, text: &str, items: &[String]) -> bool 
                 || has_drive(text)
                 || text.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."))
         }
-        // These are seldom paths, so that `.` and `/` are let through; to go up is not.
+        // These are seldom paths, so `.` and `/` are allowed, but `..` is not.
         Operator::Fragment | Operator::Parameter | Operator::Query | Operator::Continuation => {
             text.contains('\0') || text.split(['/', '\\']).any(|segment| segment == "..")
         }

@@ -2,7 +2,7 @@ use serde::de::DeserializeOwned;
 
 use super::decode::{self, DecodeError};
 
-/// What the variables of a template stand for in a URI that matched.
+/// The variables of a URI that matched a template.
 ///
 /// ```
 /// use pintle_uri::Template;
@@ -28,38 +28,38 @@ pub struct Vars {
     pub(super) all: Vec<(String, Option<Found>)>,
 }
 
-/// What was found for one variable.
+/// The value of one variable.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Found {
     pub(super) text: String,
     pub(super) items: Vec<String>,
-    /// Whether the template says that it is a list.
+    /// Whether the variable is a list in the template.
     pub(super) list: bool,
 }
 
 impl Vars {
-    /// The text of a variable, decoded; of a list, with its separators. `None` if it is absent.
+    /// Returns the decoded text of a variable; of a list, with its separators. `None` if it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.find(name).map(|found| found.text.as_str())
     }
 
-    /// The items of a variable, decoded: those of `{name*}`, or what stands between commas. `None` if it is absent.
+    /// Returns the decoded items of a variable: those of `{name*}`, or the parts between commas. `None` if it is absent.
     pub fn list(&self, name: &str) -> Option<&[String]> {
         self.find(name).map(|found| found.items.as_slice())
     }
 
-    /// The variables that are there and their texts, in the template's order.
+    /// Returns the variables that are present with their texts, in the order of the template.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all.iter().filter_map(|(name, found)| Some((name.as_str(), found.as_ref()?.text.as_str())))
     }
 
-    /// The variables as a type of your own: a struct or a map by their names, a tuple by their order, or, if the
-    /// template has one variable, that one by itself.
+    /// Deserializes the variables: a struct or a map by name, a tuple by order, or a single value if the template has one
+    /// variable.
     ///
-    /// Numbers and booleans are read from their text, enums by the names of their variants, `Vec` from a list, and
-    /// `Option` is `None` when a variable is absent. Behind `#[serde(flatten)]` everything is text.
+    /// Numbers and booleans are parsed from their text, enums by the names of their variants, `Vec` from a list, and `Option`
+    /// is `None` when a variable is absent. With `#[serde(flatten)]` everything is text.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        T::deserialize(decode::All(self))
+        T::deserialize(decode::VarsDeserializer(self))
     }
 
     fn find(&self, name: &str) -> Option<&Found> {

@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(path_from_uri(&parent.uri).unwrap(), here.canonicalize().unwrap());
         assert_eq!(
             root_from_path("no/such/..").unwrap_err().to_string(),
-            "path `no/such/..` cannot be made a file uri: No such file or directory (os error 2)"
+            "path `no/such/..` cannot be converted to a file uri: No such file or directory (os error 2)"
         );
         assert_eq!(root_from_path("/").unwrap(), Root::new("file:///"));
         assert!(root_from_path("").is_err());

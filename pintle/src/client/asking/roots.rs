@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(uri("/a b/c").unwrap(), "file:///a%20b/c");
             assert_eq!(uri("/a:b").unwrap(), "file:///a:b");
             assert!(uri("here").unwrap().ends_with("/here"));
-            assert!(uri("/nowhere/at/all/../x").unwrap_err().contains("cannot be made a file uri"));
+            assert!(uri("/nowhere/at/all/../x").unwrap_err().contains("cannot be converted to a file uri"));
         }
     }
 }
