@@ -2,10 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is test, helpers too")]
 
+mod any_order;
+#[path = "../support/asking.rs"]
+mod asking;
+#[path = "../support/conversation/mod.rs"]
+mod conversation;
 mod demo;
 mod fields;
+mod opening;
+mod pair;
 mod pattern;
+mod properties;
 mod replies;
+mod revision;
 mod script;
 mod seal;
 mod sizes;

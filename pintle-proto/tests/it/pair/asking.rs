@@ -4,7 +4,7 @@ use pintle_proto::client::{Extras, Mode};
 use pintle_types::RpcError;
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     ALL, R1, R2, R3, R4, R5, SESSIONS,
     client::{Client, Failure},
     pair::Pair,

@@ -3,7 +3,7 @@
 use pintle_proto::client::{Extras, Mode, OpenError};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     ALL, R4, R5, SESSIONS,
     client::{Client, PATIENCE_MS},
     features::run_all,

@@ -1,7 +1,5 @@
 //! Scripted servers, opened in every mode: what is sent, in which order, and how it ends.
 
-#![expect(clippy::unwrap_used, reason = "a test says what it means")]
-
 use pintle_proto::{
     Limits, Revision,
     client::{Engine, Event, Ignored, Inbound, Mode, OpenError, Opening, Profile, Step, Verdict},

@@ -6,7 +6,7 @@ use pintle_proto::{
 };
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     ALL, R4, R5, SESSIONS,
     client::{Client, Failure, object},
     pair::Pair,

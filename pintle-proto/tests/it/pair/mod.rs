@@ -7,7 +7,6 @@
 //! shop    what the server does, written once for every revision
 //! ```
 
-#![expect(clippy::unwrap_used, reason = "a test says what it means")]
 #![expect(clippy::needless_pass_by_value, reason = "literal JSON reads better without `&`")]
 
 mod asking;
@@ -15,6 +14,8 @@ mod cache;
 mod client;
 mod features;
 mod matrix;
+#[cfg(feature = "next-revision")]
+mod next_revision;
 mod pair;
 mod server;
 mod shop;
@@ -30,3 +31,21 @@ const R5: &str = "2026-07-28";
 
 const SESSIONS: &[&str] = &[R4, R3, R2, R1];
 const ALL: &[&str] = &[R5, R4, R3, R2, R1];
+
+/// The revision that does not exist.
+#[cfg(feature = "next-revision")]
+const NEXT: &str = "2099-01-01";
+
+/// The revision of that name, drafts included.
+fn revision(name: &str) -> pintle_proto::Revision {
+    #[cfg(feature = "next-revision")]
+    if name == NEXT {
+        return pintle_proto::Revision::NEXT;
+    }
+    name.parse().unwrap()
+}
+
+/// The revision whose features this one has: what differs in a draft is told by its own tests.
+fn like(revision: pintle_proto::Revision) -> &'static str {
+    ALL.iter().copied().find(|name| *name == revision.as_str()).unwrap_or(R5)
+}

@@ -79,7 +79,7 @@ impl Client {
     pub(crate) fn able(capabilities: &str, mode: Mode, revisions: &[&str]) -> Self {
         let info = r#"{"name":"t","version":"1"}"#.parse().unwrap();
         let mut profile = Profile::new(info, capabilities.parse().unwrap());
-        profile.revisions = revisions.iter().map(|name| name.parse().unwrap()).collect();
+        profile.revisions = revisions.iter().map(|name| super::revision(name)).collect();
         Self {
             engine: Engine::new(profile.clone(), Limits::default()),
             profile,

@@ -1,13 +1,10 @@
 //! Canonical payloads, lowered to every revision and held against that revision's own schema.
 
-#[path = "support/schema.rs"]
-mod schema;
-
 use pintle_proto::{Part, Revision, Unsayable};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use schema::schema;
+use super::schema::{self, schema};
 
 /// A canonical payload and the definition that it must fit in every revision that has one.
 struct Sample {

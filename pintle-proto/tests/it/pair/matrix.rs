@@ -2,7 +2,7 @@
 
 use pintle_proto::client::{Mode, OpenError};
 
-use crate::{
+use super::{
     ALL, R1, R2, R3, R4, R5, SESSIONS, client::Client, features::run_all, pair::Pair, server::Server,
 };
 

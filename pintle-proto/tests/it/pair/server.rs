@@ -20,7 +20,7 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-use crate::shop::{self, Shop};
+use super::shop::{self, Shop};
 
 /// Drives the server's engine, and polls the handlers by hand.
 pub(crate) struct Server {
@@ -86,7 +86,7 @@ impl Server {
     pub(crate) fn bounded(revisions: &[&str], limits: Limits) -> Self {
         let capabilities = serde_json::from_str(CAPABILITIES).unwrap();
         let service = Service::new(Implementation::new("shop", "1"), capabilities)
-            .speaks(revisions.iter().map(|name| name.parse().unwrap()))
+            .speaks(revisions.iter().map(|name| super::revision(name)))
             .limits(limits)
             .seal(Arc::new(Clear));
         Self {

@@ -1,11 +1,8 @@
 //! Conversations that nobody would have thought of.
 
-#[path = "support/asking.rs"]
-mod asking;
-#[path = "support/conversation/mod.rs"]
-mod conversation;
-
 use proptest::prelude::*;
+
+use crate::{asking, conversation};
 
 proptest! {
     /// Both eras interleaved, batches, questions, cancellations: every byte that comes out is part of a message, and

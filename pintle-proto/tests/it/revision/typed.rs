@@ -1,10 +1,8 @@
 //! Every noun of `pintle-types` with all its fields set, lowered to every revision of the session era and held against
 //! that revision's own schema.
 
-#[path = "../../pintle-types/tests/it/samples/mod.rs"]
+#[path = "../../../../pintle-types/tests/it/samples/mod.rs"]
 mod samples;
-#[path = "support/schema.rs"]
-mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +10,8 @@ use pintle_proto::{Part, Revision};
 use serde_json::{Value, json};
 
 use samples::Sample;
-use schema::{Schema, message, schema};
+
+use super::schema::{Schema, message, schema};
 
 /// A noun in a payload that can carry it: lowering knows payloads, not their parts.
 struct Carrier {

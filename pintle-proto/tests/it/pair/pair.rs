@@ -4,7 +4,7 @@ use pintle_proto::client::{Extras, OpenError};
 use pintle_types::Message;
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     client::{Client, Failure},
     server::Server,
 };

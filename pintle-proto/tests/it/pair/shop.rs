@@ -15,7 +15,7 @@ use pintle_types::{
 };
 use serde_json::{Value, json};
 
-use crate::{client::object, server::Cx};
+use super::{client::object, server::Cx};
 
 /// What is left of the shop between two calls.
 #[derive(Debug, Default)]
@@ -81,6 +81,7 @@ pub(crate) async fn serve(cx: &Cx) -> Result<Outcome, RpcError> {
             complete(json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}))
         }
         "completion/complete" => complete(json!({"completion": {"values": ["blue", "black"]}})),
+        "server/echo" => complete(json!({"echo": params["text"]})),
         other => Err(RpcError::method_not_found(other)),
     }
 }
