@@ -14,6 +14,8 @@ mod http_server;
 #[cfg(feature = "http-server")]
 mod http_session;
 mod macros;
+#[cfg(all(feature = "next-revision", feature = "http-client", feature = "http-server"))]
+mod next_revision;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod properties;
 mod schema;
