@@ -1,27 +1,21 @@
 use std::borrow::Cow;
 
-use pintle_types::{
-    Malformed, MalformedKind, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
-    method,
-};
+use pintle_types::{Notification, RawObject, Request, RequestId, Response, RpcError, method};
 use serde::Serialize;
 
 use super::{
     extras::Extras,
     flights::{Flight, Flights, Progress, Standing},
-    inbound::{Ignored, Inbound},
     opening::Opened,
     profile::Profile,
-    reading::Outcome,
     send_error::SendError,
     session::Session,
     shapes,
     stateless::Stateless,
 };
 use crate::{
-    Limits, Part, Revision, Violation,
+    Limits, Part, Revision,
     revision::{Knows, MessageKind},
-    shown::shown,
 };
 
 /// One connection of a client: requests out, messages in.
@@ -61,8 +55,8 @@ use crate::{
 pub struct Engine {
     profile: Profile,
     limits: Limits,
-    flights: Flights,
-    era: Era,
+    pub(super) flights: Flights,
+    pub(super) era: Era,
 }
 
 /// What went down with a connection.
@@ -76,7 +70,7 @@ pub struct Lost {
 }
 
 #[derive(Debug)]
-enum Era {
+pub(super) enum Era {
     /// Whether a request of the opening was given up, so that its answer may still come.
     Opening {
         given_up: bool,
@@ -260,173 +254,18 @@ impl Engine {
             Era::Opening { .. } | Era::Stateless(_) => None,
         }
     }
-
-    /// What one message means.
-    pub fn receive(&mut self, message: Result<Message, Box<Malformed>>) -> Inbound {
-        match message {
-            Ok(Message::Response(Response { id: Some(id), result, .. })) => self.receive_answer(id, result),
-            Ok(Message::Response(Response { id: None, result, .. })) => self.receive_anonymous(result),
-            Ok(Message::Notification(notification)) => self.receive_notification(notification),
-            Ok(Message::Request(Request { id, method, params, .. })) => match &mut self.era {
-                Era::Session(session) => session.receive_request(id, &method, params),
-                Era::Stateless(stateless) => stateless.receive_request(&method),
-                Era::Opening { .. } if method == method::PING => {
-                    Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())))
-                }
-                Era::Opening { .. } => {
-                    let error =
-                        RpcError::invalid_request("a request before `initialize` was answered: wait for it");
-                    Inbound::Reply(Response::new(Some(id), Err(error)))
-                }
-            },
-            Err(malformed) => self.receive_malformed(&malformed),
-        }
-    }
-
-    /// What the messages of an array mean, in the one revision that has arrays.
-    pub fn receive_batch(&mut self, messages: Vec<Result<Message, Box<Malformed>>>) -> Vec<Inbound> {
-        if !self.takes_batches() {
-            return vec![Inbound::Violation(Violation::Batch)];
-        }
-        messages.into_iter().map(|message| self.receive(message)).collect()
-    }
-
-    fn receive_answer(&mut self, id: RequestId, result: Result<RawObject, RpcError>) -> Inbound {
-        let number = match self.flights.standing(&id) {
-            Standing::Flying(number) => number,
-            Standing::Over => return Inbound::Ignored(Ignored::LateAnswer(id)),
-            Standing::Never => return Inbound::Ignored(Ignored::UnknownAnswer(id)),
-        };
-        let Some(flight) = self.flights.remove(number) else {
-            return Inbound::Ignored(Ignored::LateAnswer(id));
-        };
-        // Of both eras alike; while opening no revision is agreed on, and the opening raises what it reads.
-        let raised = match (self.revision(), result) {
-            (Some(revision), Ok(result)) => {
-                shapes::raise(revision, Part::Result(&flight.method), result).map(Ok)
-            }
-            (_, result) => Ok(result),
-        };
-        let result = match raised {
-            Ok(result) => result,
-            Err(said) => {
-                if let Era::Stateless(stateless) = &mut self.era {
-                    stateless.subscriptions.remove(number);
-                }
-                let violation = Violation::MalformedResult { method: flight.method.into(), said };
-                return Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) };
-            }
-        };
-        let outcome = match &mut self.era {
-            Era::Opening { .. } => match result {
-                Ok(result) => Outcome::Complete(result),
-                Err(error) => Outcome::Error(error),
-            },
-            Era::Session(session) => session.read(&flight.method, result),
-            Era::Stateless(stateless) if stateless.subscriptions.contains(number) => {
-                return stateless.read_end(number, result);
-            }
-            Era::Stateless(stateless) => stateless.read(&flight.method, result),
-        };
-        Inbound::Answer { id: number.into(), outcome }
-    }
-
-    /// While opening there is one request in flight, and a server that could not even read its id means that one.
-    fn receive_anonymous(&mut self, result: Result<RawObject, RpcError>) -> Inbound {
-        match (&self.era, self.flights.only(), result) {
-            (Era::Opening { given_up: false }, Some(id), Err(error)) => {
-                self.receive_answer(id.into(), Err(error))
-            }
-            (_, _, Err(error)) => {
-                Inbound::Violation(Violation::AnonymousError { said: shown(&error.to_string()) })
-            }
-            (_, _, Ok(_)) => Inbound::Ignored(Ignored::AnonymousAnswer),
-        }
-    }
-
-    fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
-        if let (Some(revision), Some(params)) = (self.revision(), notification.params.take()) {
-            match shapes::raise(revision, Part::Params(&notification.method), params) {
-                Ok(params) => notification.params = Some(params),
-                Err(_) => return Inbound::Ignored(Ignored::Malformed(shown(&notification.method))),
-            }
-        }
-        if notification.method == method::NOTIFICATIONS_PROGRESS {
-            return self.receive_progress(notification);
-        }
-        match &mut self.era {
-            Era::Session(session) => session.receive_notification(notification),
-            Era::Stateless(stateless) => {
-                let (inbound, ended) = stateless.receive_notification(notification, self.flights.wants_log());
-                if let Some(id) = ended {
-                    self.flights.remove(id);
-                }
-                inbound
-            }
-            Era::Opening { .. } => match notification {
-                Notification { method, params: Some(params), .. }
-                    if method == method::NOTIFICATIONS_MESSAGE =>
-                {
-                    Inbound::Log(params)
-                }
-                Notification { method, .. } => Inbound::Ignored(Ignored::TooEarly(shown(&method))),
-            },
-        }
-    }
-
-    fn receive_progress(&mut self, notification: Notification) -> Inbound {
-        let Some(params) = notification.params else {
-            return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
-        };
-        let token = params.decode_member::<RequestId>("progressToken");
-        let progress = params.decode_member::<f64>("progress");
-        let (Ok(Some(token)), Ok(Some(progress))) = (token, progress) else {
-            return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
-        };
-        // The token of a request is its id.
-        let Standing::Flying(id) = self.flights.standing(&token) else {
-            return Inbound::Ignored(Ignored::StrayProgress);
-        };
-        let Some(flight) = self.flights.get_mut(id) else {
-            return Inbound::Ignored(Ignored::StrayProgress);
-        };
-        match flight.progress {
-            Progress::Unasked => return Inbound::Ignored(Ignored::StrayProgress),
-            Progress::At(before) if progress <= before => {
-                return Inbound::Ignored(Ignored::BackwardProgress(token));
-            }
-            Progress::Asked | Progress::At(_) => flight.progress = Progress::At(progress),
-        }
-        Inbound::Progress { id: id.into(), params }
-    }
-
-    fn receive_malformed(&mut self, malformed: &Malformed) -> Inbound {
-        let said = shown(&malformed.fault);
-        match (malformed.kind, &malformed.id) {
-            (MalformedKind::Answer, Some(id)) => match self.flights.standing(id) {
-                Standing::Flying(number) => {
-                    self.flights.remove(number);
-                    if let Era::Stateless(stateless) = &mut self.era {
-                        stateless.subscriptions.remove(number);
-                    }
-                    let violation = Violation::MalformedAnswer { id: number.into(), said };
-                    Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) }
-                }
-                _ => Inbound::Violation(Violation::NotAMessage { said }),
-            },
-            (MalformedKind::Call, Some(_)) if matches!(self.era, Era::Session(_)) => {
-                malformed.reply().map_or(Inbound::Violation(Violation::NotAMessage { said }), Inbound::Reply)
-            }
-            (MalformedKind::Unclear, None) => Inbound::Ignored(Ignored::Noise(said)),
-            _ => Inbound::Violation(Violation::NotAMessage { said }),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::testing::{engine, hear, object, said};
+    use crate::{
+        Violation,
+        client::{
+            Ignored, Inbound, Outcome,
+            testing::{engine, hear, object, said},
+        },
+    };
 
     const BOTH: [&str; 2] = ["2025-11-25", "2026-07-28"];
 

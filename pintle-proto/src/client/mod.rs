@@ -20,6 +20,7 @@ mod opening;
 mod own_ids;
 mod profile;
 mod reading;
+mod receive;
 mod retry;
 mod send_error;
 mod session;
