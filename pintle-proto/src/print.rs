@@ -77,7 +77,7 @@ pub(crate) fn one_line(message: &mut [u8]) {
 /// front of it. (Measured: moving 1 MiB takes 45 µs, and 150 in fresh pages.)
 pub(crate) fn object(out: &mut Vec<u8>, object: Body) {
     match object {
-        Body::Own(object) if object.as_str().len() >= LARGE => {
+        Body::Own(object) | Body::Text(object) if object.as_str().len() >= LARGE => {
             let mut text = object.into_string().into_bytes();
             text.splice(0..0, out.drain(..));
             *out = text;

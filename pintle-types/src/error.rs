@@ -3,7 +3,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// An error that crosses the wire.
+/// A JSON-RPC error.
 ///
 /// ```
 /// use pintle_types::{ErrorCode, RpcError};
@@ -15,17 +15,17 @@ use serde_json::value::{RawValue, to_raw_value};
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RpcError {
-    /// What kind of error it is.
+    /// The code.
     pub code: ErrorCode,
-    /// One sentence for a person.
+    /// A message for people, one sentence.
     pub message: Cow<'static, str>,
-    /// More, in a shape that depends on `code`. Raw until somebody who knows the shape decodes it.
+    /// Additional data, whose shape depends on `code`. Not decoded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
 }
 
 impl RpcError {
-    /// An error without `data`.
+    /// Creates an error without `data`.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -35,12 +35,12 @@ impl RpcError {
         Self::new(ErrorCode::PARSE_ERROR, message)
     }
 
-    /// The JSON was not a JSON-RPC message, or came at the wrong time.
+    /// Creates an error for JSON that is not a JSON-RPC message, or that is not allowed at this time.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, message)
     }
 
-    /// Nobody here answers `method`.
+    /// Creates an error for an unknown method.
     pub fn method_not_found(method: &str) -> Self {
         // A peer chose the name: enough of it to be recognised, not as much as it cares to send.
         let shown = method.char_indices().nth(80).map_or(method, |(end, _)| &method[..end]);
@@ -48,17 +48,17 @@ impl RpcError {
         Self::new(ErrorCode::METHOD_NOT_FOUND, format!("no such method: `{shown}{dots}`"))
     }
 
-    /// The parameters do not fit the method, or name something that does not exist.
+    /// Creates an error for parameters that do not fit the method, or that name something unknown.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_PARAMS, message)
     }
 
-    /// It is this side's fault.
+    /// Creates an internal error.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INTERNAL_ERROR, message)
     }
 
-    /// This side has as much to do as it takes on: try again after so many milliseconds, or when something has ended.
+    /// Creates an error for a receiver at its limits: the sender may try again after so many milliseconds.
     ///
     /// ```
     /// use pintle_types::{ErrorCode, RpcError};
@@ -76,14 +76,14 @@ impl RpcError {
         Self::new(ErrorCode::OVERLOADED, message).with_data(&Data { retry_after_ms })
     }
 
-    /// Adds `data`. What cannot be printed as JSON is left out.
+    /// Adds `data`. A value that cannot be printed as JSON is left out.
     #[must_use]
     pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
         self.data = to_raw_value(data).ok();
         self
     }
 
-    /// Reads `data` as a `T`, if it is there and fits.
+    /// Decodes `data`, if it is present and fits.
     pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         serde_json::from_str(self.data.as_deref()?.get()).ok()
     }
@@ -104,7 +104,7 @@ impl fmt::Display for RpcError {
 
 impl std::error::Error for RpcError {}
 
-/// The number that says what kind of error it is.
+/// The code of an error.
 ///
 /// A number that has no name here is a code too: applications choose theirs outside -32768 to -32000.
 #[expect(clippy::exhaustive_structs, reason = "a number with names")]
@@ -115,28 +115,28 @@ pub struct ErrorCode(pub i32);
 impl ErrorCode {
     /// The bytes were not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// Not a JSON-RPC message, or not at this time.
+    /// The message is not a JSON-RPC message, or not allowed at this time.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// No such method, or the capability that it belongs to is not offered.
+    /// The method does not exist, or its capability is not offered.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// Parameters that do not fit, or that name something unknown.
+    /// The parameters do not fit the method, or name something unknown.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// This side's fault.
+    /// An internal error of the receiver.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// No such resource, in the session era. Later revisions say [`INVALID_PARAMS`](Self::INVALID_PARAMS).
+    /// The resource does not exist. Session era; later revisions use [`INVALID_PARAMS`](Self::INVALID_PARAMS).
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// HTTP headers and body disagree. Stateless era.
+    /// The HTTP headers and the body disagree. Stateless era.
     pub const HEADER_MISMATCH: Self = Self(-32020);
-    /// The client lacks a capability that this request needs; `data.requiredCapabilities` says which. Stateless era.
+    /// The client lacks a capability that this request needs: see `data.requiredCapabilities`. Stateless era.
     pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The request names a revision that the server does not speak; `data.supported` lists those it does. Stateless era.
+    /// The server does not support the revision of the request: see `data.supported`. Stateless era.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
-    /// The user must open a URL first; `data.elicitations` says which. One session-era revision only.
+    /// The user must open a URL first: see `data.elicitations`. One session-era revision only.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-    /// This side has as much to do as it takes on; `data.retryAfterMs` says when to try again. The protocol has no code for
-    /// it: this is Pintle's own, on every transport.
+    /// The receiver is at its limits; try again after `data.retryAfterMs` milliseconds. The protocol has no code for it: this
+    /// is Pintle's own, on every transport.
     pub const OVERLOADED: Self = Self(-31503);
-    /// The user refused a sampling request. An example value of the specification that became a custom.
+    /// The user rejected a sampling request. The value of an example in the specification, widely used.
     pub const USER_REJECTED: Self = Self(-1);
 }
 

@@ -3,12 +3,11 @@ use std::fmt;
 use serde::de::{self, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::{Malformed, MalformedKind as Kind, Message, RpcError};
+use crate::{Malformed, Message, RpcError, envelope, message::BYTE_ORDER_MARK};
 
-/// What one line, or one HTTP body, held: a message, or a batch of them.
+/// The content of one line or one HTTP body: a message, or a batch of messages.
 ///
-/// Only one revision knows batches. Whether one is welcome is for the protocol engine to say; here it is just split,
-/// so that nobody further in has to know of it.
+/// Only one revision has batches. The protocol engine decides whether a batch is allowed; here it is only split.
 ///
 /// ```
 /// use pintle_types::{Frame, Message};
@@ -22,68 +21,61 @@ use crate::{Malformed, MalformedKind as Kind, Message, RpcError};
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these two")]
 #[derive(Debug, PartialEq)]
 pub enum Frame {
-    /// A message on its own.
+    /// A single message.
     One(Message),
-    /// An array of messages. A bad one does not spoil the others.
+    /// An array of messages. A malformed one does not affect the others.
     Batch(Vec<Result<Message, Box<Malformed>>>),
 }
 
-/// What some systems put before a text.
-const BOM: &[u8] = "\u{feff}".as_bytes();
-
 impl Frame {
-    /// Reads one frame; a batch of more than `most` messages is refused as a whole.
-    pub fn parse(bytes: &[u8], most: usize) -> Result<Self, Box<Malformed>> {
-        // One byte order mark, not as many as somebody sends.
-        let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
-        if bytes.trim_ascii_start().first() != Some(&b'[') {
-            return Message::parse(bytes).map(Self::One);
-        }
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| Box::new(Malformed::unclear(RpcError::parse_error("the message is not UTF-8"))))?;
-        Self::parse_batch(text, most)
-    }
-
-    /// The same, from text that it may keep: see [`Message::parse_text`].
-    pub fn parse_text(text: String, most: usize) -> Result<Self, Box<Malformed>> {
-        if text.trim_ascii_start().starts_with('[') {
-            return Self::parse_batch(&text, most);
-        }
-        match text.strip_prefix('\u{feff}') {
-            Some(rest) => Self::parse(rest.as_bytes(), most),
-            None => Message::parse_text(text).map(Self::One),
+    /// Reads one frame. A batch of more than `limit` messages is refused as a whole.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are neither a message nor a batch.
+    pub fn parse(bytes: &[u8], limit: usize) -> Result<Self, Box<Malformed>> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse_str(text, limit),
+            Err(_) => Err(Box::new(Malformed::not_utf8())),
         }
     }
 
-    fn parse_batch(text: &str, most: usize) -> Result<Self, Box<Malformed>> {
+    /// Reads one frame from its text. A batch of more than `limit` messages is refused as a whole.
+    ///
+    /// # Errors
+    ///
+    /// The text is neither a message nor a batch.
+    pub fn parse_str(text: &str, limit: usize) -> Result<Self, Box<Malformed>> {
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        match text.trim_ascii_start().starts_with('[') {
+            true => Self::parse_batch(text, limit),
+            false => envelope::read(text).map(Self::One),
+        }
+    }
+
+    fn parse_batch(text: &str, limit: usize) -> Result<Self, Box<Malformed>> {
         let refuse = |error| Box::new(Malformed::unclear(error));
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let items = de::Deserializer::deserialize_seq(&mut deserializer, Items { most })
+        let items = de::Deserializer::deserialize_seq(&mut deserializer, Items { limit })
             .and_then(|items| deserializer.end().map(|()| items))
             .map_err(|error| refuse(RpcError::parse_error(format!("not JSON: {error}"))))?;
         match items {
             None => Err(refuse(RpcError::invalid_request(format!(
-                "a batch of more than {most} messages: send smaller ones"
+                "a batch of more than {limit} messages: send smaller ones"
             )))),
             Some(items) if items.is_empty() => {
                 Err(refuse(RpcError::invalid_request("an empty batch: send at least one message")))
             }
             Some(items) => {
-                Ok(Self::Batch(items.into_iter().map(|item| Message::parse_str(item.get())).collect()))
+                Ok(Self::Batch(items.into_iter().map(|item| envelope::read(item.get())).collect()))
             }
         }
     }
 }
 
-impl Malformed {
-    fn unclear(error: RpcError) -> Self {
-        Self { id: None, kind: Kind::Unclear, fault: error.message.clone(), error }
-    }
-}
-
-/// Up to `most` items; `None` if there are more.
+/// Reads up to `limit` items, or `None` if there are more.
 struct Items {
-    most: usize,
+    limit: usize,
 }
 
 impl<'de> de::Visitor<'de> for Items {
@@ -96,7 +88,7 @@ impl<'de> de::Visitor<'de> for Items {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
-            if items.len() == self.most {
+            if items.len() == self.limit {
                 // Read on to the end, or serde_json would call the rest a syntax error.
                 while seq.next_element::<de::IgnoredAny>()?.is_some() {}
                 return Ok(None);
@@ -122,7 +114,7 @@ mod tests {
         assert!(Frame::parse(format!("\u{feff}[{ping}]").as_bytes(), 2).is_ok());
         let marks = "\u{feff}".repeat(1_000_000);
         assert!(Frame::parse(marks.as_bytes(), 2).is_err());
-        assert!(Frame::parse_text(marks, 2).is_err());
+        assert!(Frame::parse_str(&marks, 2).is_err());
     }
 
     #[test]
@@ -139,13 +131,15 @@ mod tests {
         for text in [format!("\u{feff}{ping}"), format!("\u{feff} {ping}")] {
             assert!(matches!(Message::parse(text.as_bytes()), Ok(Message::Request(_))), "{text}");
             assert!(matches!(Frame::parse(text.as_bytes(), 2), Ok(Frame::One(_))), "{text}");
-            assert!(matches!(Frame::parse_text(text.clone(), 2), Ok(Frame::One(_))), "{text}");
+            assert!(matches!(Frame::parse_str(&text, 2), Ok(Frame::One(_))), "{text}");
         }
         let batch = format!("\u{feff}[{ping}]");
         assert!(matches!(Frame::parse(batch.as_bytes(), 2), Ok(Frame::Batch(_))));
-        assert!(matches!(Frame::parse_text(batch, 2), Ok(Frame::Batch(_))));
-        // One is enough.
-        assert!(Message::parse(format!("\u{feff}\u{feff}{ping}").as_bytes()).is_err());
+        assert!(matches!(Frame::parse_str(&batch, 2), Ok(Frame::Batch(_))));
+        for two in [format!("\u{feff}\u{feff}{ping}"), format!("\u{feff}\u{feff}[{ping}]")] {
+            assert!(Message::parse(two.as_bytes()).is_err(), "{two}");
+            assert!(Frame::parse(two.as_bytes(), 2).is_err(), "{two}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// The id of a request: a string or an integer, and it stays what it was.
+/// The id of a request: a string or an integer, kept unchanged.
 ///
 /// `1` and `"1"` are different ids; [`as_number`](Self::as_number) is for those who are lenient about that. A progress token
 /// has the same shape.
@@ -10,14 +10,14 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// An integer. Fractions are no ids.
+    /// An integer. A fraction is not an id.
     Number(i64),
     /// A string, compared byte by byte.
     String(Box<str>),
 }
 
 impl RequestId {
-    /// The integer that it is, or that its text is the decimal form of. Some peers answer request `7` as `"7"`.
+    /// Returns the integer, also of a string in decimal form. Some peers answer request `7` as `"7"`.
     ///
     /// ```
     /// use pintle_types::RequestId;
@@ -67,13 +67,13 @@ impl From<String> for RequestId {
 // By hand: `untagged` would buffer the value and answer with "did not match any variant".
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Visitor)
+        deserializer.deserialize_any(RequestIdVisitor)
     }
 }
 
-struct Visitor;
+struct RequestIdVisitor;
 
-impl de::Visitor<'_> for Visitor {
+impl de::Visitor<'_> for RequestIdVisitor {
     type Value = RequestId;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,7 @@
-//! The nouns of the Model Context Protocol: what a message means, never how an era carries it.
+//! The types of the Model Context Protocol: JSON-RPC messages, params, results and the objects in them.
 
+mod common;
+mod envelope;
 mod error;
 mod frame;
 mod id;
@@ -11,15 +13,14 @@ pub mod method;
 mod plain_error;
 mod raw;
 pub mod schema;
-mod usual;
 
 pub use error::{ErrorCode, RpcError};
 pub use frame::Frame;
 pub use id::RequestId;
 pub use json::JsonObject;
-pub use malformed::{Kind as MalformedKind, Malformed};
+pub use malformed::{Malformed, MalformedKind};
 pub use message::{Message, Notification, Request, Response};
 pub use meta::{Meta, MetaError, MetaKeyError, TraceContext, TraceParent, TraceParentError, keys};
 pub use plain_error::plain_error;
-pub use raw::{Printing, RawObject};
+pub use raw::{RawObject, RawObjectBuilder};
 pub use serde_json::value::RawValue;

@@ -4,43 +4,53 @@ use serde::de::{self, IgnoredAny};
 
 use crate::{RawObject, RequestId, Response, RpcError, plain_error};
 
-/// Bytes that are no message, and what can be told of them.
+use MalformedKind as Kind;
+
+/// Bytes that are not a message, with what is known about them.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Malformed {
     /// The id, if it could be read.
     pub id: Option<RequestId>,
-    /// What it seems to have been meant as.
-    pub kind: Kind,
-    /// What is wrong with it.
+    /// The apparent intention of the sender.
+    pub kind: MalformedKind,
+    /// The fault.
     pub fault: Cow<'static, str>,
-    /// What to say of it to whoever sent it: also what to send instead.
+    /// The error for the sender: what is wrong, and what to send instead.
     pub error: RpcError,
 }
 
-/// What malformed bytes seem to have been meant as.
-#[expect(clippy::exhaustive_enums, reason = "what decides whether an answer is owed")]
+/// The apparent intention of the sender of malformed bytes.
+#[expect(clippy::exhaustive_enums, reason = "decides whether a reply is due")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// It has a `method`.
+pub enum MalformedKind {
+    /// A call: there is a `method`.
     Call,
-    /// It has a `method` and no `id`, and something else is wrong: whoever sent it waits for nothing.
+    /// A call with a `method` and no `id` that has another fault. The sender expects no reply.
     Notification,
-    /// It has a `result` or an `error`: whoever sent it waits for nothing.
+    /// A response: there is a `result` or an `error`. The sender expects no reply.
     Answer,
-    /// It cannot be told.
+    /// None of these, or not readable.
     Unclear,
 }
 
 impl Malformed {
-    /// The reply that is owed: none if it was meant as an answer or a notification.
+    pub(crate) fn unclear(error: RpcError) -> Self {
+        Self { id: None, kind: MalformedKind::Unclear, fault: error.message.clone(), error }
+    }
+
+    pub(crate) fn not_utf8() -> Self {
+        Self::unclear(RpcError::parse_error("the message is not UTF-8"))
+    }
+
+    /// Returns the reply that is due. There is none to an answer or a notification.
     pub fn reply(&self) -> Option<Response> {
         let owed = matches!(self.kind, Kind::Call | Kind::Unclear);
         owed.then(|| Response::new(self.id.clone(), Err(self.error.clone())))
     }
 }
 
-/// Says why `text` is no message. Called only when reading it failed, so it may take its time.
+/// Finds out why `text` is not a message. Called only after reading it has failed, so that it need not be fast.
 #[cold]
 pub(crate) fn diagnose(text: &str) -> Box<Malformed> {
     let refuse =
@@ -51,15 +61,15 @@ pub(crate) fn diagnose(text: &str) -> Box<Malformed> {
     let members: RawObject = match text.parse() {
         Ok(members) => members,
         Err(_) if !text.trim_start().starts_with('{') => {
-            let said =
+            let message =
                 "not a JSON object: a message is an object with `jsonrpc` and `method`, `result` or `error`";
-            let malformed = refuse(None, Kind::Unclear, RpcError::invalid_request(said));
+            let malformed = refuse(None, Kind::Unclear, RpcError::invalid_request(message));
             return Box::new(Malformed { fault: "not a JSON object".into(), ..*malformed });
         }
         Err(error) => return refuse(None, Kind::Unclear, RpcError::invalid_request(plain_error(&error))),
     };
     let text = |name| members.decode_member::<String>(name).ok().flatten();
-    // Only what is a notification but for its params: JSON-RPC owes an answer to what is no request at all.
+    // Only a notification but for its params: JSON-RPC wants a reply to what is not a request at all.
     let is_whole = text("method").is_some() && text("jsonrpc").as_deref() == Some("2.0");
     let kind = match (members.get("method"), members.get("result"), members.get("error")) {
         (Some(_), None, None) if is_whole && members.get("id").is_none() => Kind::Notification,

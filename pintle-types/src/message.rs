@@ -1,18 +1,10 @@
 use std::{borrow::Cow, fmt, io::Write as _};
 
-use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess};
+use crate::{Malformed, RawObject, RequestId, RpcError, envelope, raw::one_line};
 
-use crate::{
-    Malformed, MalformedKind as Kind, RawObject, RequestId, RpcError,
-    malformed::diagnose,
-    method,
-    raw::{Name, Roomy, Within, has_breaks, long_request},
-    usual::usual,
-};
-
-/// One JSON-RPC 2.0 message.
+/// A JSON-RPC 2.0 message.
 ///
-/// Parsing reads the envelope only. `params` and `result` stay text until somebody who knows their type decodes them.
+/// Parsing reads the envelope only. `params` and `result` stay text until the code that knows their type decodes them.
 ///
 /// ```
 /// use pintle_types::Message;
@@ -25,62 +17,62 @@ use crate::{
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these three")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Wants an answer.
+    /// A call that is answered with a response.
     Request(Request),
-    /// Wants none.
+    /// A call that is not answered.
     Notification(Notification),
-    /// The answer to a request of the other side.
+    /// The answer to a request.
     Response(Response),
 }
 
-/// A message that wants an answer.
+/// A JSON-RPC request.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What the answer will be marked with.
+    /// The id, which the response repeats.
     pub id: RequestId,
-    /// What is wanted.
+    /// The method to run.
     pub method: Cow<'static, str>,
-    /// The parameters, not decoded. `null` counts as absent.
+    /// The parameters, not decoded. `null` is read as absent.
     pub params: Option<RawObject>,
 }
 
-/// A message that wants no answer.
+/// A JSON-RPC notification.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
-    /// What happened.
+    /// The method, which names the event.
     pub method: Cow<'static, str>,
-    /// The parameters, not decoded. `null` counts as absent.
+    /// The parameters, not decoded. `null` is read as absent.
     pub params: Option<RawObject>,
 }
 
-/// The answer to a request.
+/// A JSON-RPC response.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// Which request it answers. Absent if the sender could not read the request's id.
+    /// The id of the request. Absent if the sender could not read it.
     pub id: Option<RequestId>,
-    /// What came of it, not decoded.
+    /// The result, not decoded, or the error.
     pub result: Result<RawObject, RpcError>,
 }
 
 impl Request {
-    /// A request, ready to be printed.
+    /// Creates a request.
     pub fn new(id: RequestId, method: impl Into<Cow<'static, str>>, params: Option<RawObject>) -> Self {
         Self { id, method: method.into(), params }
     }
 }
 
 impl Notification {
-    /// A notification, ready to be printed.
+    /// Creates a notification.
     pub fn new(method: impl Into<Cow<'static, str>>, params: Option<RawObject>) -> Self {
         Self { method: method.into(), params }
     }
 }
 
 impl Response {
-    /// An answer, ready to be printed.
+    /// Creates a response.
     pub fn new(id: Option<RequestId>, result: Result<RawObject, RpcError>) -> Self {
         Self { id, result }
     }
@@ -89,68 +81,30 @@ impl Response {
 impl Message {
     /// Reads one message from its bytes.
     ///
-    /// Nesting costs no stack, and nothing is copied but the params or the result, once.
+    /// Nesting costs no stack, and nothing is copied but the params or the result, once. One byte order mark in front is
+    /// skipped.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not a JSON-RPC message. The error has the reply to send, if one is due.
     pub fn parse(bytes: &[u8]) -> Result<Self, Box<Malformed>> {
         // Once for the whole message: each string in it is then known to be UTF-8.
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            let error = RpcError::parse_error("the message is not UTF-8");
-            let fault = error.message.clone();
-            return Err(Box::new(Malformed { id: None, kind: Kind::Unclear, fault, error }));
-        };
-        Self::parse_str(text)
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse_str(text),
+            Err(_) => Err(Box::new(Malformed::not_utf8())),
+        }
     }
 
-    /// Reads one message from its text, which it may keep: then nothing of it is copied. Of a request the texts among the
-    /// arguments are decoded on the way, for [`RawObject::take_member`]; [`parse`](Self::parse) does that with long ones.
+    /// Reads one message from its text.
     ///
-    /// ```
-    /// use pintle_types::Message;
+    /// # Errors
     ///
-    /// let text = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"say","arguments":{"text":"a\nb"}}}"#;
-    /// let Ok(Message::Request(request)) = Message::parse_text(text.to_owned()) else { panic!("a request") };
-    /// #[derive(serde::Deserialize)]
-    /// struct Say {
-    ///     text: String,
-    /// }
-    /// let said: Option<Say> = request.params.unwrap().take_member("arguments");
-    /// assert_eq!(said.unwrap().text, "a\nb");
-    /// ```
-    pub fn parse_text(text: String) -> Result<Self, Box<Malformed>> {
-        match long_request(Cow::Owned(text)) {
-            Ok(request) => Ok(Self::Request(request)),
-            Err(text) => Self::parse_short(&text),
-        }
+    /// The text is not a JSON-RPC message. The error has the reply to send, if one is due.
+    pub fn parse_str(text: &str) -> Result<Self, Box<Malformed>> {
+        envelope::read(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
     }
 
-    pub(crate) fn parse_str(text: &str) -> Result<Self, Box<Malformed>> {
-        if text.len() >= LONG
-            && let Ok(request) = long_request(Cow::Borrowed(text))
-        {
-            return Ok(Self::Request(request));
-        }
-        Self::parse_short(text)
-    }
-
-    fn parse_short(text: &str) -> Result<Self, Box<Malformed>> {
-        if let Some(message) = usual(text) {
-            return Ok(message);
-        }
-        let mut envelope = Envelope::of(text);
-        if envelope.read().is_ok() {
-            return envelope.into_message();
-        }
-        let mut envelope = Envelope { copied: true, ..Envelope::of(text) };
-        match envelope.read() {
-            Ok(()) => envelope.into_message(),
-            Err(_) => match text.strip_prefix('\u{feff}') {
-                // A byte order mark, which some systems put before a text.
-                Some(rest) if !rest.starts_with('\u{feff}') => Self::parse_short(rest),
-                _ => Err(diagnose(text)),
-            },
-        }
-    }
-
-    /// Appends the message as JSON on one line, without the line's end.
+    /// Appends the message as JSON on one line, without a line break at the end.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         match self {
@@ -175,9 +129,9 @@ impl Message {
                     Ok(result) => object(out, br#","result":"#, Some(result)),
                     Err(error) => {
                         out.extend_from_slice(br#","error":"#);
-                        let mut printed = Vec::new();
-                        json(&mut printed, error);
-                        one_line(out, &printed);
+                        // Its `data` is raw and may have line breaks between its tokens.
+                        let printed = serde_json::to_string(error).unwrap_or_default();
+                        out.extend_from_slice(one_line(&printed).as_bytes());
                     }
                 }
             }
@@ -185,14 +139,14 @@ impl Message {
         out.push(b'}');
     }
 
-    /// The message as JSON on one line, without the line's end.
+    /// Prints the message as JSON on one line, without a line break at the end.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.room());
         self.write(&mut out);
         out
     }
 
-    /// About how many bytes it takes when it is printed; more than most need, because growing would copy it.
+    /// Returns an estimate of the printed length. It is generous, because growing a buffer copies it.
     fn room(&self) -> usize {
         let (method, payload) = match self {
             Self::Request(Request { method, params, .. })
@@ -203,8 +157,8 @@ impl Message {
     }
 }
 
-/// From this many bytes on a request is read as a long one: for short ones that is dearer.
-const LONG: usize = 8 << 10;
+/// The byte order mark, which some systems put in front of a text.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,22 +167,9 @@ impl fmt::Display for Message {
 }
 
 fn object(out: &mut Vec<u8>, name: &[u8], value: Option<&RawObject>) {
-    let Some(value) = value else { return };
-    out.extend_from_slice(name);
-    if value.is_one_line() {
+    if let Some(value) = value {
+        out.extend_from_slice(name);
         out.extend_from_slice(value.as_str().as_bytes());
-    } else {
-        one_line(out, value.as_str().as_bytes());
-    }
-}
-
-/// Appends JSON that may have come from a peer with line breaks between its tokens: on a line-delimited stream they
-/// would end the message. Inside a string JSON allows none, so a space in their place changes nothing.
-fn one_line(out: &mut Vec<u8>, json: &[u8]) {
-    if has_breaks(json) {
-        out.extend(json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
-    } else {
-        out.extend_from_slice(json);
     }
 }
 
@@ -237,169 +178,10 @@ fn json(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _ = serde_json::to_writer(&mut *out, value).and_then(|()| out.flush().map_err(serde_json::Error::io));
 }
 
-#[derive(Default)]
-struct Envelope<'a> {
-    text: &'a str,
-    /// Whether objects are copied member by member, as they have to be if a name in one has an escape.
-    copied: bool,
-    version: Option<Cow<'a, str>>,
-    id: Option<Option<RequestId>>,
-    method: Option<Cow<'a, str>>,
-    params: Option<Option<RawObject>>,
-    result: Option<Option<RawObject>>,
-    error: Option<Option<RpcError>>,
-}
-
-impl<'a> Envelope<'a> {
-    fn of(text: &'a str) -> Self {
-        Self { text, ..Self::default() }
-    }
-
-    /// Fills it in place: it is large.
-    fn read(&mut self) -> Result<(), serde_json::Error> {
-        let mut deserializer = serde_json::Deserializer::from_str(self.text);
-        de::Deserializer::deserialize_map(&mut deserializer, self)?;
-        deserializer.end()
-    }
-
-    fn into_message(self) -> Result<Message, Box<Malformed>> {
-        let Self { version, id, method, params, result, error, .. } = self;
-        let kind = match (&method, &result, &error) {
-            (None, None, None) => Kind::Unclear,
-            (Some(_), _, _) => Kind::Call,
-            _ => Kind::Answer,
-        };
-        let refuse = |id: Option<Option<RequestId>>, fault: &'static str, advice: &'static str| {
-            let error = RpcError::invalid_request(format!("{fault}: {advice}"));
-            Err(Box::new(Malformed { id: id.flatten(), kind, fault: fault.into(), error }))
-        };
-        if version.as_deref() != Some("2.0") {
-            return refuse(id, "`jsonrpc` is not \"2.0\"", "send `\"jsonrpc\":\"2.0\"` in every message");
-        }
-        let null = match (&result, &error) {
-            (Some(None), _) => Some("`result` is null"),
-            (_, Some(None)) => Some("`error` is null, and there is no `result`"),
-            _ => None,
-        };
-        // Some print what is absent as `null`.
-        let (result, error) = (result.flatten(), error.flatten());
-        match (method, id, result, error) {
-            (Some(method), Some(Some(id)), None, None) => {
-                Ok(Message::Request(Request { id, method: intern(method), params: params.flatten() }))
-            }
-            (Some(_), id @ Some(None), None, None) => {
-                refuse(id, "`id` is null", "a request has a string or an integer, a notification has no `id`")
-            }
-            (Some(method), None, None, None) => {
-                Ok(Message::Notification(Notification { method: intern(method), params: params.flatten() }))
-            }
-            (None, id, Some(result), None) => {
-                Ok(Message::Response(Response { id: id.flatten(), result: Ok(result) }))
-            }
-            (None, id, None, Some(error)) => {
-                Ok(Message::Response(Response { id: id.flatten(), result: Err(error) }))
-            }
-            (None, id, None, None) => match null {
-                Some(fault) => refuse(id, fault, "a response has one of the two, an object"),
-                None => refuse(id, "neither `method` nor `result` nor `error`", "a message has one of them"),
-            },
-            (None, id, Some(_), Some(_)) => {
-                refuse(id, "both `result` and `error`", "a response has one of them")
-            }
-            (Some(_), id, _, _) => refuse(id, "`method` beside `result` or `error`", "a message is either"),
-        }
-    }
-}
-
-/// Names that every peer uses, so that reading them allocates nothing.
-pub(crate) fn intern(method: Cow<'_, str>) -> Cow<'static, str> {
-    match method::find(&method) {
-        Some(known) => Cow::Borrowed(known.name),
-        None => Cow::Owned(method.into_owned()),
-    }
-}
-
-impl<'de> de::Visitor<'de> for &mut Envelope<'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        fn fill<T, E: de::Error>(slot: &mut Option<T>, value: T) -> Result<(), E> {
-            // The text of this error is never seen: `diagnose` finds the words.
-            slot.replace(value).map_or(Ok(()), |_| Err(E::custom("twice")))
-        }
-        let object = Object { text: self.text, copied: self.copied };
-        while let Some(name) = map.next_key_seed(Name)? {
-            match &*name {
-                "jsonrpc" => fill(&mut self.version, map.next_value_seed(Name)?)?,
-                "id" => fill(&mut self.id, map.next_value()?)?,
-                "method" => fill(&mut self.method, map.next_value_seed(Name)?)?,
-                "params" => fill(&mut self.params, map.next_value_seed(Nullable(object))?)?,
-                "result" => fill(&mut self.result, map.next_value_seed(Nullable(object))?)?,
-                "error" => fill(&mut self.error, map.next_value()?)?,
-                _ => map.next_value::<IgnoredAny>().map(drop)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// An object in a text.
-#[derive(Clone, Copy)]
-struct Object<'a> {
-    text: &'a str,
-    copied: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Object<'de> {
-    type Value = RawObject;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
-        match self.copied {
-            false => Within { text: self.text }.deserialize(deserializer),
-            // It is most of the message: room for all of it is room enough, and not much too much.
-            true => Roomy { bytes: self.text.len() }.deserialize(deserializer),
-        }
-    }
-}
-
-/// An object, or `null`.
-struct Nullable<'a>(Object<'a>);
-
-impl<'de> DeserializeSeed<'de> for Nullable<'de> {
-    type Value = Option<RawObject>;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
-    }
-}
-
-impl<'de> de::Visitor<'de> for Nullable<'de> {
-    type Value = Option<RawObject>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object or null")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.0.deserialize(deserializer).map(Some)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MalformedKind as Kind;
 
     fn refused(text: &str) -> (Option<RequestId>, Kind, i32, String) {
         let Malformed { id, kind, error, .. } = *Message::parse(text.as_bytes()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Methods by name: what goes with a request, what comes back, what goes with a notification.
+//! The methods of the protocol, with the types of their params and results.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -31,19 +31,19 @@ use crate::{
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub trait Method {
-    /// The name on the wire.
+    /// The name of the method.
     const NAME: &'static str;
-    /// What goes with it. Absent params read as `{}`.
+    /// The type of the params. Absent params are read as `{}`.
     type Params: DeserializeOwned + Serialize;
-    /// What comes back.
+    /// The type of the result.
     type Result: DeserializeOwned + Serialize;
 }
 
 /// A notification method.
 pub trait NotificationKind {
-    /// The name on the wire.
+    /// The name of the method.
     const NAME: &'static str;
-    /// What goes with it. Absent params read as `{}`.
+    /// The type of the params. Absent params are read as `{}`.
     type Params: DeserializeOwned + Serialize;
 }
 
@@ -60,7 +60,7 @@ pub trait NotificationKind {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct MethodInfo {
-    /// The name on the wire.
+    /// The name of the method.
     pub name: &'static str,
     /// The role that sends it.
     pub sender: Sender,
@@ -269,7 +269,7 @@ notifications! {
     TaskStatusChanged NOTIFICATIONS_TASKS_STATUS = "notifications/tasks/status", Task, Both;
 }
 
-/// The methods of the tasks extension: some have the names of the session era's, and none has its shapes.
+/// The methods of the tasks extension. Some have the names of session-era methods, but none has their shapes.
 pub mod tasks_extension {
     use super::{Capability, Method, MethodInfo, NotificationKind, Sender, Target};
     use crate::schema::{DetailedTask, EmptyResult, TaskParams, UpdateTaskParams};

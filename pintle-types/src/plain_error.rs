@@ -1,5 +1,5 @@
-/// What a decoding error says, in the words of JSON: without names of Rust types, and without the place, which is counted
-/// from the start of a member.
+/// Returns the message of a decoding error in terms of JSON: without names of Rust types, and without the line and column,
+/// which are counted from the start of a member.
 ///
 /// ```
 /// use pintle_types::{plain_error, schema::Tool};
@@ -9,13 +9,13 @@
 /// ```
 pub fn plain_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let said = text.rsplit_once(" at line ").map_or(&*text, |(said, _)| said);
-    if said.starts_with("data did not match any variant of") {
+    let message = text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message);
+    if message.starts_with("data did not match any variant of") {
         return "it has none of the shapes that it may have".into();
     }
-    match said.rsplit_once(", expected ") {
+    match message.rsplit_once(", expected ") {
         Some((found, expected)) => format!("{found}, expected {}", shape(expected)),
-        None => said.into(),
+        None => message.into(),
     }
 }
 

@@ -123,13 +123,7 @@ impl Revision {
     ///
     /// `false` is certain, `true` is a guess: a word that matters occurs, perhaps in the user's own data.
     pub fn lowers(self, part: Part<'_>, text: &str) -> bool {
-        self.lowers_any(part, [text, ""])
-    }
-
-    /// Whether [`lower`](Self::lower) could change a text of which only these two pieces have to be searched.
-    pub(crate) fn lowers_any(self, part: Part<'_>, texts: [&str; 2]) -> bool {
-        !self.is_canonical()
-            && words::lowering(self.0, part).is_some_and(|words| texts.iter().any(|text| words.occur(text)))
+        !self.is_canonical() && words::lowering(self.0, part).is_some_and(|words| words.occur(text))
     }
 
     /// Whether [`raise`](Self::raise) could change this payload, judged from its text without parsing it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_types::{RawObject, RpcError, method};
+use pintle_types::{RawObject, RpcError};
 
 use super::{Body, CacheHint, Call, Outcome, Service, reply::replied, session, stateless};
 use crate::{
@@ -99,21 +99,12 @@ fn complete(
             print::object(out, result.into());
         }
         body if stateless => print::object(out, lowered(revision, part, whole(body)?)?.into()),
-        // The result that nearly every tool gives: all revisions have the same shape for it.
-        Body::Own(body) if call.method() == method::TOOLS_CALL && body.outline() == A_TEXT => {
-            print::object(out, body.into());
-        }
-        // A long text is not searched: only what is around it can be of the protocol.
-        Body::Own(body) if revision.lowers_any(part, body.outline()) => {
-            print::object(out, lowered(revision, part, body)?.into());
-        }
-        body => print::object(out, body),
+        Body::Own(body) => print::object(out, lowered(revision, part, body)?.into()),
+        // Every revision has the same shape for it.
+        body @ Body::Text(_) => print::object(out, body),
     }
     Ok(())
 }
-
-/// The members around the text of the result that nearly every tool gives.
-const A_TEXT: [&str; 2] = [r#"{"content":[{"type":"text","text":""#, r#""}]}"#];
 
 /// Returns a canonical result in the shapes of a revision. What nests too deep for a tree is left as it is.
 pub(super) fn lowered(revision: Revision, part: Part<'_>, result: RawObject) -> Result<RawObject, RpcError> {
@@ -155,8 +146,9 @@ mod tests {
 
     #[test]
     fn every_revision_has_the_same_shape_for_a_text() {
+        let text = pintle_types::schema::CallToolResult::raw_text("hello");
         for revision in Revision::all() {
-            assert!(!revision.lowers_any(Part::Result("tools/call"), A_TEXT), "{revision}");
+            assert!(!revision.lowers(Part::Result("tools/call"), text.as_str()), "{revision}");
         }
     }
 }

@@ -2,36 +2,36 @@ use std::fmt;
 
 use super::Meta;
 
-/// The keys of `_meta` that mean something to the protocol.
+/// The keys of `_meta` that the protocol defines.
 pub mod keys {
-    /// On a request: what progress is to be tied to.
+    /// On a request: the token of its progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// On a request: the revision it is written in.
+    /// On a request: the revision of the protocol.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// On a request: what the client offers.
+    /// On a request: the capabilities of the client.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// On a request: who the client is.
+    /// On a request: the name and version of the client.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// On a request: from which level on log messages are wanted.
+    /// On a request: the lowest level of log messages that the client wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// On a result: who the server is.
+    /// On a result: the name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// On messages of a subscription: the id of the request that opened it.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// On messages about a task: which one.
+    /// On messages about a task: the task.
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// On a task's creation: what the model may be told meanwhile.
+    /// On the creation of a task: an immediate response for the model.
     pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
-    /// Anywhere: the span that caused this, as W3C Trace Context has it.
+    /// On any message: the span that caused it, in the format of W3C Trace Context.
     pub const TRACEPARENT: &str = "traceparent";
-    /// Anywhere: what tracing systems add, as W3C Trace Context has it.
+    /// On any message: vendor-specific trace data, in the format of W3C Trace Context.
     pub const TRACESTATE: &str = "tracestate";
-    /// Anywhere: what travels along, as W3C Baggage has it.
+    /// On any message: application-defined properties, in the format of W3C Baggage.
     pub const BAGGAGE: &str = "baggage";
 }
 
 impl Meta {
-    /// Whether an application may use `key` for itself: `[prefix/]name`, and not a prefix that the protocol keeps.
+    /// Checks that an application may use `key`: `[prefix/]name`, without a prefix that is reserved for the protocol.
     ///
     /// The prefix is labels joined by dots; a label begins with a letter, ends with a letter or digit, and may have
     /// hyphens inside. The name is empty, or begins and ends with a letter or digit and may have `-`, `_` and `.` inside.
@@ -59,7 +59,7 @@ impl Meta {
         Ok(())
     }
 
-    /// Whether `key` has a prefix that the protocol keeps for itself.
+    /// Whether `key` has a prefix that is reserved for the protocol.
     ///
     /// Later revisions look at the second label (`io.modelcontextprotocol/`, `com.mcp.tools/`), an earlier one at the
     /// last but one (`modelcontextprotocol.io/`, `tools.mcp.com/`). Both count, since peers of both are served.
@@ -70,21 +70,21 @@ impl Meta {
     }
 }
 
-/// Why an application may not use a key.
+/// The reason for which an application may not use a key.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum MetaKeyError {
-    /// What stands before the slash is not labels joined by dots.
+    /// The part before the slash is not a sequence of labels joined by dots.
     Prefix {
         /// The key.
         key: String,
     },
-    /// What stands after the slash, or alone, is not a name.
+    /// The part after the slash is not a name.
     Name {
         /// The key.
         key: String,
     },
-    /// The protocol keeps this prefix for itself.
+    /// The prefix is reserved for the protocol.
     Reserved {
         /// The key.
         key: String,

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::{
     JsonObject, RequestId,
-    schema::common::{ClientCapabilities, Implementation, LoggingLevel, ProgressToken, RelatedTask},
+    common::{ClientCapabilities, Implementation, LoggingLevel, ProgressToken, RelatedTask},
 };
 
 pub use key::{MetaKeyError, keys};
 pub use trace::{TraceContext, TraceParent, TraceParentError};
 
-/// The `_meta` of a message or a thing: metadata by key.
+/// The `_meta` of a message or of a part of it: metadata by key.
 ///
 /// Reserved keys have typed readers and setters; everything else passes through untouched. A reader answers `None`
 /// when the key is absent or `null`, and an error that names the key when the value does not fit.
@@ -30,142 +30,142 @@ pub use trace::{TraceContext, TraceParent, TraceParentError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A clone shares the metadata until one of the two is changed: a server says the same of itself with every result.
+/// A clone shares the entries until one of the two is changed: a server adds the same ones to every result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta(Arc<JsonObject>);
 
 impl Meta {
-    /// No metadata.
+    /// Creates empty metadata.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value under `key`, whatever it is.
+    /// Returns a value.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }
 
-    /// Puts `value` under `key`. Keys are not checked here: see [`check_key`](Self::check_key).
+    /// Inserts a value. Keys are not checked: see [`check_key`](Self::check_key).
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         self.as_object_mut().insert(key.into(), value.into())
     }
 
-    /// Takes away what is under `key`.
+    /// Removes a value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.as_object_mut().shift_remove(key)
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of it.
+    /// Returns all entries.
     pub fn as_object(&self) -> &JsonObject {
         &self.0
     }
 
-    /// All of it, to be changed.
+    /// Returns all entries, mutably.
     pub fn as_object_mut(&mut self) -> &mut JsonObject {
         Arc::make_mut(&mut self.0)
     }
 
-    /// All of it, to be kept.
+    /// Converts the metadata into its entries.
     pub fn into_object(self) -> JsonObject {
         Arc::unwrap_or_clone(self.0)
     }
 
-    /// What progress of this request is to be tied to, if it is wanted.
+    /// Returns the token of the progress notifications for this request, if they are wanted.
     pub fn progress_token(&self) -> Result<Option<ProgressToken>, MetaError> {
         self.read(keys::PROGRESS_TOKEN)
     }
 
-    /// Asks for progress.
+    /// Requests progress notifications.
     pub fn set_progress_token(&mut self, token: impl Into<ProgressToken>) {
         self.write(keys::PROGRESS_TOKEN, &token.into());
     }
 
-    /// The revision that this request is written in.
+    /// Returns the revision of this request.
     pub fn protocol_version(&self) -> Result<Option<&str>, MetaError> {
         self.read(keys::PROTOCOL_VERSION)
     }
 
-    /// Says in which revision this request is written.
+    /// Sets the revision of this request.
     pub fn set_protocol_version(&mut self, version: &str) {
         self.write(keys::PROTOCOL_VERSION, version);
     }
 
-    /// What the client offers for this request.
+    /// Returns the capabilities of the client for this request.
     pub fn client_capabilities(&self) -> Result<Option<ClientCapabilities>, MetaError> {
         self.read(keys::CLIENT_CAPABILITIES)
     }
 
-    /// Says what the client offers for this request.
+    /// Sets the capabilities of the client for this request.
     pub fn set_client_capabilities(&mut self, capabilities: &ClientCapabilities) {
         self.write(keys::CLIENT_CAPABILITIES, capabilities);
     }
 
-    /// Who the client says it is.
+    /// Returns the name and version of the client.
     pub fn client_info(&self) -> Result<Option<Implementation>, MetaError> {
         self.read(keys::CLIENT_INFO)
     }
 
-    /// Says who the client is.
+    /// Sets the name and version of the client.
     pub fn set_client_info(&mut self, info: &Implementation) {
         self.write(keys::CLIENT_INFO, info);
     }
 
-    /// From which level on this request's log messages are wanted; absent means none.
+    /// Returns the lowest level of log messages that the client wants for this request. Absent means none.
     pub fn log_level(&self) -> Result<Option<LoggingLevel>, MetaError> {
         self.read(keys::LOG_LEVEL)
     }
 
-    /// Asks for log messages.
+    /// Requests log messages of this level and above.
     pub fn set_log_level(&mut self, level: LoggingLevel) {
         self.write(keys::LOG_LEVEL, &level);
     }
 
-    /// Who the server says it is.
+    /// Returns the name and version of the server.
     pub fn server_info(&self) -> Result<Option<Implementation>, MetaError> {
         self.read(keys::SERVER_INFO)
     }
 
-    /// Says who the server is.
+    /// Sets the name and version of the server.
     pub fn set_server_info(&mut self, info: &Implementation) {
         self.write(keys::SERVER_INFO, info);
     }
 
-    /// The id of the request that opened the subscription this message belongs to.
+    /// Returns the id of the request that opened the subscription of this message.
     pub fn subscription_id(&self) -> Result<Option<RequestId>, MetaError> {
         self.read(keys::SUBSCRIPTION_ID)
     }
 
-    /// Says to which subscription this message belongs.
+    /// Sets the subscription to which this message belongs.
     pub fn set_subscription_id(&mut self, id: &RequestId) {
         self.write(keys::SUBSCRIPTION_ID, id);
     }
 
-    /// The task that this message belongs to.
+    /// Returns the task to which this message belongs.
     pub fn related_task(&self) -> Result<Option<RelatedTask>, MetaError> {
         self.read(keys::RELATED_TASK)
     }
 
-    /// Says to which task this message belongs.
+    /// Sets the task to which this message belongs.
     pub fn set_related_task(&mut self, task: &RelatedTask) {
         self.write(keys::RELATED_TASK, task);
     }
 
-    /// What the model may be told while a task runs.
+    /// Returns the immediate response for the model while a task runs.
     pub fn model_immediate_response(&self) -> Result<Option<&str>, MetaError> {
         self.read(keys::MODEL_IMMEDIATE_RESPONSE)
     }
 
-    /// Says what the model may be told while a task runs.
+    /// Sets the immediate response for the model while a task runs.
     pub fn set_model_immediate_response(&mut self, response: &str) {
         self.write(keys::MODEL_IMMEDIATE_RESPONSE, response);
     }
 
-    /// The trace that this message is part of; empty when there is none.
+    /// Returns the trace of which this message is part. It is empty if there is none.
     pub fn trace_context(&self) -> Result<TraceContext, MetaError> {
         Ok(TraceContext {
             parent: self.read(keys::TRACEPARENT)?,
@@ -174,7 +174,7 @@ impl Meta {
         })
     }
 
-    /// Says of which trace this message is part. What `context` lacks is taken away.
+    /// Sets the trace of this message. Members that `context` lacks are removed.
     pub fn set_trace_context(&mut self, context: &TraceContext) {
         self.write_or_remove(keys::TRACEPARENT, context.parent.as_ref());
         self.write_or_remove(keys::TRACESTATE, context.state.as_ref());
@@ -227,7 +227,7 @@ impl<'de> Deserialize<'de> for Meta {
 pub struct MetaError {
     /// The key.
     pub key: &'static str,
-    /// What is wrong with its value.
+    /// The fault of the value.
     pub reason: String,
 }
 

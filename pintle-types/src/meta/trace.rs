@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 pub struct TraceContext {
     /// `traceparent`: the span that caused the message.
     pub parent: Option<TraceParent>,
-    /// `tracestate`: what tracing systems add to it.
+    /// `tracestate`: vendor-specific trace data.
     pub state: Option<String>,
-    /// `baggage`: what travels along.
+    /// `baggage`: application-defined properties.
     pub baggage: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct TraceContext {
 pub struct TraceParent(Box<str>);
 
 impl TraceParent {
-    /// The whole of it.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -71,15 +71,15 @@ impl<'de> Deserialize<'de> for TraceParent {
     }
 }
 
-/// Why a text is no [`TraceParent`].
+/// The error of parsing a [`TraceParent`].
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TraceParentError {
-    /// It is not `version-trace-span-flags` in lower-case hexadecimal digits of the right number.
+    /// The text is not `version-trace-span-flags` in the right number of lower-case hexadecimal digits.
     Form,
-    /// The version is `ff`, which is no version.
+    /// The version is `ff`, which is invalid.
     Version,
-    /// The trace or the span is all zeros, which is none.
+    /// The trace or the span is all zeros.
     Zero,
 }
 

@@ -1,158 +1,105 @@
-use std::borrow::Cow;
-
 use serde::{Serialize, ser::Error as _};
 
-use super::{
-    Index, RawObject,
-    escape::escape,
-    has_breaks,
-    members::{Member, Members},
-    printed,
-};
+use super::{ObjectWriter, RawObject};
 
-/// An object being printed, member by member.
-pub(crate) struct Builder {
-    text: String,
-    members: Members,
-    /// The inside of the longest text so far.
-    prose: (u32, u32),
+/// A builder of a [`RawObject`], made by [`RawObject::builder`]. Each value is printed in place.
+#[must_use = "a builder does nothing until it is finished"]
+pub struct RawObjectBuilder(ObjectWriter);
+
+impl RawObject {
+    /// Builds an object member by member, with an initial capacity in bytes.
+    ///
+    /// ```
+    /// use pintle_types::RawObject;
+    ///
+    /// let params = RawObject::builder(64).text("name", "add").member("n", &[1, 2])?.finish()?;
+    /// assert_eq!(params.as_str(), r#"{"name":"add","n":[1,2]}"#);
+    /// assert_eq!(params.get("n"), Some("[1,2]"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn builder(capacity: usize) -> RawObjectBuilder {
+        RawObjectBuilder(ObjectWriter::with_capacity(capacity))
+    }
 }
 
-impl Builder {
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        let mut text = String::with_capacity(bytes);
-        text.push('{');
-        Self { text, members: Members::new(), prose: (0, 0) }
+impl RawObjectBuilder {
+    /// Adds a member that is a string.
+    pub fn text(mut self, name: &str, text: &str) -> Self {
+        self.0.begin_named(name);
+        self.0.write_text(text);
+        self.0.end();
+        self
     }
 
-    /// After these members, which stand in this text. Its last brace is left out.
-    pub(super) fn going_on(before: &str, members: &Members, bytes: usize) -> Self {
-        let mut text = String::with_capacity(bytes);
-        text.push_str(before);
-        Self { text, members: members.clone(), prose: (0, 0) }
+    /// Adds a member.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be printed.
+    pub fn member<T: Serialize + ?Sized>(mut self, name: &str, value: &T) -> Result<Self, serde_json::Error> {
+        self.0.begin_named(name);
+        self.0.print(value)?;
+        self.0.end();
+        Ok(self)
     }
 
-    pub(super) fn push(&mut self, name: &str, value: &str) {
-        let printed = printed(name);
-        self.members.note(matches!(printed, Cow::Borrowed(_)));
-        self.push_printed(&printed, value);
-    }
-
-    /// Takes over members of another object.
-    pub(super) fn extend<'a>(&mut self, members: impl Iterator<Item = (&'a str, &'a str)>, plain: bool) {
-        self.members.note(plain);
-        members.for_each(|(name, value)| self.push_printed(name, value));
-    }
-
-    /// The name is as it stands between the quotes; one with escapes in it is not for this.
-    pub(super) fn push_printed(&mut self, name: &str, value: &str) {
-        // Separator, two quotes, colon; the brace that closes the object.
-        self.text.reserve(name.len() + value.len() + 5);
-        self.begin_printed(name);
-        self.text.push_str(value);
-        self.end();
-    }
-
-    /// Prints a member.
-    pub(crate) fn json<T: Serialize + ?Sized>(
-        &mut self,
-        name: &str,
-        value: &T,
-    ) -> Result<(), serde_json::Error> {
-        self.push(name, &serde_json::to_string(value)?);
-        Ok(())
-    }
-
-    /// Prints a member, if it is there.
-    pub(crate) fn optional<T: Serialize>(
-        &mut self,
-        name: &str,
-        value: Option<&T>,
-    ) -> Result<(), serde_json::Error> {
-        value.map_or(Ok(()), |value| self.json(name, value))
-    }
-
-    /// Begins a member of the protocol's. Its value is what is written until its [`end`](Self::end).
-    pub(crate) fn begin(&mut self, name: &'static str) {
-        self.begin_printed(name);
-    }
-
-    /// Begins a member of any name.
-    pub(super) fn begin_named(&mut self, name: &str) {
-        let printed = printed(name);
-        self.members.note(matches!(printed, Cow::Borrowed(_)));
-        self.begin_printed(&printed);
-    }
-
-    fn begin_printed(&mut self, name: &str) {
-        self.text.push_str(if self.members.len() == 0 { "\"" } else { ",\"" });
-        let start = self.here();
-        self.text.push_str(name);
-        let name = (start, self.here());
-        self.text.push_str("\":");
-        self.members.push(Member { name, value: (self.here(), 0) });
-    }
-
-    pub(crate) fn end(&mut self) {
-        self.members.end(self.here());
-    }
-
-    /// Writes a piece of the value, JSON on one line.
-    pub(crate) fn write(&mut self, json: &str) {
-        self.text.push_str(json);
-    }
-
-    /// Writes a text as a JSON string.
-    pub(crate) fn write_text(&mut self, text: &str) {
-        self.text.push('"');
-        let start = self.here();
-        escape(&mut self.text, text);
-        if self.prose.1.saturating_sub(self.prose.0) <= self.here().saturating_sub(start) {
-            self.prose = (start, self.here());
+    /// Returns the object.
+    ///
+    /// # Errors
+    ///
+    /// A name occurs twice.
+    pub fn finish(self) -> Result<RawObject, serde_json::Error> {
+        match self.0.repeated() {
+            Some(name) => Err(serde_json::Error::custom(format_args!("the member `{name}` occurs twice"))),
+            None => Ok(self.0.finish()),
         }
-        self.text.push('"');
+    }
+}
+
+impl std::fmt::Debug for RawObjectBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawObjectBuilder").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_as_if_it_was_read() {
+        let printing = RawObject::builder(1).member("a", "\"\n").unwrap().member("b", &Some(1.5)).unwrap();
+        let printed = printing.text("c", "\"\n").finish().unwrap();
+        assert_eq!(printed.as_str(), r#"{"a":"\"\n","b":1.5,"c":"\"\n"}"#);
+        let read: RawObject = printed.as_str().parse().unwrap();
+        assert!(printed.iter().eq(read.iter()), "{printed:?}");
+        assert_eq!(RawObject::builder(0).finish().unwrap(), RawObject::empty());
     }
 
-    /// Prints the value straight to its place, on one line. After an error there is nothing to go on with.
-    pub(super) fn print<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), serde_json::Error> {
-        let start = self.text.len();
-        let mut bytes = std::mem::take(&mut self.text).into_bytes();
-        serde_json::to_writer(&mut bytes, value)?;
-        if let Some(printed) = bytes.get_mut(start..).filter(|printed| has_breaks(printed)) {
-            let breaks = printed.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r'));
-            breaks.for_each(|byte| *byte = b' ');
-        }
-        self.text = String::from_utf8(bytes).map_err(serde_json::Error::custom)?;
-        Ok(())
+    #[test]
+    fn a_name_may_have_any_character() {
+        let printing = RawObject::builder(9).text("a\"\n", "b").member("c\\", &1).unwrap();
+        let printed = printing.finish().unwrap();
+        assert_eq!(printed.as_str(), r#"{"a\"\n":"b","c\\":1}"#);
+        assert_eq!((printed.get("a\"\n"), printed.get("c\\")), (Some("\"b\""), Some("1")));
     }
 
-    /// Past 4 GiB these wrap; such an object is refused, or not indexed, before anyone looks.
-    fn here(&self) -> u32 {
-        self.text.len() as u32
+    #[test]
+    fn no_line_break_is_passed_on() {
+        let broken = RawValue::from_string("[1,\r\n2]".to_owned()).unwrap();
+        let printed = RawObject::builder(9).member("a", &broken).unwrap().finish().unwrap();
+        assert_eq!(printed.as_str(), r#"{"a":[1,  2]}"#);
     }
 
-    pub(super) fn is_too_large(&self) -> bool {
-        self.text.len() > u32::MAX as usize
-    }
-
-    pub(super) fn repeated(&self) -> Option<&str> {
-        self.members.repeated(&self.text)
-    }
-
-    /// The object, of members that somebody else has printed.
-    pub(super) fn finish(mut self) -> RawObject {
-        self.text.push('}');
-        let index = Index::Here(self.members);
-        RawObject { text: self.text, start: 0, index, one_line: false, prose: (0, 0), ahead: None }
-    }
-
-    /// The object, of members that were printed here.
-    pub(crate) fn finish_printed(mut self) -> RawObject {
-        self.text.push('}');
-        if self.is_too_large() {
-            return RawObject::printed(self.text);
-        }
-        let index = Index::Here(self.members);
-        RawObject { text: self.text, start: 0, index, one_line: true, prose: self.prose, ahead: None }
+    #[test]
+    fn what_cannot_be_printed_is_refused() {
+        let keyed_by_pairs = HashMap::from([((1, 2), 3)]);
+        assert!(RawObject::builder(9).member("a", &keyed_by_pairs).is_err());
+        let twice = RawObject::builder(9).member("a", &1).unwrap().member("a", &2).unwrap();
+        assert_eq!(twice.finish().unwrap_err().to_string(), "the member `a` occurs twice");
     }
 }

@@ -1,7 +1,6 @@
-/// Appends `text` as it stands between the quotes of a JSON string, to the letter as serde_json prints it.
+/// Appends `text` as it is printed between the quotes of a JSON string, byte for byte as serde_json prints it.
 ///
-/// Eight bytes at a time where serde_json looks at each. (Measured: 200 µs instead of 450 for 1 MiB without escapes;
-/// with one every twenty bytes it is the escapes that cost, and both take 540.)
+/// It looks at eight bytes at a time, where serde_json looks at each.
 pub(super) fn escape(out: &mut String, text: &str) {
     let mut rest = text;
     loop {
@@ -27,7 +26,7 @@ pub(super) fn escape(out: &mut String, text: &str) {
     }
 }
 
-/// How many bytes at the beginning need no escape.
+/// Returns the number of bytes at the beginning that need no escape.
 fn plain(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {

@@ -1,29 +1,26 @@
-mod ahead;
 mod builder;
 mod escape;
 mod members;
-mod printing;
+mod reader;
+mod writer;
 
-use std::{borrow::Cow, fmt, sync::OnceLock};
+use std::{borrow::Cow, fmt};
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, DeserializeSeed, MapAccess},
-    ser,
-};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
-use ahead::Ahead;
-pub(crate) use ahead::long_request;
-pub(crate) use builder::Builder;
-use members::{Member, Members, place, slice};
-pub use printing::Printing;
+pub use builder::RawObjectBuilder;
+use members::{Members, slice};
+pub(crate) use reader::{Name, ObjectSeed};
+pub(crate) use writer::ObjectWriter;
 
 /// A JSON object whose members are still text.
 ///
-/// Params and results are held like this: a member is found without building a tree, and decoded once, by whoever
-/// knows its type. A name that occurs twice is refused when an object is read, because two readers could otherwise
-/// see two different values.
+/// Params and results are kept in this form: a member is found without building a tree, and is decoded once, by the code
+/// that knows its type. An object in which a name occurs twice is refused when it is read, because two readers could
+/// otherwise see two different values.
+///
+/// The text has no line breaks, so that it can be written to a stream of lines as it is.
 ///
 /// ```
 /// use pintle_types::RawObject;
@@ -33,139 +30,78 @@ pub use printing::Printing;
 /// assert_eq!(params.decode_member::<String>("name")?.as_deref(), Some("add"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct RawObject {
-    /// The whole object, behind what was before it in a long message. Only the white space between its members may differ
-    /// from what came in.
-    ///
-    /// A `String`: giving back the room at its end would copy a large one.
     text: String,
-    /// Where it starts in the text.
-    start: usize,
-    index: Index,
-    /// Whether it was printed here, which means without line breaks.
-    one_line: bool,
-    /// The inside of the longest text that was printed into it: no member's name is in there.
-    prose: (u32, u32),
-    /// What was decoded while it was read.
-    ahead: Option<Box<Ahead>>,
-}
-
-/// Where the members are.
-#[derive(Clone)]
-enum Index {
-    /// Found while it was read, or printed member by member.
-    Here(Members),
-    /// What this side printed as a whole is indexed when somebody asks.
-    Later(OnceLock<Found>),
-}
-
-#[derive(Clone)]
-enum Found {
-    Here(Box<Members>),
-    /// In the same object, read and printed again: what somebody else printed may have white space between members.
-    Elsewhere(Box<RawObject>),
+    members: Members,
 }
 
 impl RawObject {
-    /// The object without members.
+    /// Returns the object without members.
     pub fn empty() -> Self {
-        Self { index: Index::Here(Members::new()), ..Self::printed("{}".into()) }
+        Self { text: "{}".into(), members: Members::new() }
     }
 
     /// Prints `value`, which must be a struct or a map.
+    ///
+    /// # Errors
+    ///
+    /// `value` cannot be printed, is not an object, or has a member twice.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(value)?;
         if !text.starts_with('{') {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
-        // Only what somebody else has printed, and is passed on as it came, has line breaks between its tokens.
-        if has_breaks(text.as_bytes()) {
-            return Ok(Self::printed(text.replace(['\n', '\r'], " ")));
-        }
-        Ok(Self::printed(text))
+        ObjectSeed::within(&text).read()
     }
 
-    /// Text that was printed without line breaks.
-    fn printed(text: String) -> Self {
-        let index = Index::Later(OnceLock::new());
-        Self { text, start: 0, index, one_line: true, prose: (0, 0), ahead: None }
-    }
-
-    /// The object of these members, as it stands in the text that it was read from.
-    fn cut(text: &str, members: Members) -> Option<Self> {
-        let mut places = members.iter();
-        let Some(first) = places.next() else { return Some(Self::empty()) };
-        let last = places.last().unwrap_or(first);
-        // Between the first quote and the opening brace, as between the last value and the closing one, is white space.
-        let before = text.get(..(first.name.0 as usize).checked_sub(1)?)?;
-        let start = before.trim_ascii_end().len().checked_sub(1)?;
-        let end = text.len() - text.get(last.value.1 as usize..)?.trim_ascii_start().len() + 1;
-        let (text, index) = (text.get(start..end)?.to_owned(), Index::Here(members.shifted(start as u32)));
-        Some(Self { text, start: 0, index, one_line: false, prose: (0, 0), ahead: None })
-    }
-
-    /// The object as text.
+    /// Returns the object as text.
     pub fn as_str(&self) -> &str {
-        self.text.get(self.start..).unwrap_or_default()
+        &self.text
     }
 
-    /// The members as text, without the braces around them.
+    /// Returns the members as text, without the braces around them.
     pub fn inner(&self) -> &str {
-        self.text.get(self.start + 1..self.text.len() - 1).unwrap_or_default()
+        self.text.get(1..self.text.len() - 1).unwrap_or_default()
     }
 
-    /// The object as text, to be gone on with.
-    pub fn into_string(mut self) -> String {
-        self.text.drain(..self.start);
+    /// Converts the object into its text, without a copy.
+    pub fn into_string(self) -> String {
         self.text
     }
 
-    /// Whether its text is known to have no line breaks: on a stream of lines one would end the message.
-    pub fn is_one_line(&self) -> bool {
-        self.one_line
-    }
-
-    /// Whether its members are known, so that [`get`](Self::get) does not have to look for them.
-    pub fn is_indexed(&self) -> bool {
-        match &self.index {
-            Index::Here(_) => true,
-            Index::Later(found) => found.get().is_some(),
-        }
-    }
-
-    /// The text without the inside of the longest text in it: what is before that, and what is behind. Where to search
-    /// for members of any depth, whose names are in one of the two.
-    pub fn outline(&self) -> [&str; 2] {
-        let (start, end) = (self.prose.0 as usize, self.prose.1 as usize);
-        match (self.text.get(..start), self.text.get(end..)) {
-            (Some(before), Some(behind)) if start > 0 => [before, behind],
-            _ => [self.as_str(), ""],
-        }
-    }
-
-    /// Whether it has no members.
+    /// Whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.inner().trim_ascii().is_empty()
     }
 
-    /// The value of a member, as text.
+    /// Returns the value of a member, as text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let (text, members) = self.parts();
-        if members.is_plain() { members.value(text, name) } else { members.value(text, &printed(name)) }
+        match self.members.is_plain() {
+            true => self.members.value(&self.text, name),
+            false => self.members.value(&self.text, &printed(name)),
+        }
     }
 
-    /// The members in the order they came: name (as printed, without quotes) and value.
+    /// Iterates over the members in their order: the name as it is printed, without quotes, and the value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let (text, members) = self.parts();
-        members.iter().map(|member| (slice(text, member.name), slice(text, member.value)))
+        self.members.iter().map(|member| (slice(&self.text, member.name), slice(&self.text, member.value)))
     }
 
-    /// Reads the whole object as a `T`.
+    /// Decodes the whole object.
+    ///
+    /// # Errors
+    ///
+    /// The object is not a `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
 
-    /// Reads one member as a `T`; an absent member is `None`, and so is `null` if `T` cannot be null.
+    /// Decodes one member. An absent member is `None`, and so is `null` if `T` cannot be null.
+    ///
+    /// # Errors
+    ///
+    /// The member is not a `T`.
     pub fn decode_member<'a, T: Deserialize<'a>>(
         &'a self,
         name: &str,
@@ -173,78 +109,31 @@ impl RawObject {
         self.get(name).map_or(Ok(None), serde_json::from_str)
     }
 
-    /// Reads one member as a `T` from what was decoded while the object was read, which is then gone. `None` says nothing
-    /// of it, and comes at once: decode the member.
-    ///
-    /// Only of the `arguments` of a long request anything is decoded that early, and only by
-    /// [`Message::parse_text`](crate::Message::parse_text).
-    pub fn take_member<'a, T: Deserialize<'a>>(&'a self, name: &str) -> Option<T> {
-        self.ahead.as_ref()?.take(&self.text, name)
-    }
-
-    /// The same object with some members left out.
+    /// Returns the object with some members left out.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
-        let mut builder = Builder::with_capacity(self.text.len());
         let names: Vec<_> = names.iter().map(|name| printed(name)).collect();
-        let others = self.iter().filter(|(name, _)| !names.iter().any(|other| other == name));
-        builder.extend(others, self.parts().1.is_plain());
-        builder.finish()
+        let mut writer = ObjectWriter::with_capacity(self.text.len());
+        writer.extend(self, |name| !names.iter().any(|other| other == name));
+        writer.finish()
     }
 
-    /// The same object with one more member; one of the same name is replaced.
+    /// Returns the object with one more member; one of the same name is replaced.
     ///
-    /// `value` must be JSON; it is not looked at again.
+    /// `value` must be JSON; it is not checked again.
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
-        let room = self.text.len() + name.len() + value.get().len() + 8;
-        // Nearly always there is none of that name, and the others stay where they are. (Measured: 500 instructions less for a
-        // short call that is given its `_meta`.)
-        let before = match &self.index {
-            Index::Here(members) if self.start == 0 && self.get(name).is_none() => {
-                self.text.strip_suffix('}').map(|before| Builder::going_on(before, members, room))
-            }
-            _ => None,
-        };
-        let mut builder = before.unwrap_or_else(|| {
-            let mut others = Builder::with_capacity(room);
+        let capacity = self.text.len() + name.len() + value.get().len() + 8;
+        let mut writer = if self.get(name).is_none() {
+            ObjectWriter::after(self, capacity)
+        } else {
             let replaced = printed(name);
-            others.extend(self.iter().filter(|(other, _)| *other != replaced), self.parts().1.is_plain());
+            let mut others = ObjectWriter::with_capacity(capacity);
+            others.extend(self, |other| other != replaced);
             others
-        });
-        builder.push(name, value.get());
-        let one_line = self.one_line && !has_breaks(value.get().as_bytes());
-        Self { one_line, ..builder.finish() }
-    }
-
-    /// The members, and the text that they are places in.
-    fn parts(&self) -> (&str, &Members) {
-        match &self.index {
-            Index::Here(members) => (&self.text, members),
-            Index::Later(found) => match found.get_or_init(|| self.find()) {
-                Found::Here(members) => (&self.text, members),
-                Found::Elsewhere(object) => object.parts(),
-            },
-        }
-    }
-
-    fn find(&self) -> Found {
-        match serde_json::from_str::<Self>(self.as_str()) {
-            Ok(Self { text, index: Index::Here(members), .. }) if text == self.text => {
-                Found::Here(Box::new(members))
-            }
-            Ok(read) => Found::Elsewhere(Box::new(read)),
-            Err(_) => Found::Here(Box::new(Members::new())),
-        }
-    }
-}
-
-impl Clone for RawObject {
-    fn clone(&self) -> Self {
-        let Self { text, start, index, one_line, prose, ahead: _ } = self;
-        // What was decoded is for the first who asks.
-        let (text, index) = (text.clone(), index.clone());
-        Self { text, start: *start, index, one_line: *one_line, prose: *prose, ahead: None }
+        };
+        writer.push(name, value.get());
+        writer.finish()
     }
 }
 
@@ -260,7 +149,7 @@ impl fmt::Debug for RawObject {
     }
 }
 
-/// Equal to the letter, member order included.
+/// Objects are equal if their texts are, member order and white space included.
 impl PartialEq for RawObject {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
@@ -284,122 +173,19 @@ impl Serialize for RawObject {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Roomy { bytes: 240 }.deserialize(deserializer)
+        deserializer.deserialize_map(ObjectSeed::anywhere())
     }
 }
 
-/// Reads an object of about this many bytes.
-pub(crate) struct Roomy {
-    pub(crate) bytes: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Roomy {
-    type Value = RawObject;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
-        deserializer.deserialize_map(self)
+/// Replaces the line breaks of a JSON text with spaces. They are between tokens, because a JSON string has none.
+pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
+    match memchr::memchr2(b'\n', b'\r', json.as_bytes()) {
+        Some(_) => Cow::Owned(json.replace(['\n', '\r'], " ")),
+        None => Cow::Borrowed(json),
     }
 }
 
-impl<'de> de::Visitor<'de> for Roomy {
-    type Value = RawObject;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-        let mut builder = Builder::with_capacity(self.bytes);
-        while let Some(name) = map.next_key_seed(Name)? {
-            let value: &RawValue = map.next_value()?;
-            match name {
-                // What JSON has without escapes is as it is printed.
-                Cow::Borrowed(name) => builder.push_printed(name, value.get()),
-                Cow::Owned(name) => builder.push(&name, value.get()),
-            }
-        }
-        if let Some(name) = builder.repeated() {
-            return Err(de::Error::custom(format_args!("the member `{name}` occurs twice: send it once")));
-        }
-        if builder.is_too_large() {
-            return Err(de::Error::custom("an object of more than 4 GiB"));
-        }
-        Ok(builder.finish())
-    }
-}
-
-/// Reads an object that stands in this text. It is copied as a whole, where [`Roomy`] copies member by member; one of
-/// which a name has an escape is refused. (Measured: 600 of 43,000 instructions of a small call over HTTP.)
-pub(crate) struct Within<'a> {
-    pub(crate) text: &'a str,
-}
-
-impl<'de> DeserializeSeed<'de> for Within<'de> {
-    type Value = RawObject;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawObject, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> de::Visitor<'de> for Within<'de> {
-    type Value = RawObject;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-        // Whoever reads it in the other way finds the words.
-        let unusual = || de::Error::custom("unusual");
-        let mut members = Members::new();
-        while let Some(name) = map.next_key::<&'de str>()? {
-            let value: &'de RawValue = map.next_value()?;
-            let (name, value) =
-                place(self.text, name).zip(place(self.text, value.get())).ok_or_else(unusual)?;
-            members.push(Member { name, value });
-        }
-        if members.repeated(self.text).is_some() {
-            return Err(unusual());
-        }
-        RawObject::cut(self.text, members).ok_or_else(unusual)
-    }
-}
-
-/// A member's name, borrowed if it has no escapes.
-pub(crate) struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> de::Visitor<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
-}
-
-/// Whether JSON has line breaks: between tokens, because a string has none.
-pub(crate) fn has_breaks(json: &[u8]) -> bool {
-    // All bytes are looked at, and bytes are what is found, so that the compiler makes one wide pass of it.
-    json.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n') | u8::from(*byte == b'\r')) != 0
-}
-
-/// A member's name as it stands between the quotes.
+/// Returns a member's name as it is printed between quotes.
 fn printed(name: &str) -> Cow<'_, str> {
     // All bytes are looked at, without a branch: names are short, and nearly all of them are plain.
     let is_plain =
@@ -458,7 +244,7 @@ mod tests {
         let printed_elsewhere = RawValue::from_string("{\n  \"a\": 1,\n  \"b\": [2]\n}".to_owned()).unwrap();
         let object = RawObject::from_serialize(&printed_elsewhere).unwrap();
         assert_eq!((object.get("a"), object.get("b")), (Some("1"), Some("[2]")));
-        assert!(object.is_one_line() && !object.as_str().contains('\n'), "{object:?}");
+        assert!(!object.as_str().contains('\n'), "{object:?}");
         assert_eq!(object.without(&["a"]).as_str(), r#"{"b":[2]}"#);
         assert!(RawObject::from_serialize(&[1]).is_err());
         assert!(RawObject::empty().is_empty());
@@ -478,8 +264,7 @@ mod tests {
     fn a_new_member_stands_behind_the_others_as_they_are() {
         let four = serde_json::value::to_raw_value(&4).unwrap();
         for text in [r#"{"a":1,"b":"é\n"}"#, "{ \"a\" : 1 ,\n\"b\":2\n}", "{ }"] {
-            let mut deserializer = serde_json::Deserializer::from_str(text);
-            let object = Within { text }.deserialize(&mut deserializer).unwrap().with("d", &four);
+            let object = ObjectSeed::within(text).read().unwrap().with("d", &four);
             assert!(object.iter().eq(read(object.as_str()).iter()), "{object:?}");
             assert_eq!((object.get("d"), object.get("e")), (Some("4"), None), "{text}");
             assert_eq!(object.get("a"), read(text).get("a"), "{text}");
@@ -487,11 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_are_known_of() {
-        let broken = RawValue::from_string("[1,\n2]".to_owned()).unwrap();
-        let one = serde_json::value::to_raw_value(&1).unwrap();
-        assert!(RawObject::empty().with("a", &one).is_one_line());
-        assert!(!RawObject::empty().with("a", &broken).is_one_line());
-        assert!(!read("{}").with("a", &one).is_one_line());
+    fn no_object_has_a_line_break() {
+        let broken = RawValue::from_string("[1,\r\n2]".to_owned()).unwrap();
+        for object in [
+            read("{\"a\":[1,\r\n2]}"),
+            ObjectSeed::within("{\"a\":[1,\r\n2]}").read().unwrap(),
+            RawObject::empty().with("a", &broken),
+            RawObject::from_serialize(&std::collections::BTreeMap::from([("a", broken)])).unwrap(),
+        ] {
+            assert_eq!((object.as_str(), object.get("a")), (r#"{"a":[1,  2]}"#, Some("[1,  2]")));
+        }
+    }
+
+    #[test]
+    fn a_copy_is_the_whole_object() {
+        let object = read(r#"{"a":1,"b":{"c":2},"d":3,"e":4,"n\u0061me":5}"#);
+        let copy = object.clone();
+        assert_eq!(copy, object);
+        assert!(copy.iter().eq(object.iter()));
+        assert_eq!(copy.get("name"), Some("5"));
     }
 }

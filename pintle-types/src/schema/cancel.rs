@@ -2,15 +2,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonObject, Meta, RequestId};
 
-/// Which request is no longer wanted.
+/// The params of `notifications/cancelled`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelledParams {
-    /// The request. A task is cancelled otherwise, so it may be absent.
+    /// The id of the request. Absent for a task, which is cancelled in another way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Why, for logs and people.
+    /// The reason, for logs and people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Metadata.
@@ -22,7 +22,7 @@ pub struct CancelledParams {
 }
 
 impl CancelledParams {
-    /// The request is no longer wanted.
+    /// Creates params that cancel a request.
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self { request_id: Some(request_id.into()), ..Self::default() }
     }

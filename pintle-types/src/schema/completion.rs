@@ -2,22 +2,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{
-    base::ResultType,
-    common::wire::{self, Tagged},
-};
+use super::base::ResultType;
+use crate::common::wire::{self, Tagged};
 use crate::{JsonObject, Meta};
 
-/// What is being typed, and where.
+/// The params of `completion/complete`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct CompleteParams {
-    /// What the argument belongs to.
+    /// The prompt or resource template of the argument.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
-    /// The argument and what is typed so far.
+    /// The argument and its current value.
     pub argument: CompletionArgument,
-    /// What is known besides.
+    /// Values of other arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
     /// Metadata.
@@ -29,13 +27,13 @@ pub struct CompleteParams {
 }
 
 impl CompleteParams {
-    /// A question without context.
+    /// Creates params without context.
     pub fn new(reference: CompletionReference, argument: CompletionArgument) -> Self {
         Self { reference, argument, context: None, meta: None, extra: JsonObject::new() }
     }
 }
 
-/// What an argument belongs to, told apart by its `type`.
+/// The owner of an argument, distinguished by its `type`.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompletionReference {
@@ -68,13 +66,13 @@ impl<'de> Deserialize<'de> for CompletionReference {
     }
 }
 
-/// A prompt, by name.
+/// A reference to a prompt by its name.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PromptReference {
-    /// Its name.
+    /// The name of the prompt.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Fields that this crate does not know.
@@ -83,13 +81,13 @@ pub struct PromptReference {
 }
 
 impl PromptReference {
-    /// The prompt `name`.
+    /// Creates a reference to the prompt `name`.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// A resource template, by its pattern, or a resource, by its URI.
+/// A reference to a resource template by its pattern, or to a resource by its URI.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ResourceReference {
@@ -101,19 +99,19 @@ pub struct ResourceReference {
 }
 
 impl ResourceReference {
-    /// The resource or template `uri`.
+    /// Creates a reference to the resource or template `uri`.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
 }
 
-/// An argument and what is typed so far.
+/// An argument and its current value.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct CompletionArgument {
-    /// Which argument.
+    /// The name of the argument.
     pub name: String,
-    /// What is typed so far.
+    /// The current value.
     pub value: String,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -121,17 +119,17 @@ pub struct CompletionArgument {
 }
 
 impl CompletionArgument {
-    /// The argument `name` that begins with `value`.
+    /// Creates an argument `name` whose value starts with `value`.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), ..Self::default() }
     }
 }
 
-/// What is known besides the argument.
+/// Values that are known in addition to the argument.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct CompletionContext {
-    /// Arguments that are already chosen.
+    /// Values of arguments that are already resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
     /// Fields that this crate does not know.
@@ -140,20 +138,20 @@ pub struct CompletionContext {
 }
 
 impl CompletionContext {
-    /// Nothing known.
+    /// Creates a context without arguments.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How it might go on.
+/// The result of `completion/complete`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteResult {
     /// The proposals.
     pub completion: Completion,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -171,14 +169,14 @@ impl CompleteResult {
     }
 }
 
-/// Proposals, the best first.
+/// Completion values, in order of relevance.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
     /// At most 100.
     pub values: Vec<String>,
-    /// How many there are, `values` included.
+    /// The total number of values, including those in `values`.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub total: Option<i64>,
     /// Whether there are more than `values`.
@@ -190,7 +188,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Proposals without a count.
+    /// Creates a completion without a total.
     pub fn new(values: Vec<String>) -> Self {
         Self { values, ..Self::default() }
     }

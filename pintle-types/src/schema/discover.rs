@@ -1,30 +1,28 @@
 use serde::{Deserialize, Serialize};
 
-use super::{
-    base::{CacheScope, ResultType},
-    common::{ServerCapabilities, wire},
-};
+use super::base::{CacheScope, ResultType};
+use crate::common::{ServerCapabilities, wire};
 use crate::{JsonObject, Meta};
 
-/// What a server is, to whoever asks `server/discover`. Its name is in `_meta`.
+/// The result of `server/discover`. The name of the server is in `_meta`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
-    /// The revisions it speaks.
+    /// The supported revisions.
     pub supported_versions: Vec<String>,
-    /// What it offers.
+    /// The capabilities.
     pub capabilities: ServerCapabilities,
-    /// How to use it, for the model.
+    /// Instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
+    /// How long the result may be cached, in milliseconds. Absent or negative means not at all.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
+    /// The audience that may share the cached result. Absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -36,7 +34,7 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
-    /// An answer without instructions.
+    /// Creates a result without instructions.
     pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
         Self { supported_versions, capabilities, ..Self::default() }
     }

@@ -1,15 +1,16 @@
 use serde::{Deserialize, Serialize};
 
-use super::{client::ElicitUrlParams, common::ClientCapabilities};
+use super::client::ElicitUrlParams;
 use crate::JsonObject;
+use crate::common::ClientCapabilities;
 
 /// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`](crate::ErrorCode::UNSUPPORTED_PROTOCOL_VERSION).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct UnsupportedVersionData {
-    /// The revisions that the server speaks.
+    /// The revisions that the server supports.
     pub supported: Vec<String>,
-    /// The one that was asked for. Required, though some servers forget it.
+    /// The requested revision. Required, though some servers omit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested: Option<String>,
     /// Fields that this crate does not know.
@@ -18,7 +19,7 @@ pub struct UnsupportedVersionData {
 }
 
 impl UnsupportedVersionData {
-    /// `requested` was asked for, `supported` is spoken.
+    /// Creates the data from the requested and the supported revisions.
     pub fn new(supported: Vec<String>, requested: impl Into<String>) -> Self {
         Self { supported, requested: Some(requested.into()), ..Self::default() }
     }
@@ -29,7 +30,7 @@ impl UnsupportedVersionData {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingCapabilityData {
-    /// What the client would have to offer.
+    /// The capabilities that the client would need.
     pub required_capabilities: ClientCapabilities,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -37,7 +38,7 @@ pub struct MissingCapabilityData {
 }
 
 impl MissingCapabilityData {
-    /// These are needed.
+    /// Creates the data.
     pub fn new(required_capabilities: ClientCapabilities) -> Self {
         Self { required_capabilities, ..Self::default() }
     }
@@ -47,7 +48,7 @@ impl MissingCapabilityData {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct UrlElicitationRequiredData {
-    /// Where the user has to go first.
+    /// The URLs that the user has to open first.
     pub elicitations: Vec<ElicitUrlParams>,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -55,7 +56,7 @@ pub struct UrlElicitationRequiredData {
 }
 
 impl UrlElicitationRequiredData {
-    /// These are needed.
+    /// Creates the data.
     pub fn new(elicitations: Vec<ElicitUrlParams>) -> Self {
         Self { elicitations, ..Self::default() }
     }
@@ -65,7 +66,7 @@ impl UrlElicitationRequiredData {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ResourceNotFoundData {
-    /// Where it was looked for.
+    /// The URI.
     pub uri: String,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -73,7 +74,7 @@ pub struct ResourceNotFoundData {
 }
 
 impl ResourceNotFoundData {
-    /// There is nothing at `uri`.
+    /// Creates the data for `uri`.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }

@@ -1,18 +1,18 @@
 use serde::{Deserialize, Serialize};
 
-use super::common::{ClientCapabilities, Implementation, ServerCapabilities};
+use crate::common::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::{JsonObject, Meta};
 
-/// What a client says first in the session era.
+/// The params of `initialize`, the first request of a session.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The revision it would like to speak.
+    /// The revision that the client proposes.
     pub protocol_version: String,
-    /// What it offers.
+    /// The capabilities.
     pub capabilities: ClientCapabilities,
-    /// Who it is.
+    /// The name and version.
     pub client_info: Implementation,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub struct InitializeParams {
 }
 
 impl InitializeParams {
-    /// An opening.
+    /// Creates params without metadata.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -33,18 +33,18 @@ impl InitializeParams {
     }
 }
 
-/// What a server answers to it.
+/// The result of `initialize`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The revision they will speak.
+    /// The revision of the session.
     pub protocol_version: String,
-    /// What it offers.
+    /// The capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who it is.
+    /// The name and version.
     pub server_info: Implementation,
-    /// How to use it, for the model.
+    /// Instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Metadata.
@@ -56,7 +56,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// An answer without instructions.
+    /// Creates a result without instructions.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,

@@ -1,14 +1,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::common::LoggingLevel;
+use crate::common::LoggingLevel;
 use crate::{JsonObject, Meta};
 
-/// From which level on the client wants log messages.
+/// The params of `logging/setLevel`: the lowest level that the client wants.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct SetLevelParams {
-    /// The least level.
+    /// The lowest level.
     pub level: LoggingLevel,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct SetLevelParams {
 }
 
 impl SetLevelParams {
-    /// `level` and above.
+    /// Creates params for `level` and above.
     pub fn new(level: LoggingLevel) -> Self {
         Self { level, meta: None, extra: JsonObject::new() }
     }
@@ -29,12 +29,12 @@ impl SetLevelParams {
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct LoggingMessageParams {
-    /// How grave it is.
+    /// The severity.
     pub level: LoggingLevel,
-    /// Who says it.
+    /// The name of the logger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What is said: text or any other JSON.
+    /// The data to log: text or any other JSON.
     pub data: Value,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct LoggingMessageParams {
 }
 
 impl LoggingMessageParams {
-    /// A message of no named logger.
+    /// Creates a message without a logger name.
     pub fn new(level: LoggingLevel, data: Value) -> Self {
         Self { level, logger: None, data, meta: None, extra: JsonObject::new() }
     }

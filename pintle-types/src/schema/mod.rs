@@ -1,4 +1,4 @@
-//! The nouns: one type for each, in the newest shape, wide enough for the older ones.
+//! The params, results and objects of the protocol, in the newest shape, wide enough for the older ones.
 //!
 //! All share a manner. Fields are public; `new` takes what is required; a field that is `None` is not printed; what this
 //! crate does not know stays in `extra` and is printed again.
@@ -6,7 +6,6 @@
 mod base;
 mod cancel;
 mod client;
-pub(crate) mod common;
 mod completion;
 mod content;
 mod discover;
@@ -20,6 +19,13 @@ mod subscription;
 mod tasks;
 mod tools;
 
+pub use crate::common::{
+    Annotations, ClientCapabilities, ClientTaskRequests, ClientTasksCapability, ElicitationCapability,
+    ElicitationTasks, Icon, IconTheme, Implementation, LoggingLevel, OneOrMany, ProgressToken,
+    PromptsCapability, RelatedTask, ResourcesCapability, Role, RootsCapability, SamplingCapability,
+    SamplingTasks, ServerCapabilities, ServerTaskRequests, ServerTasksCapability, ToolTasks, ToolsCapability,
+    UnknownLevel,
+};
 pub use base::{
     CacheScope, EmptyParams, EmptyResult, InputRequest, InputRequests, InputRequiredResult, InputResponses,
     ListParams, ResultType,
@@ -31,13 +37,6 @@ pub use client::{
     EnumOption, EnumSchema, IncludeContext, ListRootsResult, ModelHint, ModelPreferences, MultiEnumSchema,
     NumberSchema, PrimitiveSchema, Properties, Root, SamplingMessage, StopReason, StringFormat, StringSchema,
     TitledEnumItems, TitledEnumSchema, TitledMultiEnumSchema, ToolChoice, ToolChoiceMode,
-};
-pub use common::{
-    Annotations, ClientCapabilities, ClientTaskRequests, ClientTasksCapability, ElicitationCapability,
-    ElicitationTasks, Icon, IconTheme, Implementation, LoggingLevel, OneOrMany, ProgressToken,
-    PromptsCapability, RelatedTask, ResourcesCapability, Role, RootsCapability, SamplingCapability,
-    SamplingTasks, ServerCapabilities, ServerTaskRequests, ServerTasksCapability, ToolTasks, ToolsCapability,
-    UnknownLevel,
 };
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,

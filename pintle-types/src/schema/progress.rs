@@ -1,22 +1,22 @@
 use serde::{Deserialize, Serialize};
 
-use super::common::{ProgressToken, wire};
+use crate::common::{ProgressToken, wire};
 use crate::{JsonObject, Meta};
 
-/// How far a request has come.
+/// The params of `notifications/progress`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressParams {
-    /// Which request.
+    /// The token of the request.
     pub progress_token: ProgressToken,
-    /// How far; always more than the last time.
+    /// The progress so far. It increases with each notification.
     #[serde(serialize_with = "wire::number")]
     pub progress: f64,
-    /// How far there is to go, if known.
+    /// The total, if known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub total: Option<f64>,
-    /// What is being done, for people.
+    /// A message about the current step, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Metadata.
@@ -28,7 +28,7 @@ pub struct ProgressParams {
 }
 
 impl ProgressParams {
-    /// Progress without a known end.
+    /// Creates progress without a known total.
     pub fn new(progress_token: impl Into<ProgressToken>, progress: f64) -> Self {
         Self {
             progress_token: progress_token.into(),

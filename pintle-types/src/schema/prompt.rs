@@ -3,28 +3,28 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    base::{CacheScope, InputResponses, ResultType},
-    common::{Icon, Role, wire},
+    base::{InputResponses, ResultType, list_result},
     content::ContentBlock,
 };
+use crate::common::{Icon, Role};
 use crate::{JsonObject, Meta};
 
-/// A prompt, as a server lists it.
+/// A prompt as listed by a server.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Prompt {
-    /// The name it is asked for by.
+    /// The name of the prompt.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be filled in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
@@ -36,25 +36,25 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// Something to be filled in.
+/// An argument of a prompt.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PromptArgument {
-    /// The name that programs use.
+    /// The name for programs.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What goes there.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given; absent means no.
+    /// Whether the argument is required. Absent means false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
     /// Fields that this crate does not know.
@@ -63,60 +63,34 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// An optional argument.
+    /// Creates an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// One page of `prompts/list`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListPromptsResult {
-    /// The prompts.
-    pub prompts: Vec<Prompt>,
-    /// What to ask the next page with. Absent means that this is the last; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListPromptsResult {
-    /// The only page.
-    pub fn new(prompts: Vec<Prompt>) -> Self {
-        Self { prompts, ..Self::default() }
+list_result! {
+    /// The result of `prompts/list`: one page.
+    ListPromptsResult {
+        /// The prompts.
+        prompts: Prompt
     }
 }
 
-/// Which prompt is wanted, and how it is filled in.
+/// The params of `prompts/get`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptParams {
     /// The prompt.
     pub name: String,
-    /// What is filled in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// Answers to the questions of the round before.
+    /// Responses to the input requests of the previous round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// The `requestState` of the round before, exactly as it came.
+    /// The `requestState` of the previous round, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -128,23 +102,23 @@ pub struct GetPromptParams {
 }
 
 impl GetPromptParams {
-    /// The prompt without arguments.
+    /// Creates params without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// A prompt, filled in.
+/// The result of `prompts/get`: a prompt with its arguments filled in.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptResult {
-    /// What it is for.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What to say to the model.
+    /// The messages.
     pub messages: Vec<PromptMessage>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -166,9 +140,9 @@ impl GetPromptResult {
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: ContentBlock,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -176,17 +150,17 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A message.
+    /// Creates a message.
     pub fn new(role: Role, content: ContentBlock) -> Self {
         Self { role, content, extra: JsonObject::new() }
     }
 
-    /// Something that the user says.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::User, content.into())
     }
 
-    /// Something that the model says.
+    /// Creates a message of the assistant.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::Assistant, content.into())
     }

@@ -3,21 +3,21 @@ use serde::{Deserialize, Serialize};
 use super::base::ResultType;
 use crate::{JsonObject, Meta, RequestId};
 
-/// What a listener wants to hear of, or will. Extensions add theirs.
+/// A set of notifications that a client subscribes to. Extensions add members.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
-    /// Changes of the list of tools.
+    /// Whether changes of the list of tools are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_list_changed: Option<bool>,
-    /// Changes of the list of prompts.
+    /// Whether changes of the list of prompts are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts_list_changed: Option<bool>,
-    /// Changes of the list of resources.
+    /// Whether changes of the list of resources are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources_list_changed: Option<bool>,
-    /// Changes of these resources, by URI.
+    /// The URIs of resources whose updates are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
     /// Fields that this crate does not know.
@@ -26,17 +26,17 @@ pub struct SubscriptionFilter {
 }
 
 impl SubscriptionFilter {
-    /// Nothing yet.
+    /// Creates a value without members.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// What a listener wants to hear of.
+/// The params of `subscriptions/listen`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SubscriptionsListenParams {
-    /// Its wishes.
+    /// The requested notifications.
     pub notifications: SubscriptionFilter,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -47,17 +47,17 @@ pub struct SubscriptionsListenParams {
 }
 
 impl SubscriptionsListenParams {
-    /// These wishes.
+    /// Creates params with a filter.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications, ..Self::default() }
     }
 }
 
-/// What a listener will hear of: the first message of a subscription.
+/// The params of `notifications/subscriptions/acknowledged`, the first message of a subscription.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SubscriptionsAcknowledgedParams {
-    /// What is granted.
+    /// The granted notifications.
     pub notifications: SubscriptionFilter,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -68,18 +68,18 @@ pub struct SubscriptionsAcknowledgedParams {
 }
 
 impl SubscriptionsAcknowledgedParams {
-    /// This is granted.
+    /// Creates params with the granted filter.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications, ..Self::default() }
     }
 }
 
-/// The end of a subscription, by the server's will. `_meta` says which.
+/// The result of `subscriptions/listen`: the server has ended the subscription that `_meta` names.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionsListenResult {
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -91,7 +91,7 @@ pub struct SubscriptionsListenResult {
 }
 
 impl SubscriptionsListenResult {
-    /// The end of the subscription that the request `id` opened.
+    /// Creates the result of the subscription that the request `id` opened.
     pub fn new(id: &RequestId) -> Self {
         let mut meta = Meta::new();
         meta.set_subscription_id(id);

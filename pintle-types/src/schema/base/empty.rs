@@ -1,11 +1,12 @@
-//! What many params and results share.
+//! Params and results without members of their own, and the words that results share.
 
 use serde::{Deserialize, Serialize};
 
-use crate::schema::common::wire::words;
+use crate::common::wire::words;
 use crate::{JsonObject, Meta};
 
-/// Params that say nothing beyond `_meta`: `ping`, `server/discover`, `roots/list`, the list-changed notifications.
+/// Params without members of their own: those of `ping`, `server/discover`, `roots/list` and the list-changed
+/// notifications.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct EmptyParams {
@@ -18,18 +19,18 @@ pub struct EmptyParams {
 }
 
 impl EmptyParams {
-    /// Params without metadata: `{}`.
+    /// Creates params without metadata: `{}`.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// A result that says nothing but "done".
+/// A result without members of its own.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EmptyResult {
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -41,54 +42,32 @@ pub struct EmptyResult {
 }
 
 impl EmptyResult {
-    /// A result without metadata: `{}`.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-/// Which page of a list is asked for.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ListParams {
-    /// The `nextCursor` of the page before. Absent asks for the first page; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListParams {
-    /// Asks for the first page.
+    /// Creates a result without metadata: `{}`.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 words! {
-    /// What kind of result a result is.
+    /// The type of a result.
     ///
     /// Plain results are made without one: absent means complete, and who prints for a peer that wants the word adds it.
     ResultType {
-        /// The answer.
+        /// The complete result.
         Complete = "complete",
-        /// Not yet the answer: see [`InputRequiredResult`](crate::schema::InputRequiredResult).
+        /// A request for input: see [`InputRequiredResult`](crate::schema::InputRequiredResult).
         InputRequired = "input_required",
-        /// The answer will come from a task: see [`DetailedTask`](crate::schema::DetailedTask).
+        /// A task that will have the result: see [`DetailedTask`](crate::schema::DetailedTask).
         Task = "task",
     }
 }
 
 words! {
-    /// Who may share a cached result.
+    /// The audience of a cached result.
     CacheScope {
         /// Anyone.
         Public = "public",
-        /// Only the authorization context that asked.
+        /// Only the authorization context of the request.
         Private = "private",
     }
 }
@@ -96,14 +75,6 @@ words! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_empty_cursor_is_a_cursor() {
-        let first: ListParams = serde_json::from_str("{}").unwrap();
-        let next: ListParams = serde_json::from_str(r#"{"cursor":""}"#).unwrap();
-        assert_eq!((first.cursor.as_deref(), next.cursor.as_deref()), (None, Some("")));
-        assert_eq!(serde_json::to_string(&next).unwrap(), r#"{"cursor":""}"#);
-    }
 
     #[test]
     fn an_empty_result_prints_nothing() {

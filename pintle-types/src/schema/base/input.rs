@@ -9,13 +9,13 @@ use serde_json::{
 use super::ResultType;
 use crate::{JsonObject, Meta};
 
-/// The questions of one round, by key.
+/// The input requests of one round, by key.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
-/// The answers of one round, by the key of the question; what an answer means, its question says.
+/// The responses of one round, by the key of their request. The request determines the shape of a response.
 pub type InputResponses = BTreeMap<String, Value>;
 
-/// A question to the client: a request without an id.
+/// A request for input from the client: a request without an id.
 ///
 /// ```
 /// use pintle_types::schema::{EmptyParams, InputRequest};
@@ -27,9 +27,9 @@ pub type InputResponses = BTreeMap<String, Value>;
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct InputRequest {
-    /// What is asked.
+    /// The method of the request.
     pub method: String,
-    /// The rest of it. Raw until somebody who knows `method` decodes it, so that a form keeps the order of its fields.
+    /// The params of the request. Not decoded, so that a form keeps the order of its fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
     /// Fields that this crate does not know.
@@ -38,12 +38,12 @@ pub struct InputRequest {
 }
 
 impl InputRequest {
-    /// A question with params. Fails only when `params` cannot be printed as JSON.
+    /// Creates a request with params. Fails only if `params` cannot be printed as JSON.
     pub fn new<T: Serialize + ?Sized>(method: impl Into<String>, params: &T) -> serde_json::Result<Self> {
         Ok(Self { method: method.into(), params: Some(to_raw_value(params)?), extra: JsonObject::new() })
     }
 
-    /// Reads the params; absent ones read as `{}`.
+    /// Decodes the params. Absent params are read as `{}`.
     pub fn params_as<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(self.params.as_deref().map_or("{}", RawValue::get))
     }
@@ -56,17 +56,17 @@ impl PartialEq for InputRequest {
     }
 }
 
-/// Not yet the answer: the server wants answers first, or wants to be asked again.
+/// A result that asks for input: the client sends the request again, with the responses.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRequiredResult {
-    /// Always [`ResultType::InputRequired`].
+    /// The type of the result, always [`ResultType::InputRequired`].
     pub result_type: ResultType,
-    /// What to answer, by key.
+    /// The input requests, by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What to send back, exactly as it is.
+    /// The state that the client sends back unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -78,7 +78,7 @@ pub struct InputRequiredResult {
 }
 
 impl InputRequiredResult {
-    /// Asks for nothing yet. At least one of `input_requests` and `request_state` has to be set.
+    /// Creates a result without requests. At least one of `input_requests` and `request_state` has to be set.
     pub fn new() -> Self {
         Self::default()
     }

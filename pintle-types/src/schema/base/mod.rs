@@ -2,6 +2,9 @@
 
 mod empty;
 mod input;
+mod list;
 
-pub use empty::{CacheScope, EmptyParams, EmptyResult, ListParams, ResultType};
+pub use empty::{CacheScope, EmptyParams, EmptyResult, ResultType};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
+pub use list::ListParams;
+pub(super) use list::list_result;

@@ -2,10 +2,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ElicitSchema;
-use crate::schema::{common::wire::words, tasks::TaskMetadata};
+use crate::common::wire::words;
+use crate::schema::tasks::TaskMetadata;
 use crate::{JsonObject, Meta};
 
-/// What a server asks the user: a form or a page, told apart by `mode`.
+/// The params of `elicitation/create`: a form or a URL to open, distinguished by `mode`.
 ///
 /// ```
 /// use pintle_types::schema::{ElicitFormParams, ElicitParams, ElicitSchema, PrimitiveSchema, StringSchema};
@@ -21,9 +22,9 @@ use crate::{JsonObject, Meta};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "Wide", untagged)]
 pub enum ElicitParams {
-    /// A form. Also when `mode` is absent.
+    /// A form. Also meant if `mode` is absent.
     Form(ElicitFormParams),
-    /// A page.
+    /// A URL to open.
     Url(ElicitUrlParams),
 }
 
@@ -32,14 +33,14 @@ pub enum ElicitParams {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitFormParams {
-    /// Absent means [`ElicitMode::Form`], which is all that older peers know.
+    /// The mode. Absent means [`ElicitMode::Form`], the only one that older peers have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ElicitMode>,
-    /// What is asked, and why.
+    /// The message for the user: what is asked, and why.
     pub message: String,
     /// The fields.
     pub requested_schema: ElicitSchema,
-    /// Asks for a task instead of an answer. One session-era revision only.
+    /// Requests a task instead of an answer. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskMetadata>,
     /// Metadata.
@@ -51,7 +52,7 @@ pub struct ElicitFormParams {
 }
 
 impl ElicitFormParams {
-    /// A form with the fields of `requested_schema`.
+    /// Creates a form with the fields of `requested_schema`.
     pub fn new(message: impl Into<String>, requested_schema: ElicitSchema) -> Self {
         Self {
             mode: Some(ElicitMode::Form),
@@ -64,21 +65,21 @@ impl ElicitFormParams {
     }
 }
 
-/// A page for the user to go to.
+/// A URL for the user to open.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitUrlParams {
-    /// Always [`ElicitMode::Url`].
+    /// The mode, always [`ElicitMode::Url`].
     pub mode: ElicitMode,
-    /// Why to go there.
+    /// The message for the user: why the URL is to be opened.
     pub message: String,
-    /// Where to go.
+    /// The URL.
     pub url: String,
-    /// What the notification of its end will name. One session-era revision only.
+    /// The id that the notification of completion repeats. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// Asks for a task instead of an answer. One session-era revision only.
+    /// Requests a task instead of an answer. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskMetadata>,
     /// Metadata.
@@ -90,7 +91,7 @@ pub struct ElicitUrlParams {
 }
 
 impl ElicitUrlParams {
-    /// A page at `url`.
+    /// Creates a request to open `url`.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             mode: ElicitMode::Url,
@@ -105,22 +106,22 @@ impl ElicitUrlParams {
 }
 
 words! {
-    /// How the user is asked.
+    /// The way in which the user is asked.
     ElicitMode {
-        /// By a form.
+        /// With a form.
         Form = "form",
-        /// By a page.
+        /// With a URL to open.
         Url = "url",
     }
 }
 
-/// What the user did.
+/// The action of the user.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ElicitResult {
-    /// What they did.
+    /// The action of the user.
     pub action: ElicitAction,
-    /// What they filled in, when they accepted a form: strings, numbers, booleans and lists of strings.
+    /// The values of an accepted form: strings, numbers, booleans and lists of strings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<JsonObject>,
     /// Metadata.
@@ -132,31 +133,31 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// The user did `action` and filled in nothing.
+    /// Creates a result without content.
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None, meta: None, extra: JsonObject::new() }
     }
 }
 
-/// What a user did with a question.
+/// The result of `elicitation/create`.
 #[expect(clippy::exhaustive_enums, reason = "every revision has these three")]
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
-    /// Filled in the form, or agreed to go to the page.
+    /// The user filled in the form, or agreed to open the URL.
     Accept,
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Went away without a word.
+    /// The user dismissed the request without a choice.
     Cancel,
 }
 
-/// Which URL elicitation has come to its end.
+/// The params of `notifications/elicitation/complete`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCompleteParams {
-    /// Its `elicitationId`.
+    /// The `elicitationId`.
     pub elicitation_id: String,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -167,13 +168,13 @@ pub struct ElicitationCompleteParams {
 }
 
 impl ElicitationCompleteParams {
-    /// It has ended.
+    /// Creates params for the elicitation that has ended.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into(), ..Self::default() }
     }
 }
 
-/// Everything that either mode may hold: `mode` need not come first, and buffering would lose the order of the fields.
+/// The members of both modes: `mode` need not come first, and buffering would lose the order of the fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wide {

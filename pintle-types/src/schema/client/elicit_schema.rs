@@ -9,15 +9,15 @@ use crate::JsonObject;
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ElicitSchema {
-    /// The dialect, where it is said.
+    /// The dialect of JSON Schema, if declared.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// Always `object`.
+    /// The type, always `object`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The fields, in the order in which they are to be shown.
     pub properties: Properties,
-    /// Which of them must be filled in.
+    /// The names of the required fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
     /// Keywords that this crate does not know.
@@ -26,7 +26,7 @@ pub struct ElicitSchema {
 }
 
 impl ElicitSchema {
-    /// A form without fields.
+    /// Creates a form without fields.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,12 +46,12 @@ impl Default for ElicitSchema {
 
 /// The fields of a form, in the order in which they are to be shown.
 ///
-/// JSON says that the order means nothing, but clients show forms in it.
+/// The order means nothing in JSON, but clients show the fields in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Properties(Vec<(String, PrimitiveSchema)>);
 
 impl Properties {
-    /// No fields.
+    /// Creates a list without fields.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,22 +65,22 @@ impl Properties {
         }
     }
 
-    /// The field `name`.
+    /// Returns the field `name`.
     pub fn get(&self, name: &str) -> Option<&PrimitiveSchema> {
         self.iter().find_map(|(known, schema)| (known == name).then_some(schema))
     }
 
-    /// All fields, in order.
+    /// Iterates over the fields in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &PrimitiveSchema)> {
         self.0.iter().map(|(name, schema)| (name.as_str(), schema))
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,13 +94,13 @@ impl Serialize for Properties {
 
 impl<'de> Deserialize<'de> for Properties {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(PropertiesVisitor)
     }
 }
 
-struct Visitor;
+struct PropertiesVisitor;
 
-impl<'de> de::Visitor<'de> for Visitor {
+impl<'de> de::Visitor<'de> for PropertiesVisitor {
     type Value = Properties;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! What a server asks of a client: elicitation, sampling and roots.
+//! Requests of a server to a client: elicitation, sampling and roots.
 
 mod elicit;
 mod elicit_schema;

@@ -2,7 +2,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
 use crate::JsonObject;
-use crate::schema::common::wire::{self, Tagged, words};
+use crate::common::wire::{self, Tagged, words};
 
 /// The schema of one field of a form.
 ///
@@ -22,7 +22,7 @@ pub enum PrimitiveSchema {
     Number(NumberSchema),
     /// A whole number.
     Integer(NumberSchema),
-    /// Yes or no.
+    /// A boolean.
     Boolean(BooleanSchema),
     /// One of several values.
     Enum(EnumSchema),
@@ -77,22 +77,22 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StringSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What goes there.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How many characters at least.
+    /// The minimum length in characters.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
-    /// How many characters at most.
+    /// The maximum length in characters.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub max_length: Option<i64>,
-    /// What kind of text.
+    /// The format of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<StringFormat>,
-    /// What stands there before.
+    /// The default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// Fields that this crate does not know.
@@ -101,7 +101,7 @@ pub struct StringSchema {
 }
 
 impl StringSchema {
-    /// Any text.
+    /// Creates a field for any text.
     pub fn new() -> Self {
         Self::default()
     }
@@ -111,19 +111,19 @@ impl StringSchema {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct NumberSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What goes there.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least.
+    /// The minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Number>,
-    /// The greatest.
+    /// The maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
-    /// What stands there before.
+    /// The default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Number>,
     /// Fields that this crate does not know.
@@ -132,23 +132,23 @@ pub struct NumberSchema {
 }
 
 impl NumberSchema {
-    /// Any number.
+    /// Creates a field for any number.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// A yes-or-no field.
+/// A boolean field.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BooleanSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it means.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What stands there before.
+    /// The default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
     /// Fields that this crate does not know.
@@ -157,7 +157,7 @@ pub struct BooleanSchema {
 }
 
 impl BooleanSchema {
-    /// Yes or no.
+    /// A boolean.
     pub fn new() -> Self {
         Self::default()
     }
@@ -168,19 +168,19 @@ impl BooleanSchema {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnumSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is chosen.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be chosen.
+    /// The values to choose from.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
-    /// Their titles, in the same order. Superseded by [`TitledEnumSchema`].
+    /// Titles of the values, in the same order. Superseded by [`TitledEnumSchema`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enum_names: Option<Vec<String>>,
-    /// What is chosen before.
+    /// The default choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// Fields that this crate does not know.
@@ -189,7 +189,7 @@ pub struct EnumSchema {
 }
 
 impl EnumSchema {
-    /// One of `values`.
+    /// Creates a choice of one of `values`.
     pub fn new(values: Vec<String>) -> Self {
         Self { values, ..Self::default() }
     }
@@ -200,15 +200,15 @@ impl EnumSchema {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TitledEnumSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is chosen.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be chosen.
+    /// The values to choose from.
     pub one_of: Vec<EnumOption>,
-    /// What is chosen before.
+    /// The default choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// Fields that this crate does not know.
@@ -217,7 +217,7 @@ pub struct TitledEnumSchema {
 }
 
 impl TitledEnumSchema {
-    /// One of `one_of`.
+    /// Creates a choice of one of `one_of`.
     pub fn new(one_of: Vec<EnumOption>) -> Self {
         Self { one_of, ..Self::default() }
     }
@@ -228,21 +228,21 @@ impl TitledEnumSchema {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MultiEnumSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is chosen.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How many at least.
+    /// The smallest number of choices.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
-    /// How many at most.
+    /// The largest number of choices.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// What can be chosen.
+    /// The values to choose from.
     pub items: EnumItems,
-    /// What is chosen before.
+    /// The default choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
     /// Fields that this crate does not know.
@@ -251,7 +251,7 @@ pub struct MultiEnumSchema {
 }
 
 impl MultiEnumSchema {
-    /// Any of `items`.
+    /// Creates a choice of several of `items`.
     pub fn new(items: EnumItems) -> Self {
         Self {
             title: None,
@@ -265,11 +265,11 @@ impl MultiEnumSchema {
     }
 }
 
-/// What can be chosen several of, by value.
+/// The values of a choice of several.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EnumItems {
-    /// Always `string`.
+    /// The type, always `string`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The values.
@@ -285,21 +285,21 @@ pub struct EnumItems {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TitledMultiEnumSchema {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is chosen.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How many at least.
+    /// The smallest number of choices.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
-    /// How many at most.
+    /// The largest number of choices.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// What can be chosen.
+    /// The values to choose from.
     pub items: TitledEnumItems,
-    /// What is chosen before.
+    /// The default choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
     /// Fields that this crate does not know.
@@ -308,20 +308,20 @@ pub struct TitledMultiEnumSchema {
 }
 
 impl TitledMultiEnumSchema {
-    /// Any of `items`.
+    /// Creates a choice of several of `items`.
     pub fn new(items: TitledEnumItems) -> Self {
         Self { items, ..Self::default() }
     }
 }
 
 impl EnumItems {
-    /// These.
+    /// Creates items.
     pub fn new(values: Vec<String>) -> Self {
         Self { kind: "string".to_owned(), values, extra: JsonObject::new() }
     }
 }
 
-/// What can be chosen several of, by title.
+/// The values of a choice of several, with titles.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -334,7 +334,7 @@ pub struct TitledEnumItems {
 }
 
 impl TitledEnumItems {
-    /// These.
+    /// Creates items.
     pub fn new(any_of: Vec<EnumOption>) -> Self {
         Self { any_of, ..Self::default() }
     }
@@ -344,10 +344,10 @@ impl TitledEnumItems {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct EnumOption {
-    /// What is sent.
+    /// The value.
     #[serde(rename = "const")]
     pub value: String,
-    /// What is shown.
+    /// The title.
     pub title: String,
     /// Fields that this crate does not know.
     #[serde(flatten)]
@@ -355,22 +355,22 @@ pub struct EnumOption {
 }
 
 impl EnumOption {
-    /// `value`, shown as `title`.
+    /// Creates an option with a title.
     pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
         Self { value: value.into(), title: title.into(), ..Self::default() }
     }
 }
 
 words! {
-    /// What kind of text a field takes.
+    /// The format of a text field.
     StringFormat {
-        /// A mail address.
+        /// An email address.
         Email = "email",
         /// A URI.
         Uri = "uri",
-        /// A day.
+        /// A date.
         Date = "date",
-        /// A day and a time.
+        /// A date and time.
         DateTime = "date-time",
     }
 }

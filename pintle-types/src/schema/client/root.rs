@@ -2,13 +2,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonObject, Meta};
 
-/// A place on the client's side that a server may work in.
+/// A location on the client's side in which a server may work.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Root {
-    /// Where it is: a `file:` URI.
+    /// The URI, of scheme `file:`.
     pub uri: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Metadata.
@@ -20,7 +20,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A root without a name.
+    /// Creates a root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
@@ -41,7 +41,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// These roots.
+    /// Creates a result with these roots.
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots, ..Self::default() }
     }

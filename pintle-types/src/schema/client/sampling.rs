@@ -1,51 +1,47 @@
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{
-    common::{
-        OneOrMany, Role,
-        wire::{self, words},
-    },
-    content::ContentBlock,
-    tasks::TaskMetadata,
-    tools::Tool,
+use crate::common::{
+    OneOrMany, Role,
+    wire::{self, words},
 };
+use crate::schema::{content::ContentBlock, tasks::TaskMetadata, tools::Tool};
 use crate::{JsonObject, Meta};
 
-/// What a server asks the client's model.
+/// The params of `sampling/createMessage`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model would suit.
+    /// Preferences for the choice of a model. They are advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// What the model is told beforehand. The client may change it.
+    /// The system prompt. The client may change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// What else to tell the model; absent means nothing.
+    /// The context to include for the model. Absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How freely the model may choose.
+    /// The sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub temperature: Option<f64>,
-    /// How much it may say at most.
+    /// The maximum number of tokens to generate.
     #[serde(deserialize_with = "wire::integer")]
     pub max_tokens: i64,
-    /// Texts that end it.
+    /// Sequences that stop the generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// Whatever the model's provider takes.
+    /// Metadata for the provider of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonObject>,
-    /// Tools for this request only.
+    /// Tools that the model may use for this request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// Whether to use them.
+    /// Whether the model may or must use tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Asks for a task instead of an answer. One session-era revision only.
+    /// Requests a task instead of an answer. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskMetadata>,
     /// Metadata.
@@ -57,7 +53,7 @@ pub struct CreateMessageParams {
 }
 
 impl CreateMessageParams {
-    /// A question without preferences.
+    /// Creates params without preferences.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: i64) -> Self {
         Self { messages, max_tokens, ..Self::default() }
     }
@@ -67,9 +63,9 @@ impl CreateMessageParams {
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct SamplingMessage {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: OneOrMany<ContentBlock>,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -80,27 +76,27 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A message of one block or several.
+    /// Creates a message of one or several blocks.
     pub fn new(role: Role, content: impl Into<OneOrMany<ContentBlock>>) -> Self {
         Self { role, content: content.into(), meta: None, extra: JsonObject::new() }
     }
 }
 
-/// Which model would suit; advice, no more.
+/// Preferences for the choice of a model. They are advice.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelPreferences {
-    /// Models by name, the best first.
+    /// Models by name, in order of preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
-    /// How much cost matters, 0 to 1.
+    /// The importance of cost, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub cost_priority: Option<f64>,
-    /// How much speed matters, 0 to 1.
+    /// The importance of speed, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub speed_priority: Option<f64>,
-    /// How much ability matters, 0 to 1.
+    /// The importance of intelligence, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub intelligence_priority: Option<f64>,
     /// Fields that this crate does not know.
@@ -109,7 +105,7 @@ pub struct ModelPreferences {
 }
 
 impl ModelPreferences {
-    /// No preference yet.
+    /// Creates preferences without a preference.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +115,7 @@ impl ModelPreferences {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ModelHint {
-    /// The name or part of it.
+    /// The name of a model, or a part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Fields that this crate does not know.
@@ -128,17 +124,17 @@ pub struct ModelHint {
 }
 
 impl ModelHint {
-    /// Any model with `name` in its name.
+    /// Creates a hint at any model whose name contains `name`.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
     }
 }
 
-/// Whether the model is to use tools.
+/// Whether the model may or must use tools.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ToolChoice {
-    /// Absent means [`ToolChoiceMode::Auto`].
+    /// The mode. Absent means [`ToolChoiceMode::Auto`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
     /// Fields that this crate does not know.
@@ -154,11 +150,11 @@ impl ToolChoice {
 }
 
 words! {
-    /// Whether the model is to use tools.
+    /// Whether the model may or must use tools.
     ToolChoiceMode {
-        /// As it likes.
+        /// The model may use tools.
         Auto = "auto",
-        /// At least one.
+        /// The model must use at least one tool.
         Required = "required",
         /// None.
         None = "none",
@@ -166,29 +162,29 @@ words! {
 }
 
 words! {
-    /// Which servers' context the client is to add.
+    /// The servers whose context the client adds.
     IncludeContext {
         /// None.
         None = "none",
-        /// That of the server that asks.
+        /// The context of the server that asks.
         ThisServer = "thisServer",
-        /// That of all servers.
+        /// The context of all connected servers.
         AllServers = "allServers",
     }
 }
 
-/// What the model said.
+/// The result of `sampling/createMessage`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateMessageResult {
-    /// Who speaks; the assistant, as a rule.
+    /// The role of the speaker, usually the assistant.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: OneOrMany<ContentBlock>,
-    /// Which model it was.
+    /// The name of the model.
     pub model: String,
-    /// Why it ended, if known.
+    /// The reason for which the model stopped, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
     /// Metadata.
@@ -200,7 +196,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// What `model` said as the assistant.
+    /// Creates a message of the assistant, generated by `model`.
     pub fn new(model: impl Into<String>, content: impl Into<OneOrMany<ContentBlock>>) -> Self {
         Self {
             role: Role::Assistant,
@@ -212,7 +208,7 @@ impl CreateMessageResult {
         }
     }
 
-    /// The text of what was said, without the tools that the model wants to use.
+    /// Returns the text of the message, without tool uses.
     ///
     /// ```
     /// use pintle_types::schema::{ContentBlock, CreateMessageResult};
@@ -226,15 +222,15 @@ impl CreateMessageResult {
 }
 
 words! {
-    /// Why a model stopped.
+    /// The reason for which a model stopped.
     StopReason {
-        /// It had said all.
+        /// The model finished its turn.
         EndTurn = "endTurn",
-        /// It came to a stop sequence.
+        /// A stop sequence was generated.
         StopSequence = "stopSequence",
-        /// It was at `maxTokens`.
+        /// The limit `maxTokens` was reached.
         MaxTokens = "maxTokens",
-        /// It wants a tool to be called.
+        /// The model wants to use a tool.
         ToolUse = "toolUse",
     }
 }

@@ -7,18 +7,16 @@ use serde::{
 use serde_json::Value;
 
 use super::{AudioContent, EmbeddedResource, ImageContent, TextContent, ToolResultContent, ToolUseContent};
-use crate::schema::{
-    common::wire::{self, Tagged},
-    resources::Resource,
-};
+use crate::common::wire::{self, Tagged};
+use crate::schema::resources::Resource;
 use crate::{
     JsonObject,
-    raw::{Builder, Name},
+    raw::{Name, ObjectWriter},
 };
 
-/// One piece of content, told apart by its `type`.
+/// A block of content, distinguished by its `type`.
 ///
-/// What a message may hold depends on where it stands: tool use and tool results belong to sampling only.
+/// Not every kind is allowed everywhere: tool use and tool results belong to sampling only.
 ///
 /// ```
 /// use pintle_types::schema::ContentBlock;
@@ -40,9 +38,9 @@ pub enum ContentBlock {
     ResourceLink(Resource),
     /// `resource`: a resource with its contents.
     Resource(EmbeddedResource),
-    /// `tool_use`: the model wants a tool to be called.
+    /// `tool_use`: a request of the model to call a tool.
     ToolUse(ToolUseContent),
-    /// `tool_result`: what the tool said.
+    /// `tool_result`: the result of a tool use.
     ToolResult(ToolResultContent),
     /// A `type` that this crate does not know, kept whole (`type` included).
     Unknown(JsonObject),
@@ -54,7 +52,7 @@ impl ContentBlock {
         Self::Text(TextContent::new(text))
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if this is text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -62,7 +60,7 @@ impl ContentBlock {
         }
     }
 
-    /// About how many bytes it takes when it is printed: more than most need, because growing would copy it.
+    /// Returns an estimate of the printed length. It is generous, because growing a buffer copies it.
     pub(in crate::schema) fn room(&self) -> usize {
         let long = match self {
             Self::Text(TextContent { text, .. }) => text.len() + text.len() / 8,
@@ -72,8 +70,8 @@ impl ContentBlock {
         long + 128
     }
 
-    /// Prints it as a piece of a member. What may be long is printed straight to its place.
-    pub(in crate::schema) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
+    /// Prints the value as a piece of a member. Long texts are printed in place.
+    pub(in crate::schema) fn write(&self, object: &mut ObjectWriter) -> Result<(), serde_json::Error> {
         match self {
             Self::Text(TextContent { text, annotations: None, meta: None, extra }) if extra.is_empty() => {
                 object.write(r#"{"type":"text","text":"#);
@@ -124,15 +122,14 @@ impl Serialize for ContentBlock {
 
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Blocks)
+        deserializer.deserialize_map(BlockVisitor)
     }
 }
 
-/// Reads a block. One that begins by saying that it is text, as most do, is read straight into its fields, and not by way
-/// of a tree.
-struct Blocks;
+/// Reads a block. A block whose first member is `"type":"text"` is read into its fields, without a tree in between.
+struct BlockVisitor;
 
-impl<'de> de::Visitor<'de> for Blocks {
+impl<'de> de::Visitor<'de> for BlockVisitor {
     type Value = ContentBlock;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,7 +162,7 @@ fn block<E: de::Error>(object: JsonObject) -> Result<ContentBlock, E> {
     }
 }
 
-/// The rest of a block of text.
+/// Reads the rest of a text block.
 fn text<'de, A: MapAccess<'de>>(mut map: A) -> Result<TextContent, A::Error> {
     let within = |error: A::Error| de::Error::custom(format_args!("in `text`: {error}"));
     let mut content = TextContent::default();

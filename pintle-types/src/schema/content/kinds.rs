@@ -2,10 +2,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ContentBlock;
-use crate::schema::{
-    common::{Annotations, wire},
-    resources::ResourceContents,
-};
+use crate::common::{Annotations, wire};
+use crate::schema::resources::ResourceContents;
 use crate::{JsonObject, Meta};
 
 /// Text.
@@ -14,7 +12,7 @@ use crate::{JsonObject, Meta};
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// Whom it is for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Metadata.
@@ -26,22 +24,22 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// Text without annotations.
+    /// Creates text without annotations.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 }
 
-/// A picture.
+/// An image.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
     /// The bytes, in base64.
     pub data: String,
-    /// Their media type.
+    /// The media type.
     pub mime_type: String,
-    /// Whom it is for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Metadata.
@@ -53,22 +51,22 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// Base64 and its media type.
+    /// Creates content from base64 and its media type.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
 }
 
-/// A sound.
+/// Audio.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AudioContent {
     /// The bytes, in base64.
     pub data: String,
-    /// Their media type.
+    /// The media type.
     pub mime_type: String,
-    /// Whom it is for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Metadata.
@@ -80,19 +78,19 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// Base64 and its media type.
+    /// Creates content from base64 and its media type.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: data.into(), mime_type: mime_type.into(), ..Self::default() }
     }
 }
 
-/// A resource and what is in it.
+/// A resource with its contents.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EmbeddedResource {
     /// The contents.
     pub resource: ResourceContents,
-    /// Whom it is for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Metadata.
@@ -104,21 +102,21 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// The contents, without annotations.
+    /// Creates an embedded resource without annotations.
     pub fn new(resource: ResourceContents) -> Self {
         Self { resource, annotations: None, meta: None, extra: JsonObject::new() }
     }
 }
 
-/// The model's wish that a tool be called.
+/// A request of the model to call a tool.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ToolUseContent {
-    /// What the result will refer to.
+    /// The id, which the result repeats.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub input: JsonObject,
     /// Metadata, to be kept when the message is sent again.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -129,22 +127,22 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// A call of `name` with `input`.
+    /// Creates a call of the tool `name` with `input`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: JsonObject) -> Self {
         Self { id: id.into(), name: name.into(), input, ..Self::default() }
     }
 }
 
-/// What a tool said to a [`ToolUseContent`].
+/// The result of a [`ToolUseContent`].
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultContent {
     /// The `id` of the tool use it answers.
     pub tool_use_id: String,
-    /// What the tool said.
+    /// The content.
     pub content: Vec<ContentBlock>,
-    /// The same as data. `Some(Null)` is a value of its own.
+    /// The structured result. `Some(Null)` is a value and differs from `None`.
     #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
     /// Whether the tool failed.
@@ -159,7 +157,7 @@ pub struct ToolResultContent {
 }
 
 impl ToolResultContent {
-    /// An answer to the tool use `tool_use_id`.
+    /// Creates a result of the tool use `tool_use_id`.
     pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
         Self { tool_use_id: tool_use_id.into(), content, ..Self::default() }
     }

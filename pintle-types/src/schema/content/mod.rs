@@ -1,4 +1,4 @@
-//! Blocks of content: what tools return and what models and prompts are given.
+//! Blocks of content, in the results of tools and in the messages of prompts and models.
 
 mod block;
 mod kinds;

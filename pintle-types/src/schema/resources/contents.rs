@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{JsonObject, Meta, raw::Builder};
+use crate::{JsonObject, Meta, raw::ObjectWriter};
 
-/// What is in a resource, or in one part of it.
+/// The contents of a resource, or of one part of it.
 ///
 /// ```
 /// use pintle_types::schema::ResourceContents;
@@ -15,11 +15,11 @@ use crate::{JsonObject, Meta, raw::Builder};
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "Owned")]
 pub struct ResourceContents {
-    /// Where it is from.
+    /// The URI.
     pub uri: String,
-    /// Its media type.
+    /// The media type.
     pub mime_type: Option<String>,
-    /// Text or bytes.
+    /// The text or the bytes.
     pub body: ResourceBody,
     /// Metadata.
     pub meta: Option<Meta>,
@@ -28,22 +28,22 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// Contents of unknown media type.
+    /// Creates contents of unknown media type.
     pub fn new(uri: impl Into<String>, body: ResourceBody) -> Self {
         Self { uri: uri.into(), mime_type: None, body, meta: None, extra: JsonObject::new() }
     }
 
-    /// Text of unknown media type.
+    /// Creates text contents of unknown media type.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(uri, ResourceBody::Text(text.into()))
     }
 
-    /// Base64 of unknown media type.
+    /// Creates binary contents of unknown media type, from base64.
     pub fn blob(uri: impl Into<String>, base64: impl Into<String>) -> Self {
         Self::new(uri, ResourceBody::Blob(base64.into()))
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if this is text.
     pub fn as_text(&self) -> Option<&str> {
         match &self.body {
             ResourceBody::Text(text) => Some(text),
@@ -51,14 +51,14 @@ impl ResourceContents {
         }
     }
 
-    /// About how many bytes it takes when it is printed: more than most need, because growing would copy it.
+    /// Returns an estimate of the printed length. It is generous, because growing a buffer copies it.
     pub(in crate::schema) fn room(&self) -> usize {
         let (ResourceBody::Text(long) | ResourceBody::Blob(long)) = &self.body;
         long.len() + long.len() / 8 + self.uri.len() + 128
     }
 
-    /// Prints it as a piece of a member. What may be long is printed straight to its place.
-    pub(in crate::schema) fn write(&self, object: &mut Builder) -> Result<(), serde_json::Error> {
+    /// Prints the value as a piece of a member. Long texts are printed in place.
+    pub(in crate::schema) fn write(&self, object: &mut ObjectWriter) -> Result<(), serde_json::Error> {
         let Self { uri, mime_type, body, meta, extra } = self;
         if meta.is_some() || !extra.is_empty() {
             object.write(&serde_json::to_string(self)?);
@@ -81,7 +81,7 @@ impl ResourceContents {
     }
 }
 
-/// The substance of [`ResourceContents`].
+/// The text or bytes of [`ResourceContents`].
 #[expect(clippy::exhaustive_enums, reason = "every revision has these two")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ResourceBody {

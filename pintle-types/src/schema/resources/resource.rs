@@ -1,39 +1,37 @@
 use serde::{Deserialize, Serialize};
 
 use super::ResourceContents;
-use crate::schema::{
-    base::{CacheScope, InputResponses, ResultType},
-    common::{Annotations, Icon, wire},
-};
-use crate::{JsonObject, Meta, RawObject, raw::Builder};
+use crate::common::{Annotations, Icon, wire};
+use crate::schema::base::{CacheScope, InputResponses, ResultType, list_result};
+use crate::{JsonObject, Meta, RawObject, raw::ObjectWriter};
 
-/// A thing that can be read.
+/// A resource that can be read.
 ///
 /// As content it is a link: [`ContentBlock::ResourceLink`](crate::schema::ContentBlock::ResourceLink).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// The name that programs use.
+    /// The name for programs.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for the model.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type, if known.
+    /// The media type, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its size in bytes before base64, if known.
+    /// The size in bytes before base64, if known.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// Whom it is for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
@@ -45,34 +43,34 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource with a name.
+    /// Creates a resource.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
 }
 
-/// A family of resources, by a pattern of their URIs.
+/// A family of resources, given by a pattern of their URIs.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
     /// The pattern, as in RFC 6570.
     pub uri_template: String,
-    /// The name that programs use.
+    /// The name for programs.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are, for the model.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if all have the same.
+    /// The media type, if all resources have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Whom they are for.
+    /// The annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures of them.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
@@ -84,91 +82,39 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template with a name.
+    /// Creates a template.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
 }
 
-/// One page of `resources/list`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListResourcesResult {
-    /// The resources.
-    pub resources: Vec<Resource>,
-    /// What to ask the next page with. Absent means that this is the last; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListResourcesResult {
-    /// The only page.
-    pub fn new(resources: Vec<Resource>) -> Self {
-        Self { resources, ..Self::default() }
+list_result! {
+    /// The result of `resources/list`: one page.
+    ListResourcesResult {
+        /// The resources.
+        resources: Resource
     }
 }
 
-/// One page of `resources/templates/list`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListResourceTemplatesResult {
-    /// The templates.
-    pub resource_templates: Vec<ResourceTemplate>,
-    /// What to ask the next page with. Absent means that this is the last; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListResourceTemplatesResult {
-    /// The only page.
-    pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
-        Self { resource_templates, ..Self::default() }
+list_result! {
+    /// The result of `resources/templates/list`: one page.
+    ListResourceTemplatesResult {
+        /// The templates.
+        resource_templates: ResourceTemplate
     }
 }
 
-/// Which resource is to be read.
+/// The params of `resources/read`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceParams {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
-    /// Answers to the questions of the round before.
+    /// Responses to the input requests of the previous round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// The `requestState` of the round before, exactly as it came.
+    /// The `requestState` of the previous round, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
     /// Metadata.
@@ -180,26 +126,26 @@ pub struct ReadResourceParams {
 }
 
 impl ReadResourceParams {
-    /// A first try.
+    /// Creates params for a first request.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
 }
 
-/// What was read.
+/// The result of `resources/read`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceResult {
-    /// The parts; often one.
+    /// The contents, often a single part.
     pub contents: Vec<ResourceContents>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
+    /// How long the result may be cached, in milliseconds. Absent or negative means not at all.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
+    /// The audience that may share the cached result. Absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -211,12 +157,12 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// The contents, not to be cached.
+    /// Creates a result that may not be cached.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
     }
 
-    /// Prints it. The same text as [`RawObject::from_serialize`] gives, and cheaper if the contents are long.
+    /// Prints the result: the text of [`RawObject::from_serialize`], at less cost if the contents are long.
     ///
     /// # Errors
     ///
@@ -225,7 +171,7 @@ impl ReadResourceResult {
         let Self { contents, ttl_ms, cache_scope, result_type, meta, extra } = self;
         // With room for what is written around it later.
         let room: usize = contents.iter().map(ResourceContents::room).sum();
-        let mut object = Builder::with_capacity(room + 256);
+        let mut object = ObjectWriter::with_capacity(room + 256);
         object.begin("contents");
         for (at, part) in contents.iter().enumerate() {
             object.write(if at == 0 { "[" } else { "," });
@@ -240,15 +186,15 @@ impl ReadResourceResult {
         for (name, value) in extra {
             object.json(name, value)?;
         }
-        Ok(object.finish_printed())
+        Ok(object.finish())
     }
 }
 
-/// Which resource is to be watched, or no longer: `resources/subscribe` and `resources/unsubscribe`.
+/// The params of `resources/subscribe` and `resources/unsubscribe`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SubscribeParams {
-    /// Where it is.
+    /// The URI.
     pub uri: String,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -259,17 +205,17 @@ pub struct SubscribeParams {
 }
 
 impl SubscribeParams {
-    /// Watch `uri`.
+    /// Creates params for `uri`.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }
 }
 
-/// Which resource has changed.
+/// The params of `notifications/resources/updated`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ResourceUpdatedParams {
-    /// Where it is; may lie below what was subscribed.
+    /// The URI. It may be below the subscribed one.
     pub uri: String,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -280,7 +226,7 @@ pub struct ResourceUpdatedParams {
 }
 
 impl ResourceUpdatedParams {
-    /// `uri` has changed.
+    /// Creates params for `uri`.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }

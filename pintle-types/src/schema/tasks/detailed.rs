@@ -1,46 +1,45 @@
 use serde::{Deserialize, Serialize};
 
 use super::TaskStatus;
-use crate::schema::{
-    base::{InputRequests, InputResponses, ResultType},
-    common::wire,
-};
+use crate::common::wire;
+use crate::schema::base::{InputRequests, InputResponses, ResultType};
 use crate::{JsonObject, Meta, RpcError};
 
-/// A task of the tasks extension: how it stands, and what goes with that.
+/// A task of the tasks extension: its status, and what belongs to that status.
 ///
 /// The result of a call that became a task, of `tasks/get`, and the params of `notifications/tasks`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DetailedTask {
-    /// Its name.
+    /// The id of the task.
     pub task_id: String,
-    /// How it stands.
+    /// The status.
     pub status: TaskStatus,
-    /// The same for people.
+    /// The status for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it began, in ISO 8601.
+    /// The time of creation, in ISO 8601.
     pub created_at: String,
-    /// When it last changed, in ISO 8601.
+    /// The time of the last change, in ISO 8601.
     pub last_updated_at: String,
-    /// For how many milliseconds from its creation it is kept; `None`, printed as `null`, means without end.
+    /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
+    /// limit.
     #[serde(deserialize_with = "wire::optional_integer")]
     pub ttl_ms: Option<i64>,
-    /// How many milliseconds to wait between questions.
+    /// The recommended interval between polls, in milliseconds.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<i64>,
-    /// What it waits for, when the status is [`TaskStatus::InputRequired`].
+    /// The input that the task waits for, if the status is [`TaskStatus::InputRequired`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What it came to, when the status is [`TaskStatus::Completed`].
+    /// The result, if the status is [`TaskStatus::Completed`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonObject>,
-    /// How it failed, when the status is [`TaskStatus::Failed`].
+    /// The error, if the status is [`TaskStatus::Failed`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RpcError>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
+    /// The type of the result. Absent means [`ResultType::Complete`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
     /// Metadata.
@@ -52,7 +51,7 @@ pub struct DetailedTask {
 }
 
 impl DetailedTask {
-    /// A task that has just begun and is kept without end.
+    /// Creates a task that has just started and is kept without a time limit.
     pub fn new(task_id: impl Into<String>, created_at: impl Into<String>) -> Self {
         let created_at = created_at.into();
         Self {
@@ -73,14 +72,14 @@ impl DetailedTask {
     }
 }
 
-/// Answers to what a task waits for.
+/// The params of `tasks/update`: responses that a task waits for.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateTaskParams {
     /// The task.
     pub task_id: String,
-    /// The answers; not all need to come at once.
+    /// The responses. Not all are needed at once.
     pub input_responses: InputResponses,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -91,7 +90,7 @@ pub struct UpdateTaskParams {
 }
 
 impl UpdateTaskParams {
-    /// Answers to `task_id`.
+    /// Creates params with the responses for the task `task_id`.
     pub fn new(task_id: impl Into<String>, input_responses: InputResponses) -> Self {
         Self { task_id: task_id.into(), input_responses, ..Self::default() }
     }

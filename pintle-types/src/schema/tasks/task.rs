@@ -1,13 +1,13 @@
 use serde::{Deserialize, Serialize};
 
-use crate::schema::common::wire::{self, words};
+use crate::common::wire::{self, words};
 use crate::{JsonObject, Meta};
 
-/// Asks that a request be run as a task.
+/// A request's wish to be run as a task.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct TaskMetadata {
-    /// For how many milliseconds to keep the task.
+    /// How long to keep the task, in milliseconds.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
     /// Fields that this crate does not know.
@@ -16,7 +16,7 @@ pub struct TaskMetadata {
 }
 
 impl TaskMetadata {
-    /// Kept as long as the receiver likes.
+    /// Creates metadata without a time limit: the receiver decides.
     pub fn new() -> Self {
         Self::default()
     }
@@ -29,21 +29,22 @@ impl TaskMetadata {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its name.
+    /// The id of the task.
     pub task_id: String,
-    /// How it stands.
+    /// The status.
     pub status: TaskStatus,
-    /// The same for people.
+    /// The status for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it began, in ISO 8601.
+    /// The time of creation, in ISO 8601.
     pub created_at: String,
-    /// When it last changed, in ISO 8601.
+    /// The time of the last change, in ISO 8601.
     pub last_updated_at: String,
-    /// For how many milliseconds from its creation it is kept; `None`, printed as `null`, means without end.
+    /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
+    /// limit.
     #[serde(deserialize_with = "wire::optional_integer")]
     pub ttl: Option<i64>,
-    /// How many milliseconds to wait between questions.
+    /// The recommended interval between polls, in milliseconds.
     #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
     pub poll_interval: Option<i64>,
     /// Metadata.
@@ -55,7 +56,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task that has just begun and is kept without end.
+    /// Creates a task that has just started and is kept without a time limit.
     pub fn new(task_id: impl Into<String>, created_at: impl Into<String>) -> Self {
         let created_at = created_at.into();
         Self {
@@ -73,29 +74,29 @@ impl Task {
 }
 
 words! {
-    /// How a task stands.
+    /// The status of a task.
     TaskStatus {
-        /// It runs.
+        /// The task is running.
         Working = "working",
-        /// It waits for an answer from whoever asked for it.
+        /// The task waits for input from the requester.
         InputRequired = "input_required",
-        /// It has its result.
+        /// The task has completed with a result.
         Completed = "completed",
-        /// It failed.
+        /// The task has failed.
         Failed = "failed",
-        /// It was cancelled.
+        /// The task was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 impl TaskStatus {
-    /// Whether it stays so.
+    /// Whether the status is final.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// The answer to a request that asked for a task.
+/// The result of a request that asked for a task.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct CreateTaskResult {
@@ -110,18 +111,18 @@ pub struct CreateTaskResult {
 }
 
 impl CreateTaskResult {
-    /// It has begun.
+    /// Creates the result of a task that has started.
     pub fn new(task: Task) -> Self {
         Self { task, meta: None, extra: JsonObject::new() }
     }
 }
 
-/// Which task is meant: `tasks/get`, `tasks/result` and `tasks/cancel`.
+/// The params of `tasks/get`, `tasks/result` and `tasks/cancel`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskParams {
-    /// Its name.
+    /// The id of the task.
     pub task_id: String,
     /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -138,14 +139,14 @@ impl TaskParams {
     }
 }
 
-/// One page of `tasks/list`.
+/// The result of `tasks/list`: one page.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTasksResult {
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// What to ask the next page with. Absent means that this is the last; an empty string is a cursor.
+    /// The cursor of the next page. Absent on the last page; an empty string is a cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// Metadata.
@@ -157,7 +158,7 @@ pub struct ListTasksResult {
 }
 
 impl ListTasksResult {
-    /// The only page.
+    /// Creates a result with a single page.
     pub fn new(tasks: Vec<Task>) -> Self {
         Self { tasks, ..Self::default() }
     }

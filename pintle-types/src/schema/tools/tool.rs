@@ -2,16 +2,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{
-    base::{CacheScope, ResultType},
-    common::{
-        Icon,
-        wire::{self, words},
-    },
-};
+use crate::common::{Icon, wire::words};
+use crate::schema::base::list_result;
 use crate::{JsonObject, Meta};
 
-/// A tool, as a server lists it.
+/// A tool as listed by a server.
 ///
 /// ```
 /// use pintle_types::{JsonObject, schema::Tool};
@@ -27,26 +22,26 @@ use crate::{JsonObject, Meta};
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// The name it is called by.
+    /// The name of the tool.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; has `"type": "object"`. Shared: tools that take the same have one.
+    /// The JSON Schema of the arguments, with `"type": "object"`. Tools with the same arguments can share it.
     pub input_schema: Arc<JsonObject>,
-    /// The JSON Schema of its structured content.
+    /// The JSON Schema of the structured content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<JsonObject>>,
-    /// Hints about what calling it does.
+    /// Hints about the effects of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// How it may be run. One session-era revision only.
+    /// The ways in which the tool may be run. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
@@ -58,36 +53,36 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool that takes what `input_schema` describes.
+    /// Creates a tool whose arguments `input_schema` describes.
     pub fn new(name: impl Into<String>, input_schema: impl Into<Arc<JsonObject>>) -> Self {
         Self { name: name.into(), input_schema: input_schema.into(), ..Self::default() }
     }
 
-    /// The name to show: `title`, else the title in `annotations`, else `name`.
+    /// Returns the name to display: `title`, else the title in `annotations`, else `name`.
     pub fn display_name(&self) -> &str {
         let annotated = || self.annotations.as_ref()?.title.as_deref();
         self.title.as_deref().or_else(annotated).unwrap_or(&self.name)
     }
 }
 
-/// Hints about what calling a tool does; not to be trusted unless the server is.
+/// Hints about the effects of calling a tool. They are trusted only if the server is.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing. Absent means false.
+    /// Whether the tool changes nothing. Absent means false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something. Absent means true.
+    /// Whether the tool may destroy something. Absent means true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is as calling it once. Absent means false.
+    /// Whether calling the tool twice has the effect of calling it once. Absent means false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It talks to an open world, such as the web. Absent means true.
+    /// Whether the tool interacts with an open world, such as the web. Absent means true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
     /// Fields that this crate does not know.
@@ -96,18 +91,18 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// No hints yet.
+    /// Creates an empty set of hints.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a tool may be run.
+/// The ways in which a tool may be run.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
-    /// Whether as a task; absent means [`TaskSupport::Forbidden`].
+    /// Whether the tool may be called as a task. Absent means [`TaskSupport::Forbidden`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
     /// Fields that this crate does not know.
@@ -116,7 +111,7 @@ pub struct ToolExecution {
 }
 
 impl ToolExecution {
-    /// Nothing said.
+    /// Creates a value without members.
     pub fn new() -> Self {
         Self::default()
     }
@@ -125,46 +120,20 @@ impl ToolExecution {
 words! {
     /// Whether a tool may be called as a task.
     TaskSupport {
-        /// It must not.
+        /// The tool must not be called as a task.
         Forbidden = "forbidden",
-        /// It may.
+        /// The tool may be called as a task.
         Optional = "optional",
-        /// It must.
+        /// The tool must be called as a task.
         Required = "required",
     }
 }
 
-/// One page of `tools/list`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListToolsResult {
-    /// The tools.
-    pub tools: Vec<Tool>,
-    /// What to ask the next page with. Absent means that this is the last; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// For how many milliseconds it may be cached. Absent or negative means not at all.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<i64>,
-    /// Who may share it; absent means nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// What kind of result it is; absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListToolsResult {
-    /// The only page.
-    pub fn new(tools: Vec<Tool>) -> Self {
-        Self { tools, ..Self::default() }
+list_result! {
+    /// The result of `tools/list`: one page.
+    ListToolsResult {
+        /// The tools.
+        tools: Tool
     }
 }
 

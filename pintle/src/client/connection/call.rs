@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
 use pintle_types::{
-    ErrorCode, Meta, Printing, RawObject, method, plain_error,
+    ErrorCode, Meta, RawObject, RawObjectBuilder, method, plain_error,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -282,8 +282,8 @@ pub(in crate::client) fn params(params: &impl Serialize) -> Result<RawObject> {
 /// Params that name something, and have these arguments unless they are `null`. Printed member by member, so that none
 /// has to be looked for later.
 pub(in crate::client) fn named(name: &str, arguments: &impl Serialize) -> Result<RawObject, String> {
-    let printing = RawObject::printing(name.len() + 256).text("name", name);
-    let printed = printing.member("arguments", arguments).and_then(Printing::finish);
+    let params = RawObject::builder(name.len() + 256).text("name", name);
+    let printed = params.member("arguments", arguments).and_then(RawObjectBuilder::finish);
     let params = printed.map_err(|error| error.to_string())?;
     match params.get("arguments") {
         Some("null") => Ok(params.without(&["arguments"])),

@@ -2,7 +2,6 @@ use std::borrow::Cow;
 
 use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError, method};
-use serde::Deserialize;
 
 use super::{cx::Called, replay, run::HandlerFuture};
 use crate::server::{
@@ -136,12 +135,6 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
 /// The arguments of a tool call, as text, with defaults for what was left out.
 pub(crate) fn arguments(cx: &Cx) -> &str {
     cx.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| sent(cx))
-}
-
-/// The arguments of a long call, from what was decoded while it was read. `None` says nothing of them.
-pub(crate) fn take_arguments<'a, T: Deserialize<'a>>(cx: &'a Cx) -> Option<T> {
-    let filled = cx.tool().is_some_and(|called| called.filled.is_some());
-    if filled { None } else { cx.params().take_member("arguments") }
 }
 
 /// The arguments as they came. None at all, and `null`, are an empty object.

@@ -153,9 +153,6 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
         if let Some(given) = cx.given() {
             return given.decode().map(Self);
         }
-        if let Some(read) = dispatch::take_arguments(cx) {
-            return Ok(Self(read));
-        }
         let text = dispatch::arguments(cx);
         let read = serde_json::from_str(text);
         let read = read.or_else(|error| match whole_numbers(text) {

@@ -399,7 +399,7 @@ impl Connection {
             Incoming::Oversized(oversized) => self.skipped(&state, oversized),
             Incoming::Message(bytes) => {
                 length = bytes.len();
-                match parse(bytes, state.service.bounds().batch) {
+                match parse(&bytes, state.service.bounds().batch) {
                     Ok(frame) => {
                         let mut arrival = Arrival::by_clock(now);
                         if let Some(principal) = &self.principal {

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::JsonObject;
 
-/// What a client offers.
+/// The capabilities of a client.
 ///
 /// A capability is offered by being there, even when it is `{}`.
 ///
@@ -17,19 +17,19 @@ use crate::JsonObject;
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ClientCapabilities {
-    /// It has roots.
+    /// Support for roots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It has a model that may be asked.
+    /// Support for sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It has a user who may be asked.
+    /// Support for elicitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// It runs requests as tasks. One session-era revision only.
+    /// Support for tasks. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ClientTasksCapability>,
-    /// Things of no standard, by name.
+    /// Experimental capabilities, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<JsonObject>,
     /// Settings of extensions, by identifier.
@@ -41,18 +41,18 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// Nothing offered yet.
+    /// Creates capabilities without any support.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a client offers roots.
+/// The roots capability of a client.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RootsCapability {
-    /// Whether it tells of changes. Session era only.
+    /// Whether changes of the list are notified. Session era only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Fields that this crate does not know.
@@ -61,20 +61,20 @@ pub struct RootsCapability {
 }
 
 impl RootsCapability {
-    /// Roots, without news of changes.
+    /// Creates the capability without notifications of changes.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a client offers its model.
+/// The sampling capability of a client.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SamplingCapability {
-    /// It can add the context of servers.
+    /// Support for including the context of servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    /// Its model can use tools.
+    /// Support for tools in sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
     /// Fields that this crate does not know.
@@ -83,20 +83,20 @@ pub struct SamplingCapability {
 }
 
 impl SamplingCapability {
-    /// A plain model.
+    /// Creates the capability of a model without tools or context.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a client offers its user. With neither mode named, forms are meant.
+/// The elicitation capability of a client. If no mode is named, forms are meant.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ElicitationCapability {
-    /// It can show a form.
+    /// Support for forms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<JsonObject>,
-    /// It can send the user to a URL.
+    /// Support for URLs to open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<JsonObject>,
     /// Fields that this crate does not know.
@@ -105,23 +105,23 @@ pub struct ElicitationCapability {
 }
 
 impl ElicitationCapability {
-    /// Forms, without saying so.
+    /// Creates the capability without modes, which means forms.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// What a client can run as tasks.
+/// The tasks capability of a client.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ClientTasksCapability {
-    /// It answers `tasks/list`.
+    /// Support for `tasks/list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<JsonObject>,
-    /// It answers `tasks/cancel`.
+    /// Support for `tasks/cancel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<JsonObject>,
-    /// Which requests may be tasks.
+    /// The requests that may be run as tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<ClientTaskRequests>,
     /// Fields that this crate does not know.
@@ -130,20 +130,20 @@ pub struct ClientTasksCapability {
 }
 
 impl ClientTasksCapability {
-    /// Nothing yet.
+    /// Creates a value without members.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Which requests to a client may be tasks.
+/// The requests to a client that may be run as tasks.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ClientTaskRequests {
-    /// Of sampling.
+    /// Sampling requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingTasks>,
-    /// Of elicitation.
+    /// Elicitation requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationTasks>,
     /// Fields that this crate does not know.
@@ -152,13 +152,13 @@ pub struct ClientTaskRequests {
 }
 
 impl ClientTaskRequests {
-    /// None yet.
+    /// Creates the capability without options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Which sampling requests may be tasks.
+/// The sampling requests that may be run as tasks.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -172,13 +172,13 @@ pub struct SamplingTasks {
 }
 
 impl SamplingTasks {
-    /// None yet.
+    /// Creates the capability without options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Which elicitation requests may be tasks.
+/// The elicitation requests that may be run as tasks.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ElicitationTasks {
@@ -191,37 +191,37 @@ pub struct ElicitationTasks {
 }
 
 impl ElicitationTasks {
-    /// None yet.
+    /// Creates the capability without options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// What a server offers.
+/// The capabilities of a server.
 ///
 /// A capability is offered by being there, even when it is `{}`.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// Support for tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolsCapability>,
-    /// It has resources.
+    /// Support for resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has prompts.
+    /// Support for prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<PromptsCapability>,
-    /// It completes arguments.
+    /// Support for completing arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completions: Option<JsonObject>,
-    /// It sends log messages.
+    /// Support for log messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<JsonObject>,
-    /// It runs requests as tasks. One session-era revision only.
+    /// Support for tasks. One session-era revision only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<ServerTasksCapability>,
-    /// Things of no standard, by name.
+    /// Experimental capabilities, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<JsonObject>,
     /// Settings of extensions, by identifier.
@@ -233,18 +233,18 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// Nothing offered yet.
+    /// Creates capabilities without any support.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a server offers tools.
+/// The tools capability of a server.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolsCapability {
-    /// Whether it tells of changes.
+    /// Whether changes of the list are notified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Fields that this crate does not know.
@@ -253,18 +253,18 @@ pub struct ToolsCapability {
 }
 
 impl ToolsCapability {
-    /// Tools, without news of changes.
+    /// Creates the capability without notifications of changes.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a server offers prompts.
+/// The prompts capability of a server.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptsCapability {
-    /// Whether it tells of changes.
+    /// Whether changes of the list are notified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Fields that this crate does not know.
@@ -273,21 +273,21 @@ pub struct PromptsCapability {
 }
 
 impl PromptsCapability {
-    /// Prompts, without news of changes.
+    /// Creates the capability without notifications of changes.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// How a server offers resources.
+/// The resources capability of a server.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
-    /// Whether single resources can be watched.
+    /// Whether clients can subscribe to single resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// Whether it tells of changes of the list.
+    /// Whether changes of the list are notified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Fields that this crate does not know.
@@ -296,23 +296,23 @@ pub struct ResourcesCapability {
 }
 
 impl ResourcesCapability {
-    /// Resources, without news of changes.
+    /// Creates the capability without notifications of changes.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// What a server can run as tasks.
+/// The tasks capability of a server.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ServerTasksCapability {
-    /// It answers `tasks/list`.
+    /// Support for `tasks/list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<JsonObject>,
-    /// It answers `tasks/cancel`.
+    /// Support for `tasks/cancel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<JsonObject>,
-    /// Which requests may be tasks.
+    /// The requests that may be run as tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<ServerTaskRequests>,
     /// Fields that this crate does not know.
@@ -321,17 +321,17 @@ pub struct ServerTasksCapability {
 }
 
 impl ServerTasksCapability {
-    /// Nothing yet.
+    /// Creates a value without members.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Which requests to a server may be tasks.
+/// The requests to a server that may be run as tasks.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ServerTaskRequests {
-    /// Of tools.
+    /// Tool requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolTasks>,
     /// Fields that this crate does not know.
@@ -340,13 +340,13 @@ pub struct ServerTaskRequests {
 }
 
 impl ServerTaskRequests {
-    /// None yet.
+    /// Creates the capability without options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Which tool requests may be tasks.
+/// The tool requests that may be run as tasks.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ToolTasks {
@@ -359,7 +359,7 @@ pub struct ToolTasks {
 }
 
 impl ToolTasks {
-    /// None yet.
+    /// Creates the capability without options.
     pub fn new() -> Self {
         Self::default()
     }

@@ -2,12 +2,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::JsonObject;
 
-/// The value under [`keys::RELATED_TASK`](crate::keys::RELATED_TASK): which task a message belongs to.
+/// The value of [`keys::RELATED_TASK`](crate::keys::RELATED_TASK): the task to which a message belongs.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RelatedTask {
-    /// Its name.
+    /// The id of the task.
     pub task_id: String,
     /// Fields that this crate does not know.
     #[serde(flatten)]

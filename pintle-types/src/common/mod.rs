@@ -7,7 +7,7 @@ mod level;
 mod one_or_many;
 mod progress_token;
 mod related_task;
-pub(super) mod wire;
+pub(crate) mod wire;
 
 pub use annotations::{Annotations, Role};
 pub use capability::{

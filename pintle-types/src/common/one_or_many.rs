@@ -5,7 +5,7 @@ use serde::{
     de::{self, value::MapAccessDeserializer, value::SeqAccessDeserializer},
 };
 
-/// One thing, or a list of them; it is printed in the form in which it came.
+/// One item or a list of items. It is printed in the form in which it was read.
 ///
 /// ```
 /// use pintle_types::schema::{ContentBlock, OneOrMany};
@@ -18,14 +18,14 @@ use serde::{
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
-    /// One, bare.
+    /// A single item, not in a list.
     One(T),
-    /// Any number, in a list.
+    /// Any number of items, in a list.
     Many(Vec<T>),
 }
 
 impl<T> OneOrMany<T> {
-    /// All of them, whatever the form.
+    /// Returns the items as a slice, whatever the form.
     pub fn as_slice(&self) -> &[T] {
         match self {
             Self::One(one) => slice::from_ref(one),
@@ -33,7 +33,7 @@ impl<T> OneOrMany<T> {
         }
     }
 
-    /// All of them, whatever the form.
+    /// Returns the items as a slice, whatever the form.
     pub fn into_vec(self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one],
@@ -57,13 +57,13 @@ impl<T> From<Vec<T>> for OneOrMany<T> {
 // By hand: `untagged` would hide what is wrong inside.
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Visitor(PhantomData))
+        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
     }
 }
 
-struct Visitor<T>(PhantomData<T>);
+struct OneOrManyVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrManyVisitor<T> {
     type Value = OneOrMany<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

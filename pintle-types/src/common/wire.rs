@@ -1,4 +1,4 @@
-//! How nouns are read and printed where derive alone would lose something.
+//! Helpers for reading and printing where `derive` alone would lose something.
 
 use std::fmt;
 
@@ -7,27 +7,23 @@ use serde_json::Value;
 
 use crate::JsonObject;
 
-/// Reads a field that is there, so that `null` is a value and only a missing field is `None`.
-pub(in crate::schema) fn present<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Value>, D::Error> {
+/// Reads a field that is present, so that `null` is a value and only a missing field is `None`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 /// Reads an integer, also one that a peer printed as `12.0`.
-pub(in crate::schema) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Integer::deserialize(deserializer).map(|integer| integer.0)
 }
 
-/// Reads an integer or `null`. Without `default` beside it the field has to be there.
-pub(in crate::schema) fn optional_integer<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<i64>, D::Error> {
+/// Reads an integer or `null`. Without `default` the field has to be present.
+pub(crate) fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     Option::<Integer>::deserialize(deserializer).map(|integer| integer.map(|integer| integer.0))
 }
 
-/// Prints a whole number without a fraction, as JavaScript does, so that `50` comes back as `50`.
-pub(in crate::schema) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+/// Prints a whole number without a fraction, as JavaScript does, so that `50` stays `50`.
+pub(crate) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     // Above 2^53 neighbouring integers share one float; there the float says what is known.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -38,27 +34,24 @@ pub(in crate::schema) fn number<S: Serializer>(number: &f64, serializer: S) -> R
 }
 
 /// [`number`] for a field that may be absent (and is then skipped).
-pub(in crate::schema) fn optional_number<S: Serializer>(
-    field: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub(crate) fn optional_number<S: Serializer>(field: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match field {
         Some(value) => number(value, serializer),
         None => serializer.serialize_none(),
     }
 }
 
-/// A body and the `type` that says what it is, printed as one object.
+/// A body and its `type`, printed as one object.
 #[derive(Serialize)]
-pub(in crate::schema) struct Tagged<'a, T> {
+pub(crate) struct Tagged<'a, T> {
     #[serde(rename = "type")]
-    pub(in crate::schema) kind: &'a str,
+    pub(crate) kind: &'a str,
     #[serde(flatten)]
-    pub(in crate::schema) body: &'a T,
+    pub(crate) body: &'a T,
 }
 
-/// Looks at `type` and leaves it where it is.
-pub(in crate::schema) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
+/// Returns the `type` of an object.
+pub(crate) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str, E> {
     match object.get("type") {
         Some(Value::String(kind)) => Ok(kind),
         Some(other) => Err(E::custom(format_args!("invalid `type`: expected a string, got {other}"))),
@@ -66,8 +59,8 @@ pub(in crate::schema) fn kind<E: de::Error>(object: &JsonObject) -> Result<&str,
     }
 }
 
-/// Decodes an object whose `type` is already known; says in the error what it was meant to be.
-pub(in crate::schema) fn body<T: de::DeserializeOwned, E: de::Error>(
+/// Decodes an object whose `type` is already known. The error names the type.
+pub(crate) fn body<T: de::DeserializeOwned, E: de::Error>(
     mut object: JsonObject,
     kind: &str,
 ) -> Result<T, E> {
@@ -112,7 +105,7 @@ impl de::Visitor<'_> for IntegerVisitor {
     }
 }
 
-/// A table of the words a string may be, open at the end: an unknown word is kept as it came.
+/// Defines an enum of known words, with a variant that keeps an unknown word unchanged.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -120,12 +113,12 @@ macro_rules! words {
         #[derive(Clone, Debug, Eq, Hash, PartialEq)]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A word that this crate does not know, kept as it came.
+            /// A word that this crate does not know, unchanged.
             Other(String),
         }
 
         impl $name {
-            /// The word as the wire has it.
+            /// Returns the word used in messages.
             pub fn as_str(&self) -> &str {
                 match self { $(Self::$variant => $text,)+ Self::Other(text) => text }
             }
@@ -157,7 +150,7 @@ macro_rules! words {
         }
     };
 }
-pub(in crate::schema) use words;
+pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How grave a log message is, from the least to the gravest.
+/// The severity of a log message, in ascending order.
 ///
 /// ```
 /// use pintle_types::schema::LoggingLevel;
@@ -15,26 +15,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoggingLevel {
-    /// Details for whoever looks for a fault.
+    /// Debugging details.
     Debug,
-    /// What goes on.
+    /// Informational messages.
     Info,
-    /// Normal, but worth a look.
+    /// Normal but significant events.
     Notice,
-    /// Something may go wrong.
+    /// Warning conditions.
     Warning,
-    /// Something went wrong.
+    /// Error conditions.
     Error,
-    /// A part has failed.
+    /// Critical conditions: a component has failed.
     Critical,
-    /// Act at once.
+    /// Action must be taken immediately.
     Alert,
-    /// Nothing works any more.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LoggingLevel {
-    /// All levels, from the least to the gravest.
+    /// All levels, in ascending order of severity.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -46,7 +46,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The word as the wire has it.
+    /// Returns the word used in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -78,7 +78,7 @@ impl FromStr for LoggingLevel {
     }
 }
 
-/// A word that is no [`LoggingLevel`].
+/// The error of parsing a word that is not a [`LoggingLevel`].
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownLevel {

@@ -19,20 +19,20 @@ use crate::JsonObject;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
-    /// The name that programs use.
+    /// The name for programs.
     pub name: String,
-    /// The name that people see.
+    /// The name to display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The version, in the maker's own scheme.
+    /// The version.
     pub version: String,
-    /// What it does.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where to read more.
+    /// The URL of a website.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Fields that this crate does not know.
@@ -41,28 +41,28 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A name and a version.
+    /// Creates an implementation from its name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 }
 
-/// A picture that a user interface may show.
+/// An icon that a user interface may show.
 ///
 /// Whoever renders it accepts only `https:` and `data:` sources and fetches without credentials.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
-    /// Where the picture is: an `https:` or `data:` URI.
+    /// The URI of the icon, of scheme `https:` or `data:`.
     pub src: String,
-    /// Its media type, where the source does not say or says wrong.
+    /// The media type, if the source has none or a wrong one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Sizes it is good for, such as `48x48` or `any`.
+    /// Suitable sizes, such as `48x48` or `any`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
-    /// The background it is drawn for; absent means any.
+    /// The background of the icon. Absent means any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
     /// Fields that this crate does not know.
@@ -71,14 +71,14 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// An icon for any size and background.
+    /// Creates an icon for any size and background.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), ..Self::default() }
     }
 }
 
 words! {
-    /// The background an icon is drawn for.
+    /// The background for which an icon is designed.
     IconTheme {
         /// A light background.
         Light = "light",

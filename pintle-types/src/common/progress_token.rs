@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RequestId;
 
-/// What ties progress to the request that asked for it: a string or an integer, and it stays what it was.
+/// The token that associates progress with a request: a string or an integer, kept unchanged.
 #[expect(clippy::exhaustive_structs, reason = "a request id by another name")]
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::wire;
 use crate::JsonObject;
 
-/// Hints about whom something is for and how much it matters.
+/// Hints about the audience and the importance of something.
 ///
 /// ```
 /// use pintle_types::schema::{Annotations, Role};
@@ -14,13 +14,13 @@ use crate::JsonObject;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Whom it is for.
+    /// The intended audience. Absent means everybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// From 0, entirely optional, to 1, effectively required.
+    /// The importance, from 0 (entirely optional) to 1 (effectively required).
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
     pub priority: Option<f64>,
-    /// When it last changed, in ISO 8601.
+    /// The time of the last change, in ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// Fields that this crate does not know.
@@ -29,26 +29,26 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// No hints yet.
+    /// Creates an empty set of hints.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For these, and for nobody else.
+    /// Sets the intended audience.
     #[must_use]
     pub fn audience(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
         self.audience = Some(roles.into_iter().collect());
         self
     }
 
-    /// From 0, entirely optional, to 1, effectively required.
+    /// Sets the importance, from 0 (entirely optional) to 1 (effectively required).
     #[must_use]
     pub fn priority(mut self, priority: f64) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// When it last changed, in ISO 8601.
+    /// Sets the time of the last change, in ISO 8601.
     #[must_use]
     pub fn last_modified(mut self, at: impl Into<String>) -> Self {
         self.last_modified = Some(at.into());
@@ -56,13 +56,13 @@ impl Annotations {
     }
 }
 
-/// Who speaks, or who is spoken to.
+/// The role of a participant in a conversation.
 #[expect(clippy::exhaustive_enums, reason = "every revision has these two")]
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
-    /// The model.
+    /// The assistant: a model.
     Assistant,
 }
