@@ -1,6 +1,6 @@
-//! What was typed.
+//! The command-line arguments.
 
-/// What to do.
+/// A command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
     Tour,
@@ -17,17 +17,17 @@ const COMMANDS: [(&str, Command); 4] = [
 ];
 
 pub(crate) const HELP: &str = "\
-pintle: the Model Context Protocol at the command line
+pintle: the Model Context Protocol on the command line
 
-  pintle            a tour: a server and a client talk, and you see every word
-  pintle demo       serves the tour's server on standard input and output, for any client
-  pintle help       this
-  pintle version    which version this is
+  pintle            a tour: shows every message between a server and a client
+  pintle demo       serves the server of the tour on standard input and output, for any client
+  pintle help       prints this help
+  pintle version    prints the version
 
-From the repository, `cargo run -- demo` is `pintle demo`.
+In the repository, `cargo run -- demo` runs `pintle demo`.
 ";
 
-/// Reads the words after the program's name. An error is one line that says what to do.
+/// Parses the arguments. An error is one line that says what to do.
 pub(crate) fn parse(typed: impl IntoIterator<Item = String>) -> Result<Command, String> {
     let mut typed = typed.into_iter();
     let Some(word) = typed.next() else { return Ok(Command::Tour) };
@@ -44,10 +44,8 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = String>) -> Result<Command, 
         });
     };
     match typed.next() {
-        // Whoever asks for help gets it, whatever else is there.
-        Some(_) if *command != Command::Help => {
-            Err(format!("`{name}` stands alone; leave out what follows it"))
-        }
+        // Help ignores further arguments.
+        Some(_) if *command != Command::Help => Err(format!("`{name}` takes no arguments; remove them")),
         _ => Ok(*command),
     }
 }
@@ -85,6 +83,6 @@ mod tests {
             typed("frobnicate"),
             Err("no such command: `frobnicate`; `pintle help` lists them".into())
         );
-        assert_eq!(typed("demo 7"), Err("`demo` stands alone; leave out what follows it".into()));
+        assert_eq!(typed("demo 7"), Err("`demo` takes no arguments; remove them".into()));
     }
 }

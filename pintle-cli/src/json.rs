@@ -2,26 +2,26 @@ use std::collections::HashSet;
 
 use pintle::types::{RawObject, RawValue};
 
-/// How many of a long list are shown.
+/// The number of items of a long list that are shown.
 const ITEMS: usize = 3;
-/// How much of a long text is shown.
+/// The number of characters of a long text that are shown.
 const TEXT: usize = 300;
-/// An object of more letters is shown once.
+/// Objects with more characters are shown only once.
 const LARGE: usize = 60;
-/// Base64 of more letters is a token or a picture: nobody reads it.
+/// Base64 with more characters is a token or an image and is not shown.
 const OPAQUE: usize = 32;
 
-/// JSON for people: in the order of the wire, on one line where it fits, and short.
+/// JSON for display: in the order of the wire, on one line if it fits, and abbreviated.
 #[derive(Debug)]
 pub(crate) enum Json {
     Object(Vec<(String, Self)>),
     Array(Vec<Self>),
-    /// As it will be printed.
+    /// The printed text.
     Leaf(String),
 }
 
 impl Json {
-    /// Reads a text that is JSON already; anything else is shown as it is.
+    /// Parses JSON; anything else is shown unchanged.
     pub(crate) fn read(text: &str) -> Self {
         match text.as_bytes().first() {
             Some(b'{') => match text.parse::<RawObject>() {
@@ -39,7 +39,7 @@ impl Json {
         }
     }
 
-    /// Leaves out members that were seen before, and learns the others. A `…` says that there were some.
+    /// Removes members that were seen before, records the others, and marks removed members with a `…`.
     pub(crate) fn fold_seen(&mut self, seen: &mut HashSet<String>, folds: impl Fn(&str, &Self) -> bool) {
         let Self::Object(members) = self else { return };
         let before = members.len();
@@ -50,7 +50,7 @@ impl Json {
         }
     }
 
-    /// The members of one member, folded; one of which nothing is left is left out.
+    /// Removes the seen members of one member, and the member itself if nothing is left.
     pub(crate) fn fold_member(&mut self, name: &str, seen: &mut HashSet<String>) {
         let Self::Object(members) = self else { return };
         members.retain_mut(|(known, value)| {
@@ -62,7 +62,7 @@ impl Json {
         });
     }
 
-    /// Cuts every large object below this one that was seen before, wherever that was.
+    /// Abbreviates every large nested object that was seen before.
     pub(crate) fn fold_large(&mut self, seen: &mut HashSet<String>) {
         let below: &mut dyn Iterator<Item = &mut Self> = match self {
             Self::Leaf(_) => return,
@@ -79,7 +79,7 @@ impl Json {
         }
     }
 
-    /// The same text for objects that differ only in the order of their members.
+    /// Formats the value with sorted members, for comparison.
     fn sorted(&self) -> String {
         match self {
             Self::Leaf(text) => text.clone(),
@@ -95,7 +95,7 @@ impl Json {
         }
     }
 
-    /// Whether there is nothing in it to show.
+    /// Returns whether this is an empty object.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Object(members) if members.is_empty())
     }
@@ -104,7 +104,7 @@ impl Json {
         matches!(self, Self::Leaf(_))
     }
 
-    /// Prints it after `begun` letters of a line, with `indent` before each line that follows.
+    /// Formats the value after `begun` characters of a line, with `indent` before each further line.
     pub(crate) fn print(&self, begun: usize, indent: usize, width: usize) -> String {
         let line = self.flat();
         if begun + line.chars().count() <= width {
@@ -146,12 +146,12 @@ impl Json {
     }
 }
 
-/// Only what stands for others has no name.
+/// Formats the name of a member. The ellipsis has none.
 fn label(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("\"{name}\": ") }
 }
 
-/// A text with its quotes, not too long. What it escapes stays escaped.
+/// Truncates a quoted string. Escapes are kept.
 fn short(quoted: &str) -> String {
     let inner = quoted.trim_matches('"');
     let in_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=-_.".contains(letter);
@@ -164,7 +164,7 @@ fn short(quoted: &str) -> String {
     }
 }
 
-/// Breaks a text between words, which JSON does not allow and people do not mind.
+/// Wraps a string between words, for display only.
 fn wrap(text: &str, begun: usize, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let mut column = begun;

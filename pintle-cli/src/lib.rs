@@ -1,4 +1,4 @@
-//! The `pintle` command, as a library for its own tests: what was typed, and what it does.
+//! The `pintle` command, as a library for its own tests.
 
 mod args;
 pub mod demo;
@@ -15,33 +15,33 @@ use std::{
 use args::Command;
 use paint::Paint;
 
-/// Runs the command that was typed, without the program's own name.
-pub fn run(typed: impl IntoIterator<Item = String>) -> ExitCode {
-    let done = args::parse(typed).map_err(|error| (2, error)).and_then(|command| {
+/// Runs a command with the given arguments, without the name of the program.
+pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
+    let done = args::parse(arguments).map_err(|error| (2, error)).and_then(|command| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let done = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(obey(command)));
+        let done = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(execute(command)));
         done.map_err(|error| (1, error.to_string()))
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err((code, said)) => {
-            complain(&format_args!("pintle: {said}"));
+        Err((code, message)) => {
+            print_error(&format_args!("pintle: {message}"));
             ExitCode::from(code)
         }
     }
 }
 
-async fn obey(command: Command) -> pintle::Result<()> {
+async fn execute(command: Command) -> pintle::Result<()> {
     match command {
-        Command::Help => tell(args::HELP),
-        Command::Version => tell(concat!("pintle ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Help => print(args::HELP),
+        Command::Version => print(concat!("pintle ", env!("CARGO_PKG_VERSION"), "\n")),
         Command::Tour => {
-            let told = tour::tell(&mut io::stdout().lock(), Paint::of(&io::stdout())).await;
-            unless_nobody_reads(told)
+            let result = tour::run(&mut io::stdout().lock(), Paint::of(&io::stdout())).await;
+            ignore_broken_pipe(result)
         }
         Command::Demo => {
             if io::stdin().is_terminal() {
-                complain(
+                print_error(
                     &"the demo server speaks MCP on standard input and output: start it from a client, or press Ctrl-D",
                 );
             }
@@ -50,20 +50,20 @@ async fn obey(command: Command) -> pintle::Result<()> {
     }
 }
 
-fn tell(text: &str) -> pintle::Result<()> {
+fn print(text: &str) -> pintle::Result<()> {
     let written = io::stdout().lock().write_all(text.as_bytes());
-    unless_nobody_reads(written.map_err(Into::into))
+    ignore_broken_pipe(written.map_err(Into::into))
 }
 
-/// `pintle | head` is no failure.
-fn unless_nobody_reads(told: pintle::Result<()>) -> pintle::Result<()> {
-    match told {
+/// Treats a closed output, as in `pintle | head`, as success.
+fn ignore_broken_pipe(result: pintle::Result<()>) -> pintle::Result<()> {
+    match result {
         Err(pintle::Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        told => told,
+        result => result,
     }
 }
 
-/// Says something to the person. If even that fails there is nobody to tell.
-fn complain(said: &dyn fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "{said}");
+/// Prints a message to standard error, and ignores a failure to do so.
+fn print_error(message: &dyn fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{message}");
 }

@@ -1,12 +1,12 @@
 use std::{fmt, io::IsTerminal};
 
-/// Whether and how to colour what is printed.
+/// Colours the output, or not.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
-/// What a text is, and so how it looks.
+/// The kind of a text, which determines its colour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tone {
     Title,
@@ -21,10 +21,10 @@ impl Paint {
     /// No colours.
     pub const PLAIN: Self = Self { on: false };
 
-    /// Colours if this is a terminal and nobody objects (<https://no-color.org>).
+    /// Returns colours if the output is a terminal and `NO_COLOR` is not set (<https://no-color.org>).
     pub fn of(output: &impl IsTerminal) -> Self {
-        let objected = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { on: output.is_terminal() && !objected }
+        let disabled = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { on: output.is_terminal() && !disabled }
     }
 
     pub(crate) fn paint(self, tone: Tone, text: impl fmt::Display) -> String {

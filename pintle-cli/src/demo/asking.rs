@@ -1,4 +1,4 @@
-//! Tools that ask: the user, by a form and by a page; the model; and the client, for its roots.
+//! Tools with input requests: a form, a page, sampling and roots.
 
 use pintle::{
     Server,
@@ -27,7 +27,7 @@ pub(super) fn add(server: Server) -> Server {
 
 async fn berth(cx: Cx, State(harbour): State<Harbour>) -> Result<String, ToolError> {
     harbour.begin_asking();
-    // Without a session all of this runs again after the question, save what is in `once`.
+    // Without a session, everything but `once` runs again after the question.
     let number = cx.once("reserve", async { harbour.reserve() }).await?;
     let asked = cx.elicit::<Stay>("stay", "Who comes, and for how long?").await?;
     let Some(stay) = asked.accepted() else { return Ok("The berth stays free.".to_owned()) };

@@ -1,4 +1,4 @@
-//! Tools that change what the server offers, and what a resource holds.
+//! Tools that change the catalogue and a resource.
 
 use pintle::{
     Server,
@@ -11,7 +11,7 @@ use super::{Harbour, resources::NOTICE};
 
 #[derive(Deserialize, JsonSchema)]
 struct Notice {
-    /// What it says.
+    /// The text of the notice.
     text: String,
 }
 
@@ -28,7 +28,7 @@ async fn post(cx: Cx, State(harbour): State<Harbour>, Args(Notice { text }): Arg
 }
 
 async fn season(cx: Cx) -> Result<&'static str, ToolError> {
-    // Opened twice it is still open.
+    // The tool exists already if the season was opened before.
     cx.server().remove_tool("regatta");
     cx.server()
         .add_tool(tool("regatta", || async { "The Tern wins." }).description("Who wins the regatta."))?;

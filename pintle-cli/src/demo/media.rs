@@ -1,4 +1,4 @@
-//! A tool that answers with a picture and a sound.
+//! A tool that returns an image and audio.
 
 use pintle::{
     Server,

@@ -1,4 +1,4 @@
-//! The demo server: a small harbour that has one of everything.
+//! The demo server: a small harbour with one of each feature.
 
 mod asking;
 mod changing;
@@ -17,19 +17,19 @@ use pintle::Server;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the harbour remembers. A clone is the same harbour.
+/// The shared state of the harbour. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Harbour(Arc<Inside>);
+pub struct Harbour(Arc<Inner>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Inner {
     notice: Mutex<Option<String>>,
     berths: AtomicUsize,
     asked: AtomicUsize,
     weighed: AtomicUsize,
 }
 
-/// Where one can sail to.
+/// A destination.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Port {
@@ -48,13 +48,13 @@ impl Port {
     }
 }
 
-/// The server, with everything that it offers.
+/// Creates the server.
 pub fn server(harbour: &Harbour) -> Server {
     let server = Server::new("harbour", "1.0.0")
         .title("A small harbour")
         .instructions("Ask for the tide before you sail.")
         .with_state(harbour.clone())
-        // Of everything there is enough for a second page.
+        // Small enough for every list to have a second page.
         .page_size(5)
         .logging();
     let server = tides::add(server);
@@ -81,12 +81,12 @@ impl Harbour {
         self.0.berths.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// How many berths were reserved.
+    /// Returns the number of reserved berths.
     pub(crate) fn reserved(&self) -> usize {
         self.0.berths.load(Ordering::Relaxed)
     }
 
-    /// Counts how often the handler that asks has begun.
+    /// Counts the runs of the handler that asks the user.
     pub(crate) fn begin_asking(&self) {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
     }
@@ -99,7 +99,7 @@ impl Harbour {
         self.0.weighed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many anchors were weighed.
+    /// Returns the number of weighed anchors.
     pub(crate) fn weighed(&self) -> usize {
         self.0.weighed.load(Ordering::Relaxed)
     }

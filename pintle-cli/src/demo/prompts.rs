@@ -1,4 +1,4 @@
-//! A prompt whose argument is completed, because it is an enum.
+//! A prompt with an enum argument, which is completed automatically.
 
 use pintle::Server;
 
@@ -11,7 +11,7 @@ pub(super) fn add(server: Server) -> Server {
 /// Plan a passage.
 #[pintle::prompt]
 async fn passage(
-    /// Where to.
+    /// The destination.
     to: Port,
 ) -> String {
     format!("Plan a passage to {}. Mind the tide.", to.name())

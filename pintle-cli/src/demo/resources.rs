@@ -1,4 +1,4 @@
-//! Resources: one that changes, a list that takes two pages, and a family with completed names.
+//! Resources: one that changes, a list of two pages, and a template with completion.
 
 use pintle::{
     Server,
@@ -7,10 +7,10 @@ use pintle::{
 
 use super::{Harbour, Port, tides};
 
-/// The boats that lie here.
+/// The boats in the harbour.
 const BOATS: [&str; 5] = ["Auk", "Eider", "Gannet", "Puffin", "Tern"];
 
-/// What [`post`](super::changing) changes.
+/// The URI of the notice, which [`post`](super::changing) changes.
 pub(super) const NOTICE: &str = "harbour://notice";
 
 pub(super) fn add(server: Server) -> Server {
@@ -21,7 +21,7 @@ pub(super) fn add(server: Server) -> Server {
     server.routes(pintle::routes![notice, tide]).resources(boats)
 }
 
-/// What the harbour master says.
+/// The notice of the harbour master.
 #[pintle::resource("harbour://notice", mime_type = "text/plain")]
 async fn notice(State(harbour): State<Harbour>) -> String {
     harbour.notice()

@@ -1,4 +1,4 @@
-//! Tools that take their time: progress, log messages, and one that never ends by itself.
+//! Long-running tools: progress, log messages, and a call that runs until it is cancelled.
 
 use pintle::{
     Server,
@@ -13,13 +13,13 @@ use super::{Harbour, Port};
 
 #[derive(Deserialize, JsonSchema)]
 struct To {
-    /// Where to.
+    /// The destination.
     to: Port,
 }
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(tool("sail", sail).description("Sails to a port, and tells how far it is."))
+        .tool(tool("sail", sail).description("Sails to a port and reports progress."))
         .tool(tool("anchor", anchor).description("Lies at anchor until the call is cancelled."))
 }
 
@@ -35,7 +35,7 @@ const LEGS: [(f64, &str); 3] =
     [(1.0, "out of the harbour"), (2.0, "on the open sea"), (3.0, "land in sight")];
 
 async fn anchor(cx: Cx, State(harbour): State<Harbour>) {
-    // A cancelled call is a dropped future: what has to be done then is done in `drop`.
+    // A cancelled call is a dropped future, so cleanup belongs into `drop`.
     let _anchor = Anchor(harbour);
     cx.progress_with(1.0, None, "the anchor holds").await;
     std::future::pending().await

@@ -11,7 +11,7 @@ use super::Port;
 
 #[derive(Deserialize, JsonSchema)]
 struct When {
-    /// Which port.
+    /// The port.
     port: Port,
     /// The hour of the day.
     #[schemars(range(min = 0, max = 23))]
@@ -25,14 +25,14 @@ struct Tide {
 }
 
 pub(super) fn add(server: Server) -> Server {
-    server.tool(tool("tide", tide).title("Tide").description("How high the water stands.").read_only())
+    server.tool(tool("tide", tide).title("Tide").description("Returns the height of the water.").read_only())
 }
 
 async fn tide(Args(When { port, hour }): Args<When>) -> Json<Tide> {
     Json(at(port, hour))
 }
 
-/// Twice a day, in tenths of a metre, up and down.
+/// Returns the tide, which rises and falls twice a day.
 fn at(port: Port, hour: u8) -> Tide {
     let high = [9, 14, 21][port as usize];
     let hour = u32::from(hour) % 12;
@@ -40,7 +40,7 @@ fn at(port: Port, hour: u8) -> Tide {
     Tide { metres: f64::from(step * high) / 60.0, rising: hour < 6 }
 }
 
-/// A line for the resource of the same name.
+/// Formats the tide for the resource of the same name.
 pub(super) fn line(port: Port, hour: u8) -> String {
     let Tide { metres, rising } = at(port, hour);
     format!("{metres:.1} m, {}", if rising { "rising" } else { "falling" })

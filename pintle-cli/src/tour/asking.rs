@@ -5,44 +5,42 @@ use pintle::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{Era, Stage, client};
+use super::presenter::{Era, Presenter, client};
 
-pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
-    stage.chapter("Asking the user")?;
-    stage
-        .say("A handler may ask in the middle of a call. It is written once, as a straight line of code:")?;
-    stage.source(include_str!("../demo/asking.rs"), "async fn berth")?;
-    stage.say(
-        "With a session that is a request to the client. Without one the call ends with a question, and the client calls \
-         again with the answer; what the server has to remember meanwhile travels in `requestState`, sealed.",
+pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
+    tour.chapter("Asking the user")?;
+    tour
+        .paragraph("A handler may request input during a call. It is written once, for clients with and without a session:")?;
+    tour.source(include_str!("../demo/asking.rs"), "async fn berth")?;
+    tour.paragraph(
+        "With a session, the question is a request to the client. Without one, the call ends with the question, and the \
+         client repeats it with the answer. The state of the call is sealed into `requestState` meanwhile.",
     )?;
     for era in Era::BOTH {
-        let connection = stage.connect_quietly(answering(), era).await?;
-        stage.era(&connection, era)?;
-        let (begun, reserved) = (stage.harbour.begun_asking(), stage.harbour.reserved());
+        let connection = tour.connect_unrecorded(answering(), era).await?;
+        tour.era(&connection, era)?;
+        let (begun, reserved) = (tour.harbour.begun_asking(), tour.harbour.reserved());
         connection.call_tool("berth", ()).await?;
-        stage.show()?;
-        let (begun, reserved) = (stage.harbour.begun_asking() - begun, stage.harbour.reserved() - reserved);
-        stage.note(format_args!(
-            "times that the handler began: {begun}; berths that `once` reserved: {reserved}"
-        ))?;
+        tour.show()?;
+        let (begun, reserved) = (tour.harbour.begun_asking() - begun, tour.harbour.reserved() - reserved);
+        tour.note(format_args!("runs of the handler: {begun}; berths reserved by `once`: {reserved}"))?;
         connection.close().await;
     }
 
-    stage.chapter("Asking for a page, the model, and places")?;
-    stage.say(
-        "A page is for what the client must not see, such as a payment; the model writes for the server; roots are the \
-         places that it may work in. Asked for at the same time, they are one round:",
+    tour.chapter("Pages, sampling and roots")?;
+    tour.paragraph(
+        "A page is for data that the client must not see, such as a payment. Sampling asks the client's model. Roots are the \
+         client's working directories. Requested concurrently, they need one round:",
     )?;
-    stage.source(include_str!("../demo/asking.rs"), "async fn customs")?;
-    let connection = stage.connect_quietly(answering(), Era::Stateless).await?;
+    tour.source(include_str!("../demo/asking.rs"), "async fn customs")?;
+    let connection = tour.connect_unrecorded(answering(), Era::Stateless).await?;
     connection.call_tool("customs", ()).await?;
-    stage.show()?;
+    tour.show()?;
     connection.close().await;
     Ok(())
 }
 
-/// The handlers are the capabilities.
+/// Creates a client that answers every kind of request. Its handlers declare the capabilities.
 fn answering() -> Client {
     client()
         .on_elicit(|_| async { Answer::accept(json!({"boat": "Tern", "nights": 3})) })

@@ -1,27 +1,27 @@
 use pintle::client::{Change, Changes, Event};
 use serde_json::json;
 
-use super::stage::{Era, Stage, client};
+use super::presenter::{Era, Presenter, client};
 
-pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
-    stage.chapter("Changes")?;
-    stage.say(
-        "What a server offers may change while it runs, and so may what a resource holds. With a session the lists are \
-         told of unasked, and each resource is subscribed to. Without one, all that a client wants to hear of is one open \
-         request; another wish is another such request, and the last one is given up.",
+pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
+    tour.chapter("Changes")?;
+    tour.paragraph(
+        "The catalogue and the resources of a server may change at run time. With a session, the server announces list \
+         changes unasked, and the client subscribes to each resource. Without one, a single open request lists everything \
+         that the client subscribes to; a new request replaces it.",
     )?;
     for era in Era::BOTH {
-        let connection = stage.connect_quietly(client(), era).await?;
-        stage.era(&connection, era)?;
+        let connection = tour.connect_unrecorded(client(), era).await?;
+        tour.era(&connection, era)?;
         let mut changes = connection.changes().await?;
         connection.call_tool("season", ()).await?;
         until(&mut changes, Change::Tools).await;
         connection.subscribe("harbour://notice").await?;
         connection.call_tool("post", json!({"text": "Fog."})).await?;
         until(&mut changes, Change::Resource("harbour://notice".into())).await;
-        stage.show()?;
+        tour.show()?;
         connection.close().await;
-        stage.skip();
+        tour.skip();
     }
     Ok(())
 }

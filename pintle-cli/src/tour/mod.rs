@@ -1,42 +1,42 @@
-//! The tour: the demo server and a client, chapter by chapter, word by word.
+//! The tour: the demo server and a client, with every message they exchange.
 
 mod asking;
 mod changes;
 mod opening;
+mod presenter;
+mod progress;
 mod resources;
-mod stage;
-mod telling;
 mod tools;
 
 use std::io::Write;
 
 pub use crate::paint::Paint;
-use stage::Stage;
+use presenter::Presenter;
 
-/// Tells the tour. The same words every time, but for the colours.
+/// Runs the tour. Apart from the colours, the output is the same every time.
 ///
 /// # Errors
 ///
-/// The output cannot be written, or the server did not do what it was made for.
-pub async fn tell(out: &mut dyn Write, paint: Paint) -> pintle::Result<()> {
-    let mut stage = Stage::new(out, paint);
-    stage.headline("Pintle: the Model Context Protocol, spoken")?;
-    stage.say(
-        "A server and a client, both in this process. → is what the client says, ← what the server says, and all of it \
-         was really said. What is long, or was shown before, is cut with an ellipsis.",
+/// Fails if the output cannot be written, or if a call fails.
+pub async fn run(out: &mut dyn Write, paint: Paint) -> pintle::Result<()> {
+    let mut tour = Presenter::new(out, paint);
+    tour.headline("Pintle: a tour of the Model Context Protocol")?;
+    tour.paragraph(
+        "A server and a client in this process. → marks messages of the client, ← those of the server. All of them were \
+         really sent. Long or repeated parts are replaced by an ellipsis.",
     )?;
-    opening::tell(&mut stage).await?;
-    tools::tell(&mut stage).await?;
-    telling::tell(&mut stage).await?;
-    asking::tell(&mut stage).await?;
-    resources::tell(&mut stage).await?;
-    changes::tell(&mut stage).await?;
-    stage.chapter("And now")?;
-    stage.lines(&[
-        ("cargo run -- demo", "this server on standard input and output, for any client"),
-        ("pintle-cli/src/demo", "its source: a file for each chapter, none longer than a page"),
-        ("README.md", "the smallest server, 8 lines"),
-        ("cargo doc --open", "everything else, by task"),
+    opening::run(&mut tour).await?;
+    tools::run(&mut tour).await?;
+    progress::run(&mut tour).await?;
+    asking::run(&mut tour).await?;
+    resources::run(&mut tour).await?;
+    changes::run(&mut tour).await?;
+    tour.chapter("Next steps")?;
+    tour.lines(&[
+        ("cargo run -- demo", "serve the demo server on standard input and output, for any client"),
+        ("pintle-cli/src/demo", "its source, one short file per chapter"),
+        ("README.md", "the smallest server, in 8 lines"),
+        ("cargo doc --open", "the API documentation, by task"),
     ])?;
     Ok(())
 }

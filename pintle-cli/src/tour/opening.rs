@@ -1,15 +1,16 @@
-use super::stage::{Era, Stage, client};
+use super::presenter::{Era, Presenter, client};
 
-pub(super) async fn tell(stage: &mut Stage<'_>) -> pintle::Result<()> {
-    stage.chapter("Hello")?;
-    stage.say(
-        "The newest revision has no handshake: a client may ask who is there, and every request says who asks. The four \
-         older ones begin with a handshake, and remember it. One server answers all five, on the same pipe.",
+pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
+    tour.chapter("Opening a connection")?;
+    tour.paragraph(
+        "The newest revision has no handshake: a client may discover the server, and every request identifies the client. \
+         The four older revisions start with a handshake, which opens a session. One server supports all five, on the same \
+         pipe.",
     )?;
     for era in Era::BOTH {
-        let connection = stage.connect(client(), era).await?;
-        stage.era(&connection, era)?;
-        stage.show()?;
+        let connection = tour.connect(client(), era).await?;
+        tour.era(&connection, era)?;
+        tour.show()?;
         connection.close().await;
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! The tour, word by word. `PINTLE_BLESS=1 cargo test -p pintle-cli` writes it anew.
 
-use pintle_cli::tour::{Paint, tell};
+use pintle_cli::tour::{Paint, run};
 
 use crate::command::pintle;
 
 #[tokio::test]
 async fn it_says_the_same_every_time() {
     let (mut once, mut again) = (Vec::new(), Vec::new());
-    tell(&mut once, Paint::PLAIN).await.unwrap();
-    tell(&mut again, Paint::PLAIN).await.unwrap();
+    run(&mut once, Paint::PLAIN).await.unwrap();
+    run(&mut again, Paint::PLAIN).await.unwrap();
     let (once, again) = (String::from_utf8(once).unwrap(), String::from_utf8(again).unwrap());
     same(&again, &once);
     if std::env::var_os("PINTLE_BLESS").is_some() {

@@ -18,27 +18,27 @@ use crate::{
     paint::{Paint, Tone},
 };
 
-/// How wide a line may get.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
-/// Where that which a message says begins.
+/// The indentation of the body of a message.
 const INDENT: usize = 6;
 
-/// Where the tour is told: the server, what was said to it, and the paper that all of it is printed on.
-pub(super) struct Stage<'a> {
+/// The server of the tour, its recorded messages, and the output that they are printed to.
+pub(super) struct Presenter<'a> {
     pub(super) server: Server,
     pub(super) harbour: Harbour,
     out: &'a mut dyn Write,
     paint: Paint,
-    tape: Tape,
+    recording: Recording,
     chapters: usize,
-    /// What was shown, and is cut from then on.
+    /// The parts that were already shown and are abbreviated from then on.
     seen: HashSet<String>,
 }
 
-/// What was said and not shown yet.
-type Tape = Arc<Mutex<Vec<(Direction, Vec<u8>)>>>;
+/// The messages that were recorded and not shown yet.
+type Recording = Arc<Mutex<Vec<(Direction, Vec<u8>)>>>;
 
-/// With a session or without one.
+/// Whether a connection has a session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Era {
     Stateless,
@@ -49,19 +49,27 @@ impl Era {
     pub(super) const BOTH: [Self; 2] = [Self::Stateless, Self::Session];
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Presenter<'a> {
     pub(super) fn new(out: &'a mut dyn Write, paint: Paint) -> Self {
         let harbour = Harbour::default();
         let server = demo::server(&harbour);
-        Self { server, harbour, out, paint, tape: Tape::default(), chapters: 0, seen: HashSet::new() }
+        Self {
+            server,
+            harbour,
+            out,
+            paint,
+            recording: Recording::default(),
+            chapters: 0,
+            seen: HashSet::new(),
+        }
     }
 
-    /// Connects a client in an era; what is said from now on is on the tape.
+    /// Connects a client in an era, and records its messages.
     pub(super) async fn connect(&self, client: Client, era: Era) -> pintle::Result<Connection> {
-        let tape = self.tape.clone();
-        let transport = Record::new(self.server.in_process()?, move |said| {
-            let message = said.message.unwrap_or_default().to_vec();
-            tape.lock().unwrap_or_else(PoisonError::into_inner).push((said.direction, message));
+        let recording = self.recording.clone();
+        let transport = Record::new(self.server.in_process()?, move |record| {
+            let message = record.message.unwrap_or_default().to_vec();
+            recording.lock().unwrap_or_else(PoisonError::into_inner).push((record.direction, message));
         });
         let mode = match era {
             Era::Stateless => Mode::Modern,
@@ -70,25 +78,25 @@ impl<'a> Stage<'a> {
         client.mode(mode).connect(transport).await
     }
 
-    /// The same, and shows nothing of it.
-    pub(super) async fn connect_quietly(&self, client: Client, era: Era) -> pintle::Result<Connection> {
+    /// Connects a client in an era, and discards the messages of the opening.
+    pub(super) async fn connect_unrecorded(&self, client: Client, era: Era) -> pintle::Result<Connection> {
         let connection = self.connect(client, era).await?;
-        // What follows the handshake has been said when something else is answered.
+        // The messages after the handshake have been sent when a ping is answered.
         connection.ping().await?;
         self.skip();
         Ok(connection)
     }
 
-    /// Forgets what was said since.
+    /// Discards the recorded messages.
     pub(super) fn skip(&self) {
         self.take();
     }
 
     fn take(&self) -> Vec<(Direction, Vec<u8>)> {
-        std::mem::take(&mut *self.tape.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.recording.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Shows what was said since.
+    /// Prints the recorded messages.
     pub(super) fn show(&mut self) -> io::Result<()> {
         for (direction, message) in self.take() {
             self.message(direction, &message)?;
@@ -118,7 +126,7 @@ impl<'a> Stage<'a> {
         writeln!(self.out, "  {arrow} {what}{}{body}", paint.paint(Tone::Faint, id))
     }
 
-    /// What a message says beyond its name: beside it, or below.
+    /// Formats the body of a message, on the line of its name or below.
     fn body(&mut self, what: &str, body: &RawObject, begun: usize) -> String {
         let mut body = Json::read(body.as_str());
         if body.is_empty() {
@@ -143,14 +151,14 @@ impl<'a> Stage<'a> {
         writeln!(self.out, "{}\n", self.paint.paint(Tone::Title, text))
     }
 
-    /// Begins a chapter.
+    /// Prints the title of a chapter.
     pub(super) fn chapter(&mut self, title: &str) -> io::Result<()> {
         self.chapters += 1;
         let title = format!("{}. {title}", self.chapters);
         writeln!(self.out, "\n{}\n", self.paint.paint(Tone::Title, title))
     }
 
-    /// Says in which era the following was said.
+    /// Prints the era of the following messages.
     pub(super) fn era(&mut self, connection: &Connection, era: Era) -> io::Result<()> {
         let how = match era {
             Era::Stateless => "without a session",
@@ -160,8 +168,8 @@ impl<'a> Stage<'a> {
         writeln!(self.out, "\n  {}", self.paint.paint(Tone::Faint, line))
     }
 
-    /// Explains something.
-    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+    /// Prints a wrapped paragraph.
+    pub(super) fn paragraph(&mut self, text: &str) -> io::Result<()> {
         let mut line = String::new();
         for word in text.split_whitespace() {
             if line.chars().count() + word.chars().count() >= WIDTH {
@@ -176,12 +184,12 @@ impl<'a> Stage<'a> {
         writeln!(self.out, "{line}")
     }
 
-    /// Draws a conclusion from what was shown.
+    /// Prints a note on the preceding messages.
     pub(super) fn note(&mut self, text: impl fmt::Display) -> io::Result<()> {
         writeln!(self.out, "    {}", self.paint.paint(Tone::Faint, text))
     }
 
-    /// Two columns.
+    /// Prints two columns.
     pub(super) fn lines(&mut self, rows: &[(&str, &str)]) -> io::Result<()> {
         for (left, right) in rows {
             writeln!(self.out, "  {}  {right}", self.paint.paint(Tone::Method, format_args!("{left:<20}")))?;
@@ -189,14 +197,14 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Shows JSON that is not a message.
+    /// Prints JSON that is not a message.
     pub(super) fn json(&mut self, what: &str, text: &str) -> io::Result<()> {
         let printed = Json::read(text).print(INDENT, INDENT - 2, WIDTH);
         self.note(what)?;
         writeln!(self.out, "    {printed}\n")
     }
 
-    /// Shows a function of the demo server, as its file has it.
+    /// Prints the source of a function of the demo server.
     pub(super) fn source(&mut self, file: &str, begins: &str) -> io::Result<()> {
         writeln!(self.out)?;
         let from = file.lines().skip_while(|line| !line.starts_with(begins));
@@ -212,7 +220,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// A client that can do nothing for the server, and says little of itself.
+/// Creates a client without capabilities.
 pub(super) fn client() -> Client {
     Client::new("tour", "1")
 }
