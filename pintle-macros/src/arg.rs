@@ -2,7 +2,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Result, Type, ext::IdentExt, meta::ParseNestedMeta};
 
-/// Words of `#[arg(..)]` and the members of the schema that they set.
+/// The keys of `#[arg(..)]` and the members of the schema that they set.
 const MEMBERS: &[(&str, &str)] = &[
     ("title", "title"),
     ("examples", "examples"),
@@ -20,17 +20,17 @@ const MEMBERS: &[(&str, &str)] = &[
     ("unique_items", "uniqueItems"),
 ];
 
-/// What stands in the `#[arg(..)]` of a parameter.
+/// The parsed `#[arg(..)]` of a parameter.
 #[derive(Default)]
 pub(crate) struct Arg {
-    /// Attributes of the field.
+    /// The attributes of the field.
     pub(crate) attrs: TokenStream,
-    /// The function that the default comes from, if there is one.
+    /// The function that returns the default, if there is one.
     pub(crate) default: TokenStream,
     pub(crate) described: bool,
-    /// The name that clients use, if it is another.
+    /// The name on the wire, if it differs.
     pub(crate) rename: Option<LitStr>,
-    /// Who completes its values.
+    /// The completer of its values.
     pub(crate) complete: Option<Expr>,
 }
 
@@ -89,7 +89,7 @@ impl Arg {
     }
 }
 
-/// A text in quotes is not yet a `String`.
+/// Returns whether a value is a string literal, which has to be converted to a `String`.
 fn is_text(value: &Expr) -> bool {
     matches!(value, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }))
 }

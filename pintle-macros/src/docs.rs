@@ -1,13 +1,13 @@
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of doc comments; `None` if there are none.
+/// Returns the text of the doc comments; `None` if there are none.
 pub(crate) fn text(attrs: &[Attribute]) -> Option<String> {
     let lines: Vec<String> = attrs.iter().filter_map(line).collect();
     let text = lines.join("\n").trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// One line of `///`, without the space that everybody writes after it.
+/// Returns one line of `///`, without the leading space.
 fn line(attr: &Attribute) -> Option<String> {
     let Meta::NameValue(doc) = &attr.meta else { return None };
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &doc.value else { return None };

@@ -9,13 +9,13 @@ use crate::{
     route::{self, this},
 };
 
-/// `#[handlers]` on an `impl` block: the block, and beside it functions that make routes of its methods.
+/// Expands `#[handlers]` on an `impl` block: the block, and functions that return the routes of its methods.
 ///
-/// A mistake takes the place of a route, so that the compiler speaks of nothing else.
+/// An error replaces its route, so that the compiler reports nothing else.
 pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
     let Ok(mut block) = syn::parse2::<ItemImpl>(item.clone()) else {
-        let said = "`#[handlers]` goes on an `impl` block: `impl Notes { .. }`";
-        let error = Error::new_spanned(item, said).into_compile_error();
+        let message = "`#[handlers]` goes on an `impl` block: `impl Notes { .. }`";
+        let error = Error::new_spanned(item, message).into_compile_error();
         return quote!(#item #error);
     };
     let methods = block.items.iter_mut().filter_map(|item| match item {
@@ -27,7 +27,7 @@ pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
     let fault = fault(options, &block, &routes).map(Error::into_compile_error);
     let (generics, _, conditions) = block.generics.split_for_impl();
     let ty = &block.self_ty;
-    // Where there are others besides, `into_tools` would leave something out.
+    // With other kinds of routes, `into_tools` would omit some.
     let makers = if kinds.iter().all(|kind| *kind == Kind::Tool) { tools(&routes) } else { all(&routes) };
     quote! {
         #block
@@ -37,7 +37,7 @@ pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
         impl #generics #ty #conditions {
             #makers
 
-            /// The tools, prompts and resources that these methods are.
+            /// Returns the tools, prompts and resources of these methods.
             pub fn into_routes(self) -> ::std::vec::Vec<::pintle::server::Route> {
                 Self::routes(&::std::sync::Arc::new(self))
             }
@@ -48,18 +48,18 @@ pub(crate) fn expand(options: &TokenStream, item: &TokenStream) -> TokenStream {
 fn tools(routes: &[TokenStream]) -> TokenStream {
     let this = this();
     quote! {
-        /// The tools that these methods are.
+        /// Returns the tools of these methods.
         pub fn into_tools(self) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
             Self::tools(&::std::sync::Arc::new(self))
         }
 
-        /// The tools that these methods are, of a value that others hold too.
+        /// Returns the tools of these methods for a shared value.
         pub fn tools(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::ToolRoute> {
             let #this = self;
             ::std::vec::Vec::from([#({ let #this = ::std::sync::Arc::clone(#this); #routes }),*])
         }
 
-        /// The same, for a server that takes others besides.
+        /// Returns the tools of these methods for a shared value, as routes.
         pub fn routes(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::Route> {
             Self::tools(self).into_iter().map(::std::convert::Into::into).collect()
         }
@@ -69,7 +69,7 @@ fn tools(routes: &[TokenStream]) -> TokenStream {
 fn all(routes: &[TokenStream]) -> TokenStream {
     let this = this();
     quote! {
-        /// The tools, prompts and resources that these methods are, of a value that others hold too.
+        /// Returns the tools, prompts and resources of these methods for a shared value.
         pub fn routes(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<::pintle::server::Route> {
             let #this = self;
             ::std::vec::Vec::from([#({
@@ -80,20 +80,20 @@ fn all(routes: &[TokenStream]) -> TokenStream {
     }
 }
 
-/// What is wrong with the block as a whole.
+/// Returns an error of the block as a whole.
 fn fault(options: &TokenStream, block: &ItemImpl, routes: &[TokenStream]) -> Option<Error> {
     if !options.is_empty() {
         return Some(Error::new_spanned(options, "options belong to the methods: `#[tool(..)]`"));
     }
     if let Some((path, _)) = &block.trait_ {
-        let said = "`#[handlers]` goes on an `impl` block of the type alone, without a trait";
-        return Some(Error::new_spanned(path, said));
+        let message = "`#[handlers]` goes on an `impl` block of the type alone, without a trait";
+        return Some(Error::new_spanned(path, message));
     }
-    let said = "no method of this block is a tool, a prompt or a resource: put `#[tool]`, `#[prompt]` or `#[resource(\"..\")]` on one";
-    routes.is_empty().then(|| Error::new_spanned(&block.self_ty, said))
+    let message = "no method of this block is a tool, a prompt or a resource: put `#[tool]`, `#[prompt]` or `#[resource(\"..\")]` on one";
+    routes.is_empty().then(|| Error::new_spanned(&block.self_ty, message))
 }
 
-/// The route of a method that carries `#[tool]` or its kin, which are taken away.
+/// Returns the route of a method with `#[tool]`, `#[prompt]` or `#[resource]`, and removes the attribute.
 fn take(method: &mut ImplItemFn) -> Option<(Kind, Result<TokenStream>)> {
     let (ours, others): (Vec<_>, _) =
         std::mem::take(&mut method.attrs).into_iter().partition(|attr| kind_of(attr).is_some());
@@ -103,8 +103,8 @@ fn take(method: &mut ImplItemFn) -> Option<(Kind, Result<TokenStream>)> {
     let kind = kind_of(&attr)?;
     let params = Params::take(kind, &mut method.sig);
     if let Some(second) = ours.next() {
-        let said = "a method is one thing: take one of the attributes away";
-        return Some((kind, Err(Error::new_spanned(second, said))));
+        let message = "a method can have only one of these attributes: remove the others";
+        return Some((kind, Err(Error::new_spanned(second, message))));
     }
     Some((kind, params.and_then(|params| route(kind, method, attr, params))))
 }
@@ -113,8 +113,8 @@ fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Re
     let options = match attr.meta {
         Meta::List(list) => Options::parse(kind, list.tokens)?,
         _ if kind == Kind::Resource => {
-            let said = "a resource needs its URI: `#[resource(\"notes://{id}\")]`";
-            return Err(Error::new_spanned(attr, said));
+            let message = "a resource needs its URI: `#[resource(\"notes://{id}\")]`";
+            return Err(Error::new_spanned(attr, message));
         }
         _ => Options::default(),
     };
@@ -127,7 +127,7 @@ fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Re
         Some(receiver) => {
             return Err(Error::new_spanned(
                 receiver,
-                "calls run at the same time: take `&self`, and keep what changes behind a `Mutex`",
+                "calls run concurrently: take `&self`, and keep mutable state behind a `Mutex`",
             ));
         }
         None => quote!(Self::#name),
@@ -135,7 +135,7 @@ fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Re
     route::route(kind, &method.sig, &method.attrs, &options, params, &function)
 }
 
-/// `#[tool]` or its kin, by itself or with its path.
+/// Returns the kind of `#[tool]`, `#[prompt]` or `#[resource]`, with or without a path.
 fn kind_of(attr: &Attribute) -> Option<Kind> {
     attr.path().segments.last().and_then(|segment| Kind::named(&segment.ident.to_string()))
 }

@@ -2,7 +2,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Error, GenericArgument, PathArguments, PathSegment, Result, Type};
 
-/// What a function becomes.
+/// The kind of route that a function becomes.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Kind {
     Tool,
@@ -10,11 +10,11 @@ pub(crate) enum Kind {
     Resource,
 }
 
-/// Types that no text is read into. A macro sees names only; what they hide is found when the server is checked.
+/// Types that cannot be parsed from a string. A macro sees only names; aliases are found when the server is checked.
 const CONTAINERS: &[&str] = &["BTreeMap", "BTreeSet", "HashMap", "HashSet", "Vec", "VecDeque"];
 
 impl Kind {
-    /// What the last word of an attribute's path says.
+    /// Returns the kind for the last segment of an attribute's path.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Tool, Self::Prompt, Self::Resource].into_iter().find(|kind| kind.word() == name)
     }
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// What to write above a function.
+    /// Returns the attribute as it is written.
     pub(crate) fn attribute(self) -> &'static str {
         match self {
             Self::Tool => "#[tool]",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// What a parameter is to it.
+    /// Returns a description of its parameters, for messages.
     pub(crate) fn parameter(self) -> &'static str {
         match self {
             Self::Tool => "an argument of a tool",
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// The extractor that takes all parameters at once.
+    /// Returns the extractor of all parameters at once.
     pub(crate) fn whole(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "Args",
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// Extractors of other kinds, that this one has nothing for.
+    /// Returns the extractors that only other kinds support.
     pub(crate) fn strangers(self) -> &'static [&'static str] {
         match self {
             Self::Tool => &["Vars", "PromptArguments"],
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The functions that say what is wrong with a parameter's type and with the result.
+    /// Returns the functions that check the type of a parameter and of the result.
     pub(crate) fn checks(self) -> (TokenStream, TokenStream) {
         match self {
             Self::Tool => (quote!(takes), quote!(gives)),
@@ -71,24 +71,24 @@ impl Kind {
         }
     }
 
-    /// That a parameter can have this type: it outlives the message it came in, and what comes as text is no list.
+    /// Checks that a parameter can have this type: it must be owned, and a string is not a list.
     pub(crate) fn admits(self, ty: &Type) -> Result<()> {
         let what = self.parameter();
-        let said = match ty {
+        let message = match ty {
             Type::Reference(reference) if is(&reference.elem, "str") => {
-                format!("{what} is its own: take a `String`")
+                format!("{what} must be owned: use a `String`")
             }
             Type::Reference(reference) => match &*reference.elem {
-                Type::Slice(_) => format!("{what} is its own: take a `Vec<T>`"),
-                _ => format!("{what} is its own: take it without `&`"),
+                Type::Slice(_) => format!("{what} must be owned: use a `Vec<T>`"),
+                _ => format!("{what} must be owned: remove the `&`"),
             },
-            Type::ImplTrait(_) => format!("{what} has one type: name it instead of `impl`"),
+            Type::ImplTrait(_) => format!("{what} must have a concrete type: name it instead of `impl`"),
             _ if self == Self::Prompt && holds_many(ty) => format!(
-                "{what} is one text: take a `String`, a number, a `bool`, an enum, or an `Option` of one"
+                "{what} is a single string: use a `String`, a number, a `bool`, an enum, or an `Option` of one"
             ),
             _ => return Ok(()),
         };
-        Err(Error::new_spanned(ty, said))
+        Err(Error::new_spanned(ty, message))
     }
 }
 
@@ -102,17 +102,17 @@ fn holds_many(ty: &Type) -> bool {
     }
 }
 
-/// Whether the type's path ends in this name.
+/// Returns whether the type's path ends in this name.
 pub(crate) fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|segment| segment.ident == name)
 }
 
-/// Whether it also has parameters: `uri::Vars` is no `Vars<T>`.
+/// Returns whether it also has type parameters: `uri::Vars` is not `Vars<T>`.
 pub(crate) fn is_typed(ty: &Type, name: &str) -> bool {
     is(ty, name) && last(ty).is_some_and(|segment| !segment.arguments.is_none())
 }
 
-/// What is in an `Option`.
+/// Returns the type inside an `Option`.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     let PathArguments::AngleBracketed(inner) = &last(ty).filter(|last| last.ident == "Option")?.arguments
     else {

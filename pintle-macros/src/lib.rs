@@ -1,4 +1,4 @@
-//! The attributes of `pintle`, which re-exports them. They print calls of its public functions and decide nothing.
+//! The attributes of `pintle`, which re-exports them. They expand to calls of its public functions.
 
 mod arg;
 mod docs;
@@ -13,12 +13,12 @@ use proc_macro::TokenStream;
 
 use kind::Kind;
 
-/// Makes a tool of a function: `pintle::tools![name]` names it for `Server::tools`, and `pintle::routes![name]` together
-/// with prompts and resources for `Server::routes`.
+/// Declares a function as a tool. Register it with `Server::tools(pintle::tools![name])`, or together with prompts and
+/// resources with `Server::routes(pintle::routes![name])`.
 ///
-/// The function stays as it is written, so a test can call it. What is printed beside it is what one would write by
-/// hand: a struct of its parameters, and `pintle::server::tool(name, handler)`. A type of the function's name goes
-/// with it, so that one `use` brings both.
+/// The function itself is unchanged, so a test can call it. The expansion adds what one would write by hand: a struct of
+/// its parameters, and `pintle::server::tool(name, handler)`. It also adds a type with the function's name, so that one
+/// `use` imports both.
 ///
 /// ```
 /// # mod kept {
@@ -46,12 +46,12 @@ use kind::Kind;
 /// # kept::server().check().unwrap();
 /// ```
 ///
-/// **Parameters** are the tool's arguments: each type has serde's `Deserialize` and schemars' `JsonSchema`. An `Option`
-/// or one with a default need not be given. Those whose type is written `Cx`, `State<..>`, `Extension<..>`,
-/// `Option<Extension<..>>`, `Arguments` or `Args<..>` come from the call instead, as does one with `#[extract]`, whose
-/// type is a `FromCall` of your own.
+/// **Parameters** are the tool's arguments: their types implement serde's `Deserialize` and schemars' `JsonSchema`. `Option`
+/// and parameters with a default are optional. Parameters of the types `Cx`, `State<..>`, `Extension<..>`,
+/// `Option<Extension<..>>`, `Arguments` or `Args<..>` are extracted from the call instead, and so are those with `#[extract]`,
+/// whose type is your own `FromCall`.
 ///
-/// **Docs** of the function are the tool's description, those of a parameter the description in its schema.
+/// **Doc comments** of the function are the tool's description, those of a parameter the description in its schema.
 ///
 /// **Options** of the tool: `name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`,
 /// `open_world = bool`, `requires("right", ..)`, `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`,
@@ -62,10 +62,10 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Tool, options.into(), &item.into()).into()
 }
 
-/// Makes a prompt of a function: `pintle::routes![name]` names it for `Server::routes`.
+/// Declares a function as a prompt. Register it with `Server::routes(pintle::routes![name])`.
 ///
-/// As with [`tool`](macro@tool), the function stays as it is written, its docs are the description, and what is printed
-/// is a call of `pintle::server::prompt`.
+/// As with [`tool`](macro@tool), the function is unchanged and its doc comment is the description. The expansion is a call
+/// of `pintle::server::prompt`.
 ///
 /// ```
 /// # mod kept {
@@ -90,7 +90,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     /// What it is written in.
 ///     #[arg(complete = languages)]
 ///     language: Option<String>,
-///     /// How to say it: its values are completed, because it is an enum.
+///     /// The tone. Its values are completed, because it is an enum.
 ///     tone: Tone,
 ///     /// How many remarks to make.
 ///     #[arg(default = 3, maximum = 10)]
@@ -113,13 +113,13 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # kept::server().check().unwrap();
 /// ```
 ///
-/// **Parameters** are the prompt's arguments. They come as texts, so each is a `String`, a number, a `bool`, an enum, or
-/// an `Option` of one. An `Option` or one with a default need not be given. What does not fit is answered with an error
-/// that names the argument, what was expected and what came. Those whose type is written `Cx`, `State<..>`,
-/// `Extension<..>`, `Option<Extension<..>>`, `PromptArguments` or `Args<..>` come from the call instead, as does one
-/// with `#[extract]`.
+/// **Parameters** are the prompt's arguments. They are strings on the wire, so each is a `String`, a number, a `bool`, an
+/// enum, or an `Option` of one. `Option` and parameters with a default are optional. The error for an invalid argument
+/// names it, the expected and the actual value. Parameters of the types `Cx`, `State<..>`, `Extension<..>`,
+/// `Option<Extension<..>>`, `PromptArguments` or `Args<..>` are extracted from the call instead, and so are those with
+/// `#[extract]`.
 ///
-/// **The result** is a `String` or `&str` (what the user says), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`,
+/// **The result** is a `String` or `&str` (a user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`,
 /// or a `Result` of one of them.
 ///
 /// **Options** of the prompt: `name`, `title`, `description`, `icon`, `requires("right", ..)`, `hidden`. Of a parameter:
@@ -129,11 +129,11 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Prompt, options.into(), &item.into()).into()
 }
 
-/// Makes a resource of a function, or a family of resources: `pintle::routes![name]` names it for `Server::routes`.
+/// Declares a function as a resource or a resource template. Register it with `Server::routes(pintle::routes![name])`.
 ///
-/// A URI without variables is one resource. With variables, as RFC 6570 writes them, it is a family, and each variable is
-/// a parameter of that name. As with [`tool`](macro@tool), the function stays as it is written, its docs are the
-/// description, and what is printed is a call of `pintle::server::resource` or `pintle::server::template`.
+/// A URI without variables is a single resource. A URI with RFC 6570 variables is a template, and each variable is a
+/// parameter of that name. As with [`tool`](macro@tool), the function is unchanged and its doc comment is the description.
+/// The expansion is a call of `pintle::server::resource` or `pintle::server::template`.
 ///
 /// ```
 /// # mod kept {
@@ -147,7 +147,7 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     "Nothing."
 /// }
 ///
-/// /// A note. `None` is "not found".
+/// /// A note. `None` means "not found".
 /// #[pintle::resource("notes://by-id/{id}")]
 /// async fn note(State(notes): State<Notes>, id: u32) -> Option<String> {
 ///     notes.text(id)
@@ -165,28 +165,28 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # kept::server().check().unwrap();
 /// ```
 ///
-/// **Parameters** are the variables of the template: what can be read from a text, a `Vec` for a list such as `{tags*}`,
-/// and an `Option` or a default for what a URI may leave out. Every variable is taken by one; `_name` takes one that
-/// does not matter. A URI that does not fit is answered with an error that names the variable, what was expected and
-/// what came. Those whose type is written `Cx`, `State<..>`, `Extension<..>`, `Option<Extension<..>>` or `Vars<..>` come
-/// from the call instead, as does one with `#[extract]`.
+/// **Parameters** are the variables of the template: types that can be parsed from a string, a `Vec` for a list such as
+/// `{tags*}`, and an `Option` or a default for an optional variable. Every variable needs a parameter; `_name` ignores one.
+/// The error for an invalid URI names the variable, the expected and the actual value. Parameters of the types `Cx`,
+/// `State<..>`, `Extension<..>`, `Option<Extension<..>>` or `Vars<..>` are extracted from the call instead, and so are those
+/// with `#[extract]`.
 ///
 /// **The result** is a `String` or `&str`, a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of
 /// them, a `ReadResourceResult`, or an `Option` or `Result` of one of them.
 ///
-/// **Options**, behind the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`,
+/// **Options**, after the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`,
 /// `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Resource, options.into(), &item.into()).into()
 }
 
-/// Makes tools, prompts and resources of the methods of an `impl` block that carry `#[tool]`, `#[prompt]` or
-/// `#[resource(..)]`.
+/// Declares the methods of an `impl` block with `#[tool]`, `#[prompt]` or `#[resource(..)]` as tools, prompts and
+/// resources.
 ///
-/// The type gets `into_routes(self)` and, for one that is shared with others, `routes(self: &Arc<Self>)`, for
-/// `Server::routes`; if all are tools also `into_tools` and `tools`, for `Server::tools`. Methods take `&self`; calls run
-/// at the same time, so what changes is behind a lock. Everything else in the block stays as it is.
+/// The type gets `into_routes(self)` and, for a shared value, `routes(self: &Arc<Self>)`, for `Server::routes`; if all
+/// methods are tools, also `into_tools` and `tools`, for `Server::tools`. Methods take `&self`. Calls run concurrently, so
+/// mutable state needs a lock. The rest of the block is unchanged.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -8,7 +8,7 @@ use syn::{
 
 use crate::{kind::Kind, uri::Uri};
 
-/// Options whose value is handed on as it is.
+/// Returns the options whose value is passed on unchanged.
 fn given(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Tool | Kind::Prompt => &["title", "icon"],
@@ -28,14 +28,14 @@ fn known(kind: Kind) -> &'static str {
     }
 }
 
-/// What stands in `#[tool(..)]`, `#[prompt(..)]` or `#[resource("..", ..)]`.
+/// The parsed options of `#[tool(..)]`, `#[prompt(..)]` or `#[resource("..", ..)]`.
 #[derive(Default)]
 pub(crate) struct Options {
-    /// Of a resource.
+    /// The URI of a resource.
     pub(crate) uri: Option<Uri>,
     pub(crate) name: Option<Expr>,
     pub(crate) description: Option<Expr>,
-    /// Calls on the route for all the others.
+    /// Builder calls for all other options.
     pub(crate) calls: TokenStream,
 }
 
@@ -50,11 +50,11 @@ impl Options {
         Ok(options)
     }
 
-    /// The URI comes first and has no name.
+    /// Parses the URI, which comes first and has no key.
     fn read_uri(&mut self, input: ParseStream<'_>) -> Result<TokenStream> {
         if !input.peek(LitStr) {
-            let said = "a resource needs its URI first: `#[resource(\"notes://{id}\")]`";
-            return Err(Error::new(input.span(), said));
+            let message = "a resource needs its URI first: `#[resource(\"notes://{id}\")]`";
+            return Err(Error::new(input.span(), message));
         }
         self.uri = Some(Uri::parse(input.parse()?)?);
         if !input.is_empty() {
@@ -75,7 +75,7 @@ impl Options {
             }
             "read_only" | "idempotent" if kind == Kind::Tool => {
                 if meta.input.peek(Token![=]) {
-                    return Err(meta.error(format!("write `{word}`, or nothing if it is not")));
+                    return Err(meta.error(format!("write `{word}`, or omit it")));
                 }
                 self.calls.extend(quote!(.#method()));
             }
@@ -100,7 +100,7 @@ impl Options {
     }
 }
 
-/// A word by itself says yes.
+/// Parses a flag: a key without a value means `true`.
 fn yes(meta: &ParseNestedMeta<'_>) -> Result<bool> {
     if meta.input.peek(Token![=]) {
         return Ok(meta.value()?.parse::<LitBool>()?.value);

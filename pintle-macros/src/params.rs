@@ -12,16 +12,16 @@ use crate::{
     uri::Uri,
 };
 
-/// Types that come from the call and not from its arguments. A macro sees names only, so names decide.
+/// Types that are extracted from the call and not from its arguments. A macro sees only names.
 const FROM_CALL: &[&str] = &["Args", "Arguments", "Cx", "Extension", "PromptArguments", "State", "Vars"];
 
 /// The parameters of a function that becomes a route.
 pub(crate) struct Params {
     kind: Kind,
     pub(crate) receiver: Option<Receiver>,
-    /// In the order of the function, what to hand to it.
+    /// The values to pass to the function, in its order.
     pub(crate) passed: Vec<Ident>,
-    /// What the handler takes from the call: names and types.
+    /// The names and types of the extractors.
     extracted: Vec<(Ident, Type)>,
     fields: Vec<Field>,
 }
@@ -34,7 +34,7 @@ struct Field {
 }
 
 impl Params {
-    /// Reads the parameters and takes away the attributes that are ours.
+    /// Parses the parameters and removes our attributes.
     pub(crate) fn take(kind: Kind, signature: &mut Signature) -> Result<Self> {
         let (passed, extracted, fields) = Default::default();
         let mut params = Self { kind, receiver: None, passed, extracted, fields };
@@ -57,7 +57,7 @@ impl Params {
             if let Some(attr) = ours.iter().find(|attr| attr.path().is_ident("arg")) {
                 return Err(Error::new_spanned(
                     attr,
-                    "this comes from the call and is no argument: take `#[arg]` away",
+                    "this parameter is extracted from the call and is not an argument: remove `#[arg]`",
                 ));
             }
             self.admit(&ty)?;
@@ -68,8 +68,8 @@ impl Params {
         }
         self.kind.admits(&ty)?;
         let Pat::Ident(pattern) = &*param.pat else {
-            let said = format!("{} needs a name: write `name: Type`", self.kind.parameter());
-            return Err(Error::new(param.pat.span(), said));
+            let message = format!("{} needs a name: write `name: Type`", self.kind.parameter());
+            return Err(Error::new(param.pat.span(), message));
         };
         let name = pattern.ident.clone();
         let args = ours.iter().filter(|attr| attr.path().is_ident("arg"));
@@ -79,17 +79,17 @@ impl Params {
         Ok(())
     }
 
-    /// That the call has what this extractor takes, and that no other took it.
+    /// Checks that this kind supports the extractor, and that it is used only once.
     fn admit(&self, ty: &Type) -> Result<()> {
         let (word, whole) = (self.kind.word(), self.kind.whole());
         if let Some(stranger) = self.kind.strangers().iter().find(|name| is(ty, name)) {
-            let said =
-                format!("a {word} has nothing for `{stranger}`: take plain parameters, or `{whole}<T>`");
-            return Err(Error::new(ty.span(), said));
+            let message =
+                format!("a {word} does not support `{stranger}`: use plain parameters, or `{whole}<T>`");
+            return Err(Error::new(ty.span(), message));
         }
         if is_typed(ty, whole) && self.takes_whole() {
-            let said = format!("a {word} takes `{whole}` once: put all fields into one struct");
-            return Err(Error::new(ty.span(), said));
+            let message = format!("a {word} takes `{whole}` once: put all fields into one struct");
+            return Err(Error::new(ty.span(), message));
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Params {
         self.extracted.iter().any(|(_, ty)| is_typed(ty, self.kind.whole()))
     }
 
-    /// That plain parameters and `Args` do not both want the arguments.
+    /// Checks that plain parameters and `Args` are not mixed.
     pub(crate) fn agree(&self) -> Result<()> {
         let whole = self.kind.whole();
         let what = if self.kind == Kind::Resource { "variables" } else { "arguments" };
@@ -113,9 +113,9 @@ impl Params {
         }
     }
 
-    /// Binds parameters to the variables of a URI: each to one, and every one to some.
+    /// Binds each parameter to a variable of a URI, and checks that every variable has a parameter.
     ///
-    /// A variable that nobody takes is a mistake more often than not. One that is not looked at is `_name`.
+    /// A variable without a parameter is usually a mistake. `_name` ignores one on purpose.
     pub(crate) fn bind(&mut self, uri: &Uri) -> Result<()> {
         for field in &mut self.fields {
             let name = field.wire_name();
@@ -126,8 +126,8 @@ impl Params {
                 Some(name) => field.arg.rename = Some(LitStr::new(name, field.name.span())),
                 None => {
                     let (text, advice) = (uri.text.value(), uri.advice());
-                    let said = format!("`{name}` is no variable of `{text}`: {advice}");
-                    return Err(Error::new(field.name.span(), said));
+                    let message = format!("`{name}` is not a variable of `{text}`: {advice}");
+                    return Err(Error::new(field.name.span(), message));
                 }
             }
         }
@@ -136,14 +136,14 @@ impl Params {
             Some(name) if !self.extracted.iter().any(|(_, ty)| is(ty, "Vars")) => Err(Error::new(
                 uri.text.span(),
                 format!(
-                    "no parameter takes the variable `{name}`: add `{name}: String`, or `_{name}: String` if it does not matter"
+                    "no parameter takes the variable `{name}`: add `{name}: String`, or `_{name}: String` if it is unused"
                 ),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Calls on the route that name who completes what.
+    /// Returns the builder calls that add completers.
     pub(crate) fn completers(&self) -> TokenStream {
         let calls = self.fields.iter().filter_map(|field| {
             let (name, completer) = (field.wire_name(), field.arg.complete.as_ref()?);
@@ -152,7 +152,7 @@ impl Params {
         calls.collect()
     }
 
-    /// The struct of the arguments, and functions for their defaults. `called` is what errors and schemas call it.
+    /// Returns the struct of the arguments, and functions for their defaults. `called` is its name in errors and schemas.
     pub(crate) fn declaration(&self, called: &Ident) -> TokenStream {
         if self.fields.is_empty() {
             return TokenStream::new();
@@ -175,7 +175,7 @@ impl Params {
         }
     }
 
-    /// The parameters of the handler.
+    /// Returns the parameters of the handler.
     pub(crate) fn closure(&self) -> TokenStream {
         let extracted = self.extracted.iter().map(|(name, ty)| quote!(#name: #ty,));
         let names = self.fields.iter().map(|field| &field.name);
@@ -195,7 +195,7 @@ impl Field {
         quote!(#(#[doc = #docs])* #(#[serde(rename = #rename)])* #attrs #name: #ty,)
     }
 
-    /// The name that clients use.
+    /// Returns the name on the wire.
     fn wire_name(&self) -> String {
         self.arg.rename.as_ref().map_or_else(|| self.name.unraw().to_string(), LitStr::value)
     }

@@ -4,22 +4,22 @@ use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Signature, ext::I
 
 use crate::{docs, kind::Kind, options::Options, params::Params};
 
-/// `#[tool]` and its kin on a function: the function, and beside it a type of the same name that knows its route.
+/// Expands `#[tool]`, `#[prompt]` or `#[resource]` on a function: the function, and a type of the same name with its route.
 ///
-/// A mistake takes the place of the route, so that the compiler speaks of nothing else.
+/// An error replaces the route, so that the compiler reports nothing else.
 pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> TokenStream {
     let (word, attribute) = (kind.word(), kind.attribute());
     let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
-        let said = format!("`{attribute}` goes on a function: `async fn name(..) -> ..`");
-        let error = Error::new_spanned(item, said).into_compile_error();
+        let message = format!("`{attribute}` goes on a function: `async fn name(..) -> ..`");
+        let error = Error::new_spanned(item, message).into_compile_error();
         return quote!(#item #error);
     };
     if let Some(receiver) = function.sig.receiver().cloned() {
-        let said = format!(
+        let message = format!(
             "a method becomes a {word} by its `impl` block: put `#[pintle::handlers]` on that, and `{attribute}` on the method"
         );
-        let error = Error::new_spanned(receiver, said).into_compile_error();
-        // Only without the attributes of parameters is it a method.
+        let error = Error::new_spanned(receiver, message).into_compile_error();
+        // The attributes of parameters have to be removed to make it a valid method.
         let _ = Params::take(kind, &mut function.sig);
         return quote!(#function #error);
     }
@@ -52,7 +52,7 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> To
     }
 }
 
-/// The type of what [`route`] prints.
+/// Returns the type of the expression that [`route`] returns.
 fn route_type(kind: Kind, options: &Result<Options>) -> TokenStream {
     let uri = options.as_ref().ok().and_then(|options| options.uri.as_ref());
     match kind {
@@ -63,9 +63,9 @@ fn route_type(kind: Kind, options: &Result<Options>) -> TokenStream {
     }
 }
 
-/// What one would write by hand: the struct of the arguments, and `tool(name, handler)` with what is said of it.
+/// Returns the code that one would write by hand: the struct of the arguments, and `tool(name, handler)` with its options.
 ///
-/// `function` is how to call it, of a method with its receiver.
+/// `function` is the path of the function, or the method with its receiver.
 pub(crate) fn route(
     kind: Kind,
     signature: &Signature,
@@ -119,12 +119,12 @@ pub(crate) fn route(
     })
 }
 
-/// The value whose methods are called.
+/// Returns the name of the value whose methods are called.
 pub(crate) fn this() -> Ident {
     Ident::new("this", Span::mixed_site())
 }
 
-/// Attributes that decide whether the function is there at all.
+/// Returns the `cfg` attributes of the function.
 fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
 }
@@ -132,14 +132,15 @@ fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
 fn concrete(kind: Kind, signature: &Signature) -> Result<()> {
     match signature.generics.params.first() {
         Some(param) => {
-            let said = format!("a {} has one schema: name the type instead of a parameter", kind.word());
-            Err(Error::new_spanned(param, said))
+            let message =
+                format!("a {} cannot be generic: name the type instead of a type parameter", kind.word());
+            Err(Error::new_spanned(param, message))
         }
         None => Ok(()),
     }
 }
 
-/// A name for the result that stands where its type does: what is wrong with it is said there.
+/// Returns a name for the result with the span of its type, so that errors are reported there.
 fn result(signature: &Signature) -> Ident {
     let place = match &signature.output {
         ReturnType::Type(_, ty) => ty.span(),

@@ -1,6 +1,6 @@
 use syn::{Error, LitStr, Result};
 
-/// The URI of a resource, or the template of a family of them.
+/// The URI or URI template of a resource.
 pub(crate) struct Uri {
     pub(crate) text: LitStr,
     /// The variables of a template; a fixed URI has none.
@@ -8,11 +8,11 @@ pub(crate) struct Uri {
 }
 
 impl Uri {
-    /// Finds the variables. What else may be wrong with a template is found when the server is checked.
+    /// Parses the variables. Other errors of a template are found when the server is checked.
     pub(crate) fn parse(text: LitStr) -> Result<Self> {
         match variables(&text.value()) {
             Ok(variables) => Ok(Self { text, variables }),
-            Err(said) => Err(Error::new(text.span(), said)),
+            Err(message) => Err(Error::new(text.span(), message)),
         }
     }
 
@@ -24,7 +24,7 @@ impl Uri {
         self.variables.iter().any(|known| known == name)
     }
 
-    /// What to take instead of what it does not have.
+    /// Returns a suggestion for an unknown variable.
     pub(crate) fn advice(&self) -> String {
         match &*self.variables.join("`, `") {
             "" => {
@@ -37,7 +37,7 @@ impl Uri {
 
 fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
     if !text.starts_with('{') && !text.split('{').next().unwrap_or_default().contains(':') {
-        return Err(format!("`{text}` is no URI: begin with a scheme, as in `notes://{{id}}`"));
+        return Err(format!("`{text}` is not a URI: start with a scheme, as in `notes://{{id}}`"));
     }
     let mut names: Vec<String> = Vec::new();
     let mut rest = text;
@@ -54,7 +54,7 @@ fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
                 return Err(format!("`{name}` is not a variable's name: use letters, digits and `_`"));
             }
             if names.iter().any(|known| known == name) {
-                return Err(format!("`{name}` is there twice: give the second another name"));
+                return Err(format!("`{name}` occurs twice: rename one of them"));
             }
             names.push(name.to_owned());
         }
@@ -78,17 +78,17 @@ mod tests {
         ] {
             assert_eq!(variables(text).unwrap(), names, "{text}");
         }
-        for (text, said) in [
-            ("notes", "begin with a scheme"),
+        for (text, message) in [
+            ("notes", "start with a scheme"),
             ("notes://{id", "is not closed"),
             ("notes://{a{b}}", "is not closed"),
             ("notes://id}", "closes nothing"),
             ("notes://{}", "is not a variable's name"),
             ("notes://{a b}", "is not a variable's name"),
-            ("notes://{a}/{a}", "is there twice"),
+            ("notes://{a}/{a}", "occurs twice"),
         ] {
             let error = variables(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 }
