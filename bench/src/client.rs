@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
     Case { name: "stdio client, stateless, 64 at once", run: |n| stdio(n, Era::Stateless, 64) },
 ];
 
-/// What this program is told to be the server: whoever is not called so has cases to run.
+/// The argument that makes this program the server instead of the runner.
 pub const AS_LIMIT: &str = "as-limit";
 
 /// Is the server, if that is what the program was started for.

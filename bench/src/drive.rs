@@ -1,4 +1,4 @@
-//! What every client of the comparison does: calls of `echo`, and what they cost its process.
+//! The work of every client of the comparison: calls of `echo`, and their costs process.
 //!
 //! The clients of other SDKs compile this file too, so it needs nothing but tokio.
 
@@ -14,12 +14,12 @@ use std::{
 
 use tokio::task::JoinSet;
 
-/// What is echoed, as by the load generator: 64 bytes of which four have to be escaped.
+/// The echoed text, as in the load generator: 64 bytes of which four have to be escaped.
 const TEXT: &str = "The quick brown fox jumps over the lazy dog, then says \"hello\"\n\n";
 /// So many calls are made before it counts, or as many as are to be counted.
 const WARM: usize = 1000;
 
-/// What a client was told to do.
+/// The job of a client.
 #[derive(Clone, Debug)]
 pub struct Job {
     place: Vec<String>,
@@ -64,7 +64,7 @@ impl Job {
         self.session
     }
 
-    /// Has `call` echo a text, as often and as many at a time as was said, and tells what that took in a line of JSON.
+    /// Has `call` echo a text, as often and as many at a time as configured, and returns the cost in a line of JSON.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Job {
                 while begun.fetch_add(1, Ordering::Relaxed) < calls {
                     let text = call(TEXT).await.map_err(|error| error.to_string())?;
                     if text != TEXT {
-                        return Err(format!("`echo` said {text:?}"));
+                        return Err(format!("`echo` returned {text:?}"));
                     }
                 }
                 Ok(())
@@ -125,7 +125,7 @@ fn cpu() -> Result<Duration, String> {
 
 /// Nanoseconds of one thread's `schedstat`. A thread that ended after the folder was listed has none.
 fn thread_time(schedstat: io::Result<String>) -> io::Result<u64> {
-    /// What reading the file of a thread says that ended after the file was opened.
+    /// The error of reading the file of a thread that ended after the file was opened.
     const NO_SUCH_PROCESS: i32 = 3;
     let text = match schedstat {
         Ok(text) => text,
@@ -178,13 +178,13 @@ mod tests {
         let made = Arc::new(AtomicUsize::new(0));
         let job = job("stdio 10 3 server").unwrap();
         let counted = made.clone();
-        let told = job.run(move |text| {
+        let line = job.run(move |text| {
             counted.fetch_add(1, Ordering::Relaxed);
             async move { Ok::<_, String>(text.to_owned()) }
         });
-        assert!(told.await.unwrap().starts_with(r#"{"calls":10,"cpu_us":"#));
+        assert!(line.await.unwrap().starts_with(r#"{"calls":10,"cpu_us":"#));
         assert_eq!(made.load(Ordering::Relaxed), 20);
-        let told = job.run(|_| async { Ok::<_, String>("other".to_owned()) });
-        assert_eq!(told.await.unwrap_err(), r#"`echo` said "other""#);
+        let line = job.run(|_| async { Ok::<_, String>("other".to_owned()) });
+        assert_eq!(line.await.unwrap_err(), r#"`echo` returned "other""#);
     }
 }

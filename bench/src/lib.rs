@@ -1,4 +1,4 @@
-//! The work that is measured, as functions of a count; the servers that are; and what is said to them.
+//! The measured work, as functions of a count; the measured servers; and the requests to them.
 
 pub mod client;
 pub mod drive;

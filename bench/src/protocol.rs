@@ -12,7 +12,7 @@ use pintle_types::{
 #[expect(clippy::exhaustive_structs, reason = "a row of a table")]
 #[derive(Debug)]
 pub struct Case {
-    /// What it is called in the figures.
+    /// The name in the figures.
     pub name: &'static str,
     /// Runs it that many times; returns something that depends on each run.
     pub run: fn(usize) -> usize,

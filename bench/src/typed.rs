@@ -1,4 +1,4 @@
-//! The same call for a tool that takes a type: read by the handler itself, by the SDK, and with a schema that asks for
+//! A call of a tool with a typed argument: read by the handler itself, by the SDK, and with a schema that asks for
 //! more than the type.
 
 use pintle::{
@@ -42,13 +42,13 @@ fn by_hand() -> Server {
     Server::new("bench", "1.0.0").tool(tool("echo", echo))
 }
 
-/// Its schema says what its type says.
+/// A tool whose schema expresses no more than its type.
 #[pintle::tool(name = "echo")]
 async fn plain(text: String) -> String {
     text
 }
 
-/// Its schema says more.
+/// A tool whose schema expresses more than its type.
 #[pintle::tool(name = "echo")]
 async fn bounded(#[arg(max_length = 1000)] text: String) -> String {
     text

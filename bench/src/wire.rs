@@ -1,4 +1,4 @@
-//! What a client says, in the words of either era, and what has to come back.
+//! The requests of a client in both eras, and the expected responses.
 
 use std::borrow::Cow;
 
@@ -34,13 +34,13 @@ impl Era {
     }
 }
 
-/// What is asked for.
+/// The kind of request.
 #[expect(clippy::exhaustive_enums, reason = "what is measured is decided here")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ask {
     /// `tools/call` of `echo` with 64 bytes.
     Echo,
-    /// The same with so many bytes.
+    /// An echo of this many bytes.
     Large(usize),
     /// `tools/list`.
     List,
@@ -56,7 +56,7 @@ pub const TEXT: &str = "The quick brown fox jumps over the lazy dog, then says \
 pub const TOOLS: usize = 104;
 /// How often `progress` reports.
 pub const REPORTS: usize = 10;
-/// What `confirm` asks.
+/// The question of `confirm`.
 pub const QUESTION: &str = "Go on?";
 /// Ids have ten digits, so that one can be written over another.
 const FIRST_ID: u64 = 1_000_000_000;
@@ -77,7 +77,7 @@ impl Ask {
         if self.tool().is_some() { "tools/call" } else { "tools/list" }
     }
 
-    /// What `echo` is to echo.
+    /// Returns the text for `echo`.
     fn text(self) -> Cow<'static, str> {
         /// One character in twenty has to be escaped, and some are not ASCII.
         const LINE: &str = "The \"quick\" brown fox jumps over the lazy dog — naïve résumé, path C:\\tmp\n";
@@ -89,15 +89,15 @@ impl Ask {
 
     fn is_answered_by(self, message: &Value) -> bool {
         let result = &message["result"];
-        let said = &result["content"][0]["text"];
+        let text = &result["content"][0]["text"];
         match self {
-            Self::Echo | Self::Large(_) => *said == *self.text(),
+            Self::Echo | Self::Large(_) => *text == *self.text(),
             Self::List => {
                 result["tools"].as_array().is_some_and(|tools| tools.len() == TOOLS)
                     && result["nextCursor"].is_null()
             }
-            Self::Progress => *said == "done",
-            Self::Confirm => *said == "yes",
+            Self::Progress => *text == "done",
+            Self::Confirm => *text == "yes",
         }
     }
 }

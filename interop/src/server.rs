@@ -1,4 +1,4 @@
-//! What every server of the matrix offers.
+//! Pintle's server of the matrix.
 
 use std::{
     sync::{
@@ -41,7 +41,7 @@ pub fn server() -> Server {
         .resources(notes)
 }
 
-/// Who waited, and who was cancelled.
+/// The number of started and cancelled calls of `wait`.
 #[derive(Debug, Default)]
 struct Waits {
     started: AtomicUsize,
@@ -89,8 +89,8 @@ async fn ask(cx: Cx, question: String) -> Result<String, ToolError> {
 async fn sample(cx: Cx, topic: String) -> Result<String, ToolError> {
     let question = vec![SamplingMessage::new(Role::User, ContentBlock::text(topic))];
     let answer = cx.sample("answer", CreateMessageParams::new(question, 20)).await?;
-    let said: String = answer.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
-    Ok(format!("model said {said}"))
+    let text: String = answer.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
+    Ok(format!("model said {text}"))
 }
 
 /// Waits until somebody cancels it.

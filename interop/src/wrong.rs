@@ -5,8 +5,8 @@ use std::fmt;
 pub struct Wrong(String);
 
 impl Wrong {
-    pub(crate) fn new(said: impl fmt::Display) -> Self {
-        Self(said.to_string())
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
     }
 }
 

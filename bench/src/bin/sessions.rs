@@ -1,4 +1,4 @@
-//! What an idle session over HTTP holds: `sessions [n] [differing]` opens as many and says how much the process grew, for
+//! The memory use of an idle session over HTTP: `sessions [n] [differing]` opens as many and says how much the process grew, for
 //! each. With the second word no two clients say the same of themselves.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 

@@ -18,7 +18,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::{Answer, Limit, Said, body::Reply, call_id, called, question};
+use super::{Answer, Limit, RequestHeaders, body::Reply, call_id, called, question};
 use crate::full::Full;
 
 /// Serves on a port of its own, which it says in one line, for ever.
@@ -71,13 +71,13 @@ async fn answer(app: Arc<App>, request: Request<Incoming>) -> Result<Response<Re
     {
         return Ok(bare(StatusCode::NOT_FOUND));
     }
-    let said = Said {
+    let headers = RequestHeaders {
         method: header("mcp-method"),
         name: header("mcp-name"),
         version: header("mcp-protocol-version"),
     };
     let mut out = Vec::with_capacity(body.len() + 256);
-    Ok(match app.limit.answer(&body, Some(&said), &mut out) {
+    Ok(match app.limit.answer(&body, Some(&headers), &mut out) {
         Answer::Nothing => bare(StatusCode::ACCEPTED),
         Answer::Bad => bare(StatusCode::BAD_REQUEST),
         Answer::Reply => json(out),

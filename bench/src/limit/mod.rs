@@ -1,4 +1,4 @@
-//! What an answer costs at the least: the message parsed with serde_json in one typed pass, and the bytes written that
+//! The minimum cost of a response: the message parsed with serde_json in one typed pass, and the bytes written that
 //! a reply has. There is no registry, and of sessions only their ids.
 
 mod body;
@@ -61,9 +61,9 @@ struct Meta<'a> {
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What the head of a request says of its body.
+/// The headers of a request that describe its body.
 #[derive(Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct RequestHeaders<'a> {
     method: Option<&'a str>,
     name: Option<&'a str>,
     version: Option<&'a str>,
@@ -129,8 +129,13 @@ fn tool(name: &str, about: &str, arguments: &[(&str, &str, &str)]) -> String {
 }
 
 impl Limit {
-    /// Writes the answer to a message behind what is in `out`. `said` is what HTTP has besides.
-    pub(crate) fn answer(&self, message: &[u8], said: Option<&Said<'_>>, out: &mut Vec<u8>) -> Answer {
+    /// Appends the response to a message to `out`. `headers` are those of an HTTP request.
+    pub(crate) fn answer(
+        &self,
+        message: &[u8],
+        headers: Option<&RequestHeaders<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Answer {
         let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else { return Answer::Bad };
         let Some(id) = message.id.map(RawValue::get) else { return Answer::Nothing };
         let Some(method) = message.method.as_ref().map(|text| &*text.0) else {
@@ -141,8 +146,8 @@ impl Limit {
         let meta = params.meta.as_ref();
         let version = meta.and_then(|meta| meta.version.as_ref()).map(|text| &*text.0);
         let name = params.name.as_ref().map(|text| &*text.0);
-        if let Some(said) = said.filter(|_| version.is_some())
-            && (said.method != Some(method) || said.name != name || said.version != version)
+        if let Some(headers) = headers.filter(|_| version.is_some())
+            && (headers.method != Some(method) || headers.name != name || headers.version != version)
         {
             return Answer::Bad;
         }
@@ -181,18 +186,18 @@ impl Limit {
             ("server/discover", ..) => {
                 begin(out, id, true);
                 let revision = Era::Stateless.revision();
-                let said = format!(
+                let text = format!(
                     r#""ttlMs":0,"cacheScope":"public","supportedVersions":["{revision}"],"capabilities":{{"tools":{{}},"resources":{{}}}}}}}}"#
                 );
-                out.extend_from_slice(said.as_bytes());
+                out.extend_from_slice(text.as_bytes());
             }
             ("initialize", ..) => {
                 begin(out, id, false);
                 let revision = Era::Session.revision();
-                let said = format!(
+                let text = format!(
                     r#""protocolVersion":"{revision}","capabilities":{{"tools":{{}},"resources":{{}}}},"serverInfo":{{"name":"bench","version":"1.0.0"}}}}}}"#
                 );
-                out.extend_from_slice(said.as_bytes());
+                out.extend_from_slice(text.as_bytes());
                 return Answer::Opened;
             }
             _ => {
@@ -251,7 +256,7 @@ mod tests {
     use super::*;
     use crate::wire::{self, Ask, Asking};
 
-    fn said(limit: &Limit, message: &[u8]) -> (Answer, Vec<u8>) {
+    fn reply(limit: &Limit, message: &[u8]) -> (Answer, Vec<u8>) {
         let mut out = Vec::new();
         (limit.answer(message, None, &mut out), out)
     }
@@ -261,7 +266,7 @@ mod tests {
         for era in [Era::Session, Era::Stateless] {
             for ask in [Ask::Echo, Ask::Large(1000), Ask::List, Ask::Progress] {
                 let mut asking = Asking::line(ask, era);
-                let (_, out) = said(&Limit::default(), asking.another());
+                let (_, out) = reply(&Limit::default(), asking.another());
                 assert_eq!(asking.fault(&out), None, "{ask:?} {era:?}");
             }
         }
@@ -271,12 +276,12 @@ mod tests {
     fn a_question_is_asked_and_its_answer_understood() {
         let limit = Limit::default();
         let mut asking = Asking::line(Ask::Confirm, Era::Session);
-        let (Answer::Asked(question), out) = said(&limit, asking.another()) else {
+        let (Answer::Asked(question), out) = reply(&limit, asking.another()) else {
             panic!("it does not ask")
         };
         let asked: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!((&asked["id"], &asked["method"]), (&question.into(), &"elicitation/create".into()));
-        let reply = said(&limit, wire::accepted(&asked["id"]).as_bytes()).0;
+        let reply = reply(&limit, wire::accepted(&asked["id"]).as_bytes()).0;
         assert!(matches!(reply, Answer::Answered(id, true) if id == question));
     }
 
@@ -284,10 +289,10 @@ mod tests {
     fn a_question_without_a_session_ends_the_call_until_it_comes_again() {
         let limit = Limit::default();
         let mut asking = Asking::line(Ask::Confirm, Era::Stateless);
-        let asked: Value = serde_json::from_slice(&said(&limit, asking.another()).1).unwrap();
+        let asked: Value = serde_json::from_slice(&reply(&limit, asking.another()).1).unwrap();
         assert_eq!(asked["result"]["resultType"], "input_required");
         let again = wire::again(7, &asked["result"]);
-        let done: Value = serde_json::from_slice(&said(&limit, again.as_bytes()).1).unwrap();
+        let done: Value = serde_json::from_slice(&reply(&limit, again.as_bytes()).1).unwrap();
         assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&7.into(), &"yes".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! What it takes to ask the user: in a session a request of the server's, else a result that the client comes back with.
+//! The minimum work to ask the user: in a session a request of the server's, else a result that the client comes back with.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::begin;
 
-/// What the client repeats. As long as one that is sealed; here it is only compared.
+/// The state that the client repeats. It is as long as a sealed one, but only compared.
 pub(super) const STATE: &str = "v1.bGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQtbGltaXQ";
 const ASKED: &str = r#""method":"elicitation/create","params":{"mode":"form","message":"Go on?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}}"#;
 
-/// What the user did with a form of one field.
+/// The answer to a form with one field.
 #[derive(Deserialize)]
 pub(super) struct Reply {
     content: Option<Content>,
@@ -33,7 +33,7 @@ impl Reply {
     }
 }
 
-/// What `confirm` answers.
+/// The result of `confirm`.
 pub(super) fn word(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
 }

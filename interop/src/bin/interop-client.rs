@@ -8,8 +8,8 @@ use interop::client::{CELLS, Cell, connect};
 use pintle::client::Mode;
 use serde_json::json;
 
-/// What takes longer has gone wrong.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of a cell.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -32,12 +32,12 @@ async fn main() -> ExitCode {
     };
     println!("{}", json!({"cell": "open", "ok": server.revision().as_str()}));
     for Cell { name, ask } in CELLS {
-        let told = match tokio::time::timeout(PATIENCE, ask(&server)).await {
-            Ok(Ok(said)) => json!({"cell": name, "ok": said}),
+        let line = match tokio::time::timeout(TIMEOUT, ask(&server)).await {
+            Ok(Ok(result)) => json!({"cell": name, "ok": result}),
             Ok(Err(error)) => json!({"cell": name, "error": error.to_string()}),
-            Err(_) => json!({"cell": name, "error": format!("nothing within {PATIENCE:?}")}),
+            Err(_) => json!({"cell": name, "error": format!("nothing within {TIMEOUT:?}")}),
         };
-        println!("{told}");
+        println!("{line}");
     }
     server.close().await;
     ExitCode::SUCCESS

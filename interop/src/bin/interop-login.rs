@@ -10,8 +10,8 @@ use std::{
 
 use interop::login::{CASES, Case, Provider};
 
-/// What takes longer has gone wrong.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of a case.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -32,14 +32,14 @@ async fn main() -> ExitCode {
     let (mut ran, mut failed) = (0, 0);
     for Case { name, run } in CASES.iter().filter(is_wanted) {
         let start = Instant::now();
-        let said = match tokio::time::timeout(PATIENCE, run(&provider)).await {
-            Ok(Ok(said)) => format!("ok: {said}"),
+        let outcome = match tokio::time::timeout(TIMEOUT, run(&provider)).await {
+            Ok(Ok(outcome)) => format!("ok: {outcome}"),
             Ok(Err(error)) => format!("FAILED: {error}"),
-            Err(_) => format!("FAILED: nothing within {PATIENCE:?}"),
+            Err(_) => format!("FAILED: nothing within {TIMEOUT:?}"),
         };
-        println!("    {name}: {said} ({:.1} s)", start.elapsed().as_secs_f64());
+        println!("    {name}: {outcome} ({:.1} s)", start.elapsed().as_secs_f64());
         ran += 1;
-        failed += usize::from(said.starts_with("FAILED"));
+        failed += usize::from(outcome.starts_with("FAILED"));
     }
     if ran == 0 {
         let names: Vec<_> = CASES.iter().map(|case| case.name).collect();

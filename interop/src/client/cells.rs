@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     Cell,
-    waiting::{cancelled, told},
+    waiting::{cancelled, changed},
 };
 use crate::Wrong;
 
@@ -28,15 +28,15 @@ pub const CELLS: &[Cell] = &[
     Cell { name: "progress", ask: |server| Box::pin(progress(server)) },
     Cell {
         name: "answer",
-        ask: |server| Box::pin(said(server, "ask", json!({"question": "yes"}), "accepted 2")),
+        ask: |server| Box::pin(expect_text(server, "ask", json!({"question": "yes"}), "accepted 2")),
     },
     Cell {
         name: "decline",
-        ask: |server| Box::pin(said(server, "ask", json!({"question": "no"}), "declined")),
+        ask: |server| Box::pin(expect_text(server, "ask", json!({"question": "no"}), "declined")),
     },
     Cell {
         name: "sample",
-        ask: |server| Box::pin(said(server, "sample", json!({"topic": "hi"}), "model said pong")),
+        ask: |server| Box::pin(expect_text(server, "sample", json!({"topic": "hi"}), "model said pong")),
     },
     Cell { name: "cancel", ask: |server| Box::pin(cancelled(server)) },
     Cell { name: "read", ask: |server| Box::pin(read(server)) },
@@ -93,7 +93,7 @@ async fn update(server: &Connection) -> Result<String, Wrong> {
     let mut changes = server.changes().await?;
     server.subscribe("note://1").await?;
     server.call_tool("touch", ()).await?;
-    let found = told(&mut changes, &Change::Resource("note://1".into())).await;
+    let found = changed(&mut changes, &Change::Resource("note://1".into())).await;
     server.unsubscribe("note://1").await?;
     found
 }
@@ -104,7 +104,7 @@ async fn change(server: &Connection) -> Result<String, Wrong> {
     let mut changes = server.changes().await?;
     let before = has_extra().await?;
     server.call_tool("grow", ()).await?;
-    told(&mut changes, &Change::Tools).await?;
+    changed(&mut changes, &Change::Tools).await?;
     expect(&has_extra().await?, &!before)
 }
 
@@ -123,7 +123,12 @@ async fn pages(server: &Connection) -> Result<String, Wrong> {
     expect(&pages, &vec![3, 3, 1])
 }
 
-async fn said(server: &Connection, tool: &str, arguments: Value, wanted: &str) -> Result<String, Wrong> {
+async fn expect_text(
+    server: &Connection,
+    tool: &str,
+    arguments: Value,
+    wanted: &str,
+) -> Result<String, Wrong> {
     let result = server.call_tool(tool, arguments).await?;
     expect(&*text(&result), wanted)
 }

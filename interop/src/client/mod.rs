@@ -1,4 +1,4 @@
-//! What every client of the matrix asks for, a cell each.
+//! The cells of the matrix, as Pintle's client runs them.
 
 mod cells;
 mod waiting;

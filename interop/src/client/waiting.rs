@@ -31,11 +31,11 @@ pub(super) async fn cancelled(server: &Connection) -> Result<String, Wrong> {
     Ok("cancelled".to_owned())
 }
 
-/// Waits until a change is told of.
-pub(super) async fn told(changes: &mut Changes, wanted: &Change) -> Result<String, Wrong> {
+/// Waits for a change.
+pub(super) async fn changed(changes: &mut Changes, wanted: &Change) -> Result<String, Wrong> {
     while let Some(event) = changes.next().await {
         if event == Event::Changed(wanted.clone()) {
-            return Ok("told".to_owned());
+            return Ok("changed".to_owned());
         }
     }
     Err(Wrong::new("the connection ended"))
@@ -45,5 +45,5 @@ async fn waits(server: &Connection) -> Result<(usize, usize), Wrong> {
     let result = server.call_tool("waits", ()).await?;
     let text = text(&result);
     let numbers = text.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    numbers.ok_or_else(|| Wrong::new(format!("`waits` said `{text}`")))
+    numbers.ok_or_else(|| Wrong::new(format!("`waits` returned `{text}`")))
 }

@@ -44,7 +44,7 @@ impl User {
         Self(Arc::new(Browser { agrees, requests: Requests::new(), cookies, seen }))
     }
 
-    /// What they were asked since the last time: `login`, `consent`.
+    /// The pages that were shown since the last call: `login`, `consent`.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.0.seen))
     }

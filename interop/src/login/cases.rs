@@ -90,7 +90,7 @@ async fn logs_in(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect_in(mode, scene.login()).await?;
     expect("the user was asked", &scene.user.asked(), &["login", "consent"])?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked again", &scene.user.asked(), &[""; 0])?;
     scene.kept.refresh()?;
     Ok(format!("{} as {}", server.revision(), scene.kept.client_id()?))
@@ -100,7 +100,7 @@ async fn refused(provider: &Provider) -> Result<String, Wrong> {
     let mut scene = Scene::new(provider, Kind::Reading).await?;
     scene.user = User::refusing();
     match scene.connect(scene.login()).await {
-        Ok(_) => Err(Wrong::new("the user said no, and the server let them in")),
+        Ok(_) => Err(Wrong::new("the user declined, and the server granted access")),
         Err(error) if error.to_string().contains("the login was refused: `access_denied`") => {
             Ok(error.to_string())
         }
@@ -111,7 +111,7 @@ async fn refused(provider: &Provider) -> Result<String, Wrong> {
 async fn documented(provider: &Provider) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect(scene.login().document(&provider.document)?).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the client is", &scene.kept.client_id()?, &provider.document)?;
     Ok(provider.document.clone())
 }
@@ -125,7 +125,7 @@ async fn device(provider: &Provider) -> Result<String, Wrong> {
         tokio::spawn(async move { user.visit(&url).await });
     };
     let server = scene.connect(OAuth::device("Interop", show).store(scene.kept.clone())).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     scene.kept.refresh()?;
     expect("the user was asked", &scene.user.asked(), &["login", "consent"])?;
     Ok("ann".into())
@@ -139,7 +139,7 @@ async fn expired(provider: &Provider) -> Result<String, Wrong> {
     let before = (scene.kept.access()?, scene.kept.refresh()?);
     scene.kept.age();
     let server = scene.connect(scene.login()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     if scene.kept.access()? == before.0 || scene.kept.refresh()? == before.1 {
         return Err(Wrong::new("the old tokens are still in use"));
@@ -147,15 +147,15 @@ async fn expired(provider: &Provider) -> Result<String, Wrong> {
     Ok("another one, and another one to refresh with".into())
 }
 
-/// A token is ended while it is in use: the server is told so when it asks, and the client gets another one.
+/// A token is revoked while it is in use: introspection reports it, and the client gets another one.
 async fn revoked(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Asking).await?;
     let server = scene.connect_in(mode, scene.login()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     scene.user.asked();
     let before = scene.kept.access()?;
     provider.end(before.clone()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     if scene.kept.access()? == before {
         return Err(Wrong::new("a revoked token was let in"));
@@ -172,7 +172,7 @@ async fn at_once(provider: &Provider) -> Result<String, Wrong> {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let server = server.clone();
-            tokio::spawn(async move { said(&server, "whoami", "ann").await })
+            tokio::spawn(async move { expect_text(&server, "whoami", "ann").await })
         })
         .collect();
     for call in calls {
@@ -180,7 +180,7 @@ async fn at_once(provider: &Provider) -> Result<String, Wrong> {
     }
     expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     provider.end(scene.kept.access()?).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     Ok("one refresh for all".into())
 }
@@ -192,13 +192,13 @@ async fn logged_out(provider: &Provider) -> Result<String, Wrong> {
     scene.user.asked();
     let client = scene.kept.client_id()?;
     provider.revoke(&client, &scene.kept.refresh()?).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &["consent"])?;
     expect("the client is", &scene.kept.client_id()?, &client)?;
     Ok("a new login of the same client".into())
 }
 
-/// The provider has lost its clients, and the program was told of one of them long ago.
+/// The provider has lost its clients, including one that the program registered earlier.
 async fn forgotten(provider: &Provider) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     scene.connect(scene.login()).await?.close().await;
@@ -207,7 +207,7 @@ async fn forgotten(provider: &Provider) -> Result<String, Wrong> {
     provider.forget(before.clone()).await?;
     scene.kept.age();
     let server = scene.connect(scene.login()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &["consent"])?;
     if scene.kept.client_id()? == before {
         return Err(Wrong::new("the client is still the same"));
@@ -218,11 +218,11 @@ async fn forgotten(provider: &Provider) -> Result<String, Wrong> {
 async fn step_up(provider: &Provider, mode: Mode) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect_in(mode, scene.login()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     scene.user.asked();
-    said(&server, "write", "written").await?;
+    expect_text(&server, "write", "written").await?;
     expect("the user was asked", &scene.user.asked(), &["consent"])?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked again", &scene.user.asked(), &[""; 0])?;
     Ok("asked for `write` too".into())
 }
@@ -235,7 +235,7 @@ async fn for_another(provider: &Provider) -> Result<String, Wrong> {
         status(&scene.server.url, &scene.kept.access()?).await?,
         status(&other.server.url, &scene.kept.access()?).await?,
     ];
-    // To the right one it is good enough to be told that the rest of the request is none.
+    // The right issuer accepts the assertion, and only rejects the rest of the request.
     expect("the statuses are", &statuses, &[400, 401])?;
     Ok("401".into())
 }
@@ -263,15 +263,15 @@ async fn machine(provider: &Provider, client: Registered, name: &str) -> Result<
     let scene = Scene::new(provider, Kind::Reading).await?;
     let oauth = OAuth::machine(client).store(scene.kept.clone());
     let server = scene.connect(oauth.clone()).await?;
-    said(&server, "whoami", name).await?;
-    said(&server, "write", "written").await?;
+    expect_text(&server, "whoami", name).await?;
+    expect_text(&server, "write", "written").await?;
     Ok(name.to_owned())
 }
 
 async fn bound(provider: &Provider) -> Result<String, Wrong> {
     let scene = Scene::new(provider, Kind::Reading).await?;
     let server = scene.connect(scene.login().dpop()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     let without_proof = status(&scene.server.url, &scene.kept.access()?).await?;
     expect("without a proof the status is", &without_proof, &401)?;
     Ok("good for nothing without it".into())
@@ -286,16 +286,16 @@ async fn rotated(provider: &Provider) -> Result<String, Wrong> {
     provider.rotate().await?;
     scene.kept.age();
     let server = scene.connect(scene.login()).await?;
-    said(&server, "whoami", "ann").await?;
+    expect_text(&server, "whoami", "ann").await?;
     expect("the user was asked", &scene.user.asked(), &[""; 0])?;
     expect("by the old key the status is", &status(&scene.server.url, &before).await?, &401)?;
     Ok("let in by the new one only".into())
 }
 
-async fn said(server: &Connection, tool: &str, expected: &str) -> Result<(), Wrong> {
+async fn expect_text(server: &Connection, tool: &str, expected: &str) -> Result<(), Wrong> {
     let result = server.call_tool(tool, ()).await?;
     let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
-    expect(&format!("`{tool}` said"), &text.as_str(), &expected)
+    expect(&format!("the result of `{tool}`"), &text.as_str(), &expected)
 }
 
 fn expect<A: Debug + PartialEq<B>, B: Debug>(what: &str, found: &A, wanted: &B) -> Result<(), Wrong> {

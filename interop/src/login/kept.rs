@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Wrong;
 
-/// What a client keeps, as it would be written to a file: to be looked at, and to be made old.
+/// The stored data of a client, as it would be written to a file. Tests inspect and age it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept(Arc<Mutex<BTreeMap<String, Value>>>);
 

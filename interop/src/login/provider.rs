@@ -16,7 +16,7 @@ pub struct Provider {
     pub(super) document: String,
     /// The secret or the key of each client that was registered before.
     clients: BTreeMap<String, String>,
-    /// Below this it can be told to do things.
+    /// The base URL of its control endpoints.
     switches: String,
 }
 
@@ -63,8 +63,8 @@ impl Provider {
         self.switch("rotate", String::new()).await
     }
 
-    async fn switch(&self, name: &str, said: String) -> Result<(), Wrong> {
-        send(Method::POST, &format!("{}{name}", self.switches), said).await.map(drop)
+    async fn switch(&self, name: &str, body: String) -> Result<(), Wrong> {
+        send(Method::POST, &format!("{}{name}", self.switches), body).await.map(drop)
     }
 }
 

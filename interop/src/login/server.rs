@@ -13,7 +13,7 @@ use crate::Wrong;
 /// How a server finds out what a token is worth. The provider gives tokens of the kind that the path stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// It says so itself, and is signed by the provider.
+    /// A token that the provider signed.
     Reading,
     /// The provider is asked about each.
     Asking,

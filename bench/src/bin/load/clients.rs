@@ -1,4 +1,4 @@
-//! What a call costs a client: each against the limit server, beside our own bare sockets and pipes.
+//! The cost of a call for each client against the limit server, beside our own bare sockets and pipes.
 
 use std::{io::Read as _, time::Duration};
 
@@ -73,32 +73,32 @@ impl Calls {
     /// Another program, which says itself what it took.
     pub(crate) fn measure(self, client: &Program, limit: &Program) -> Result<Sample, String> {
         let (calls, in_flight) = (COUNTED.to_string(), self.in_flight.to_string());
-        let said = match self.transport {
+        let output = match self.transport {
             Transport::Http => {
                 let (_server, address) = limit.serve_http(&[], STUCK)?;
-                said(client, &["http", &format!("http://{address}/mcp"), &calls, &in_flight])?
+                output_of(client, &["http", &format!("http://{address}/mcp"), &calls, &in_flight])?
             }
             Transport::Stdio => {
                 let prefix = limit.cores.map(|cores| cores.prefix().to_vec()).unwrap_or_default();
                 let server = prefix.iter().chain(&limit.words).map(String::as_str).chain(["stdio"]);
                 let words: Vec<_> = ["stdio", &calls, &in_flight].into_iter().chain(server).collect();
-                said(client, &words)?
+                output_of(client, &words)?
             }
         };
-        read(&said).ok_or_else(|| format!("it did not say what it took: {said:?}"))
+        read(&output).ok_or_else(|| format!("it did not print its cost: {output:?}"))
     }
 }
 
-fn said(client: &Program, words: &[&str]) -> Result<String, String> {
+fn output_of(client: &Program, words: &[&str]) -> Result<String, String> {
     let mut running = client.start_here(words, STUCK)?;
     let mut stdout = running.child.stdout.take().ok_or("it has no output")?;
-    let mut said = String::new();
-    stdout.read_to_string(&mut said).map_err(|error| error.to_string())?;
-    Ok(said)
+    let mut output = String::new();
+    stdout.read_to_string(&mut output).map_err(|error| error.to_string())?;
+    Ok(output)
 }
 
-fn read(said: &str) -> Option<Sample> {
-    let value: Value = serde_json::from_str(said.lines().last()?).ok()?;
+fn read(output: &str) -> Option<Sample> {
+    let value: Value = serde_json::from_str(output.lines().last()?).ok()?;
     let number = |name: &str| value[name].as_f64();
     let (calls, cpu, wall) = (number("calls")?, number("cpu_us")?, number("wall_us")?);
     let each = wall / calls;

@@ -13,7 +13,7 @@ use crate::{
     workload::Requests,
 };
 
-/// What grows along a curve.
+/// The variable of a curve.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Along {
     Tools,

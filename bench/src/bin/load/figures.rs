@@ -1,4 +1,4 @@
-//! What was measured: for each row and column the rounds.
+//! The measurements: the rounds of each row and column.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::tally::{Sample, Wall};
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) section: Section,
@@ -31,12 +31,12 @@ pub(crate) enum Unit {
     Bytes,
 }
 
-/// What the second column is to cost at most.
+/// The maximum cost of the second column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
     /// So many times what the first costs.
     Times(f64),
-    Most(f64),
+    Max(f64),
 }
 
 /// All figures of one table. The columns are compared with the first, and the second is the one that has goals.
@@ -114,14 +114,14 @@ impl Figures {
     }
 
     /// A fault, and whose it is.
-    pub(crate) fn told(&self, row: usize, column: usize, fault: &str) -> String {
+    pub(crate) fn describe(&self, row: usize, column: usize, fault: &str) -> String {
         let row = self.rows.get(row).map_or("", |(row, _)| &row.name);
         format!("{}, {row}: {fault}", self.names.get(column).map_or("", String::as_str))
     }
 
-    /// What the second column did not do: it has to do everything.
+    /// Returns a failure of the second column, which must not fail.
     pub(crate) fn failed(&self) -> Option<String> {
-        (0..self.rows.len()).find_map(|row| Some(self.told(row, 1, self.fault(row, 1)?)))
+        (0..self.rows.len()).find_map(|row| Some(self.describe(row, 1, self.fault(row, 1)?)))
     }
 
     /// The median of all rounds.
@@ -148,7 +148,7 @@ impl Figures {
     pub(crate) fn excess(&self, row: usize) -> Option<f64> {
         let excess = match self.rows.get(row)?.0.goal? {
             Goal::Times(goal) => self.times(row, 1)? / goal,
-            Goal::Most(goal) => self.cost(row, 1)? / goal,
+            Goal::Max(goal) => self.cost(row, 1)? / goal,
         };
         // What is printed has two decimals.
         (excess > 1.005).then_some(excess)
@@ -218,7 +218,7 @@ pub(crate) mod tests {
         let rows = [
             row(Section::Http, "small", Unit::Micros, Some(Goal::Times(1.25))),
             row(Section::Http, "question", Unit::Micros, None),
-            row(Section::Process, "idle", Unit::Bytes, Some(Goal::Most(1024.0))),
+            row(Section::Process, "idle", Unit::Bytes, Some(Goal::Max(1024.0))),
         ];
         let mut figures = Figures::new(["limit", "pintle", "rmcp"].map(str::to_owned).to_vec(), rows);
         let wall = Some(Wall { per_second: 12_345.6, p50: 21.04, p99: 130.0 });

@@ -67,7 +67,7 @@ pub(crate) fn run(lanes: &mut [Lane], bounds: Bounds) -> Result<Tally, String> {
     run_with(lanes, bounds, |_| ())
 }
 
-/// The same; `next` may change what is asked before it is sent.
+/// Sends requests like the above; `next` may change a request before it is sent.
 pub(crate) fn run_with(
     lanes: &mut [Lane],
     bounds: Bounds,
@@ -109,12 +109,12 @@ impl Wire {
         stream.set_nodelay(true).map_err(error)?;
         stream.set_write_timeout(Some(SILENCE)).map_err(error)?;
         let this = Self { address: address.to_owned(), stream, buffer: vec![0; 16 << 10], filled: 0 };
-        this.patience(SILENCE)?;
+        this.set_timeout(SILENCE)?;
         Ok(this)
     }
 
     /// How long to wait for more to come.
-    pub(crate) fn patience(&self, time: Duration) -> Result<(), String> {
+    pub(crate) fn set_timeout(&self, time: Duration) -> Result<(), String> {
         self.stream.set_read_timeout(Some(time)).map_err(|error| error.to_string())
     }
 
@@ -185,17 +185,17 @@ impl Wire {
         Head::parse(self.came())
     }
 
-    /// What has come is done with; a stream may go on.
+    /// Discards the received bytes; a stream may continue.
     pub(crate) fn forget(&mut self) {
         self.filled = 0;
     }
 
-    /// What has come of the answer.
+    /// Returns the received bytes of the response.
     pub(crate) fn came(&self) -> &[u8] {
         self.buffer.get(..self.filled).unwrap_or_default()
     }
 
-    /// What has come of its body.
+    /// Returns the received bytes of the body.
     pub(crate) fn body(&self, head: &Head) -> Cow<'_, [u8]> {
         let body = self.came().get(head.length..).unwrap_or_default();
         if head.chunked { joined(body).into() } else { body.into() }

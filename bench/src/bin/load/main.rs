@@ -74,7 +74,7 @@ fn run(options: &Options, pinned: bool) -> Result<(), String> {
     }
     let pinned = if pinned { "generator and server pinned to a core each" } else { "nothing pinned" };
     println!(
-        "Median of {} rounds of at most {} requests or {} ms each, but of {SETTLED} for who costs over twice what {} does; {} s in all; {pinned}; load average of the machine {before} before and {} after.\n",
+        "Median of {} rounds of at most {} requests or {} ms each, or of {SETTLED} for servers that cost over twice as much as {}; {} s in total; {pinned}; load average of the machine {before} before and {} after.\n",
         bench.servers.rounds(),
         MEASURED.requests,
         MEASURED.time.as_millis(),
@@ -88,7 +88,7 @@ fn run(options: &Options, pinned: bool) -> Result<(), String> {
     failed.map_or(Ok(()), Err)
 }
 
-/// All that is measured.
+/// The whole benchmark.
 struct Bench<'a> {
     options: &'a Options,
     workloads: Vec<Workload>,
@@ -262,17 +262,17 @@ fn visit(
             let fault = sample.as_ref().err().cloned();
             figures.add(row, column, round, sample);
             let Some(fault) = fault else { break };
-            let told = figures.told(row, column, &fault);
+            let message = figures.describe(row, column, &fault);
             if column == 0 && !figures.may_work(row, column) {
-                return Err(told);
+                return Err(message);
             }
-            eprintln!("{told}");
+            eprintln!("{message}");
         }
     }
     Ok(())
 }
 
-/// Who takes much memory or time for some sessions is not asked for ten times as many.
+/// Returns why a server is not measured with ten times as many sessions: it would use too much memory or time.
 fn too_many(figures: &Figures, workload: Workload, column: usize) -> Option<String> {
     if workload != Workload::Idle(MANY) {
         return None;
@@ -282,9 +282,9 @@ fn too_many(figures: &Figures, workload: Workload, column: usize) -> Option<Stri
     let gibibytes = figures.cost(row, column)? * MANY as f64 / (1_u64 << 30) as f64;
     let seconds = MANY as f64 / figures.wall(row, column)?.per_second;
     if gibibytes > 1.0 {
-        return Some(format!("not tried, would hold {gibibytes:.1} GiB"));
+        return Some(format!("skipped, would use {gibibytes:.1} GiB"));
     }
-    (seconds > 20.0).then(|| format!("not tried, would take {seconds:.0} s"))
+    (seconds > 20.0).then(|| format!("skipped, would take {seconds:.0} s"))
 }
 
 /// Of the last minute.

@@ -1,4 +1,4 @@
-//! What was said on the command line.
+//! The command-line options.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{cores::Cores, program::Program};
 pub(crate) const USAGE: &str = "usage: load [<rounds>] [--seconds <n>] [--quick] [--only <words>] [--plots <folder>] \
 [--data <file>] <name=command>… [--client <name=command>]…";
 
-/// What to measure, and where to write it.
+/// The options: what to measure, and where to write the results.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) rounds: usize,

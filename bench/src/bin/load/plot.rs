@@ -26,11 +26,11 @@ struct Scale {
 impl Scale {
     /// One that has room for one and for all of these.
     fn over(values: impl Iterator<Item = f64>, (from, to): (f64, f64)) -> Self {
-        let (least, most) = values
+        let (min, max) = values
             .filter(|value| value.is_finite() && *value > 0.0)
-            .fold((1.0, 1.0), |(least, most): (f64, f64), value| (least.min(value), most.max(value)));
-        let low = ROUND.into_iter().rfind(|number| *number <= least).unwrap_or(least);
-        let high = ROUND.into_iter().find(|number| *number >= most && *number > low).unwrap_or(most);
+            .fold((1.0, 1.0), |(min, max): (f64, f64), value| (min.min(value), max.max(value)));
+        let low = ROUND.into_iter().rfind(|number| *number <= min).unwrap_or(min);
+        let high = ROUND.into_iter().find(|number| *number >= max && *number > low).unwrap_or(max);
         Self { low, high, from, to }
     }
 
@@ -106,7 +106,7 @@ pub(crate) fn bars(figures: &Figures, section: Section, title: &str) -> Option<S
 fn goal(figures: &Figures, at: usize, row: &Row) -> Option<f64> {
     match row.goal? {
         Goal::Times(times) => Some(times),
-        Goal::Most(most) => Some(most / figures.cost(at, LIMIT)?).filter(|times| times.is_finite()),
+        Goal::Max(max) => Some(max / figures.cost(at, LIMIT)?).filter(|times| times.is_finite()),
     }
 }
 
@@ -125,16 +125,16 @@ const PANEL: (f64, f64) = (280.0, 230.0);
 pub(crate) fn curves(figures: &Figures, points: &[Point]) -> Option<String> {
     let costs = (0..points.len())
         .flat_map(|at| (0..figures.names.len()).filter_map(move |column| figures.cost(at, column)));
-    let most = costs.fold(0.0, f64::max);
-    if most <= 0.0 {
+    let max = costs.fold(0.0, f64::max);
+    if max <= 0.0 {
         return None;
     }
     let mut svg = Svg::new(PANEL.0 * Along::ALL.len() as f64 + 20.0, PANEL.1 + 60.0);
     svg.text((12.0, 18.0), Anchor::Start, INK, "CPU µs of a small call in a session, as something grows");
     legend(&mut svg, figures, 0, 34.0);
     let (top, bottom) = (56.0, PANEL.1 + 16.0);
-    let step = step(most);
-    let highest = (most / step).ceil() * step;
+    let step = step(max);
+    let highest = (max / step).ceil() * step;
     let height = |cost: f64| bottom - (bottom - top) * cost / highest;
     for (nth, along) in Along::ALL.into_iter().enumerate() {
         let left = 44.0 + PANEL.0 * nth as f64;
@@ -166,13 +166,9 @@ pub(crate) fn curves(figures: &Figures, points: &[Point]) -> Option<String> {
 }
 
 /// A round number that goes into it four to ten times.
-fn step(most: f64) -> f64 {
-    let power = 10_f64.powf(most.log10().floor());
-    [0.1, 0.2, 0.5, 1.0]
-        .into_iter()
-        .map(|part| part * power)
-        .find(|step| most / step <= 10.0)
-        .unwrap_or(power)
+fn step(max: f64) -> f64 {
+    let power = 10_f64.powf(max.log10().floor());
+    [0.1, 0.2, 0.5, 1.0].into_iter().map(|part| part * power).find(|step| max / step <= 10.0).unwrap_or(power)
 }
 
 #[cfg(test)]

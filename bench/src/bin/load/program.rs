@@ -35,14 +35,14 @@ impl Program {
         (!words.is_empty()).then(|| Self { name: name.to_owned(), words, cores })
     }
 
-    /// Starts it on the other core, for no longer than `patience`.
-    pub(crate) fn start(&self, arguments: &[&str], patience: Duration) -> Result<Running, String> {
-        let start = || self.start_here(arguments, patience);
+    /// Starts it on the other core, for no longer than `timeout`.
+    pub(crate) fn start(&self, arguments: &[&str], timeout: Duration) -> Result<Running, String> {
+        let start = || self.start_here(arguments, timeout);
         self.cores.map_or_else(start, |cores| cores.over_there(start))
     }
 
     /// Starts it on our core.
-    pub(crate) fn start_here(&self, arguments: &[&str], patience: Duration) -> Result<Running, String> {
+    pub(crate) fn start_here(&self, arguments: &[&str], timeout: Duration) -> Result<Running, String> {
         let (program, words) = self.words.split_first().ok_or("it has no program")?;
         let mut command = Command::new(program);
         command.args(words).args(arguments);
@@ -52,7 +52,7 @@ impl Program {
         let id = child.id();
         // A blocked read of ours ends when the process does.
         thread::spawn(move || {
-            if left.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if left.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
             }
         });
@@ -60,8 +60,8 @@ impl Program {
     }
 
     /// Starts it as an HTTP server; where it is.
-    pub(crate) fn serve_http(&self, more: &[&str], patience: Duration) -> Result<(Running, String), String> {
-        let mut running = self.start(&[&["http"], more].concat(), patience)?;
+    pub(crate) fn serve_http(&self, more: &[&str], timeout: Duration) -> Result<(Running, String), String> {
+        let mut running = self.start(&[&["http"], more].concat(), timeout)?;
         let stdout = running.child.stdout.take().ok_or("it has no output")?;
         let mut line = String::new();
         let mut stdout = BufReader::new(stdout);
@@ -70,7 +70,7 @@ impl Program {
         thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
         let address = line.trim();
         match address.is_empty() {
-            true => Err("it ended before it said where it is".to_owned()),
+            true => Err("it exited before it printed its address".to_owned()),
             false => Ok((running, address.to_owned())),
         }
     }
@@ -79,7 +79,7 @@ impl Program {
 impl Running {
     /// CPU time of all its threads, when they have come to rest. Those that have ended are not in it.
     pub(crate) fn cpu(&self) -> Result<Duration, String> {
-        // What a thread that runs has used since the last tick is not told yet: up to four milliseconds.
+        // The time since the last tick of a running thread is not included: up to four milliseconds.
         for _ in 0..20 {
             if !self.threads("stat")?.iter().any(|stat| runs(stat)) {
                 break;
@@ -90,7 +90,7 @@ impl Running {
         Ok(Duration::from_nanos(spent.ok_or("schedstat has no number")?))
     }
 
-    /// What this file says of each thread.
+    /// Returns the contents of this file for each thread.
     fn threads(&self, file: &str) -> Result<Vec<String>, String> {
         let error = |error: std::io::Error| format!("CPU time is read from /proc, on Linux: {error}");
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).map_err(error)?;

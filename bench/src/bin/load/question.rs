@@ -17,7 +17,7 @@ use crate::{
 /// How long a question may take to come on the call's stream before it is looked for on the other one.
 const ELSEWHERE: Duration = Duration::from_millis(500);
 
-/// Who calls and is asked.
+/// The client that calls and is asked.
 #[derive(Debug)]
 pub(crate) struct Asked {
     call: Wire,
@@ -115,7 +115,7 @@ impl Asked {
 
     /// The question on the call's own stream.
     fn question_here(&mut self, elsewhere: bool) -> Result<Value, String> {
-        self.call.patience(if elsewhere { ELSEWHERE } else { SILENCE })?;
+        self.call.set_timeout(if elsewhere { ELSEWHERE } else { SILENCE })?;
         let found = self.call.receive_head().and_then(|head| {
             loop {
                 if let Some(question) = question_in(&self.call.body(&head)) {
@@ -129,7 +129,7 @@ impl Asked {
                 }
             }
         });
-        self.call.patience(SILENCE)?;
+        self.call.set_timeout(SILENCE)?;
         found
     }
 }
@@ -144,10 +144,10 @@ fn stand(address: &str, session: &str) -> Result<Option<Wire>, String> {
         )
         .as_bytes(),
     )?;
-    wire.patience(ELSEWHERE)?;
+    wire.set_timeout(ELSEWHERE)?;
     // Some say nothing, not even a head, before there is something to say.
     let there = wire.receive_head().map_or(true, |head| head.status == 200);
-    wire.patience(SILENCE)?;
+    wire.set_timeout(SILENCE)?;
     Ok(there.then_some(wire))
 }
 
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn only_yes_is_yes() {
-        let said = |text: &str| serde_json::json!({"result": {"content": [{"text": text}]}});
-        assert_eq!(is_yes(&said("yes")), Ok(()));
-        assert!(is_yes(&said("no")).is_err());
+        let result = |text: &str| serde_json::json!({"result": {"content": [{"text": text}]}});
+        assert_eq!(is_yes(&result("yes")), Ok(()));
+        assert!(is_yes(&result("no")).is_err());
     }
 }

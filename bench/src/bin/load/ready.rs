@@ -14,7 +14,7 @@ const TURNS: u32 = 10;
 const TURN: Bounds = Bounds { requests: 2000, time: Duration::from_millis(20) };
 /// With less CPU time than this a figure is not to be trusted, so more is asked, but for no longer than that.
 const ENOUGH: Duration = Duration::from_millis(60);
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_WALL: Duration = Duration::from_secs(1);
 
 /// A server, and how it is asked.
 pub(crate) struct Ready {
@@ -33,7 +33,7 @@ impl Ready {
         Ok(Self { server, ask: Box::new(ask) })
     }
 
-    /// What it costs it to answer.
+    /// Returns the cost of the responses.
     pub(crate) fn measure(mut self) -> Result<Sample, String> {
         let mut spent = self.turn(MEASURED)?;
         while !spent.is_enough() {
@@ -55,7 +55,7 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// The same for two of them, in turns so short that a machine which is slower for a while is so for both.
+/// Measures two of them, in turns so short that a machine which is slower for a while is so for both.
 pub(crate) fn in_turns(one: Ready, other: Ready) -> Result<[Sample; 2], String> {
     let mut both = [one, other];
     let [one, other] = &mut both;
@@ -70,7 +70,7 @@ pub(crate) fn in_turns(one: Ready, other: Ready) -> Result<[Sample; 2], String> 
     Ok(spent.map(Spent::sample))
 }
 
-/// What was asked, and what it cost.
+/// The requests and their cost.
 #[derive(Debug)]
 struct Spent {
     tally: Tally,
@@ -79,7 +79,7 @@ struct Spent {
 
 impl Spent {
     fn is_enough(&self) -> bool {
-        self.cpu >= ENOUGH || self.tally.wall() >= LONGEST
+        self.cpu >= ENOUGH || self.tally.wall() >= MAX_WALL
     }
 
     fn and(self, more: Self) -> Self {
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn two_have_their_turns_one_after_the_other() {
-        let said = Rc::new(RefCell::new(String::new()));
+        let order = Rc::new(RefCell::new(String::new()));
         let ready = |name: char| {
-            let said = said.clone();
+            let order = order.clone();
             let sleepy = Program::parse("sleepy=sleep 600", None).unwrap();
             let server = sleepy.start_here(&[], Duration::from_secs(60)).unwrap();
             Ready::new(server, TURN, move |bounds| {
-                said.borrow_mut().push(name);
+                order.borrow_mut().push(name);
                 let mut tally = Tally::begin(bounds);
                 // It sleeps, and takes so long that it is enough in the end.
                 tally.answered(Instant::now());
-                Ok(tally.after(Tally::lasting(LONGEST / TURNS)))
+                Ok(tally.after(Tally::lasting(MAX_WALL / TURNS)))
             })
             .unwrap()
         };
         let (one, other) = (ready('a'), ready('b'));
         let samples = in_turns(one, other).unwrap();
-        assert_eq!(*said.borrow(), "ab".repeat(1 + TURNS as usize));
+        assert_eq!(*order.borrow(), "ab".repeat(1 + TURNS as usize));
         assert!(samples.iter().all(|sample| sample.wall.is_some_and(|wall| wall.per_second < 11.0)));
     }
 }

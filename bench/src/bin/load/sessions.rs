@@ -18,8 +18,8 @@ const USED: usize = 5;
 const IDS: u64 = 100_000;
 
 /// Opens sessions, one after the other, on one connection; bytes for each.
-pub(crate) fn idle(program: &Program, sessions: usize, patience: Duration) -> Result<Sample, String> {
-    let (server, address) = program.serve_http(&[], patience)?;
+pub(crate) fn idle(program: &Program, sessions: usize, timeout: Duration) -> Result<Sample, String> {
+    let (server, address) = program.serve_http(&[], timeout)?;
     let mut wire = Wire::connect(&address)?;
     open(&mut wire, BEFORE)?;
     let (before, start) = (server.resident()?, Instant::now());

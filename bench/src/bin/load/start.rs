@@ -28,8 +28,8 @@ pub(crate) fn measure(program: &Program, transport: Transport) -> Result<Sample,
     let mut waits: Vec<_> = starts.iter().map(|(_, wall)| *wall).collect();
     waits.sort_unstable();
     let middle = micros(waits.get(STARTS / 2).copied().unwrap_or_default());
-    let longest = micros(waits.last().copied().unwrap_or_default());
-    Ok(Sample { cost: micros(cpu), wall: Some(Wall { per_second: 1e6 / middle, p50: middle, p99: longest }) })
+    let max = micros(waits.last().copied().unwrap_or_default());
+    Ok(Sample { cost: micros(cpu), wall: Some(Wall { per_second: 1e6 / middle, p50: middle, p99: max }) })
 }
 
 /// CPU time, and time on the wall.

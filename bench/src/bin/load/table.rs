@@ -16,7 +16,7 @@ impl Section {
     }
 }
 
-/// What each costs, how many times the first that is, and what it should be.
+/// Formats the costs, their ratios to the first column, and the goals.
 pub(crate) fn costs(figures: &Figures, section: Section) -> String {
     let rows = shown(figures, section);
     let (false, [first, ours, others @ ..]) = (rows.is_empty(), figures.names.as_slice()) else {
@@ -30,7 +30,7 @@ pub(crate) fn costs(figures: &Figures, section: Section) -> String {
     for (at, row) in rows {
         let goal = match row.goal {
             Some(Goal::Times(goal)) => format!("{goal}"),
-            Some(Goal::Most(goal)) => number(goal),
+            Some(Goal::Max(goal)) => number(goal),
             None => String::new(),
         };
         let mark = match (row.goal, figures.excess(at)) {
@@ -54,7 +54,7 @@ pub(crate) fn costs(figures: &Figures, section: Section) -> String {
     text
 }
 
-/// What a clock on the wall says.
+/// Formats wall-clock times.
 pub(crate) fn walls(figures: &Figures, section: Section) -> String {
     let (rows, names) = (shown(figures, section), &figures.names);
     if rows.is_empty() {
@@ -88,7 +88,7 @@ pub(crate) fn not_met(tables: &[&Figures]) -> String {
                         format!("{:.2} × {first}", figures.times(at, 1).unwrap_or_default()),
                         format!("{goal}"),
                     ),
-                    Goal::Most(goal) => (number(figures.cost(at, 1).unwrap_or_default()), number(goal)),
+                    Goal::Max(goal) => (number(figures.cost(at, 1).unwrap_or_default()), number(goal)),
                 };
                 let _ = writeln!(text, "- {}: {is}, {percent:.0} % over the goal of {goal}", row.name);
             }
@@ -116,7 +116,7 @@ pub(crate) fn missing(tables: &[&Figures]) -> String {
             }
         }
     }
-    if text.is_empty() { text } else { format!("A dash:\n\n{text}") }
+    if text.is_empty() { text } else { format!("Not measured (–):\n\n{text}") }
 }
 
 /// The rows that have figures, and where they are.
@@ -124,7 +124,7 @@ fn shown(figures: &Figures, section: Section) -> Vec<(usize, &Row)> {
     figures.of(section).filter(|(at, _)| figures.cost(*at, 0).is_some()).collect()
 }
 
-/// What a program said, as a page can hold it.
+/// Formats the output of a program for Markdown.
 fn in_a_line(text: &str) -> String {
     let plain = text.replace(['`', '|', '<', '>', '\r', '\n'], " ");
     let words: Vec<_> = plain.split_whitespace().collect();
@@ -185,7 +185,7 @@ mod tests {
             not_met(&[&some()]),
             "Not met:\n\n- small: 1.50 × limit, 20 % over the goal of 1.25\n- idle: rmcp needs less than pintle\n"
         );
-        assert_eq!(missing(&[&some()]), "A dash:\n\n- rmcp, question: `it did not ask`\n");
+        assert_eq!(missing(&[&some()]), "Not measured (–):\n\n- rmcp, question: `it did not ask`\n");
     }
 
     #[test]

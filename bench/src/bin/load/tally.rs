@@ -1,8 +1,8 @@
-//! What came of asking for a while, and what that makes for each request.
+//! The results of a measurement, in total and per request.
 
 use std::time::{Duration, Instant};
 
-/// How much is asked at most.
+/// The maximum number of requests and time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) requests: usize,
@@ -17,16 +17,16 @@ pub(crate) struct Tally {
     begun: usize,
     began: Instant,
     ended: Instant,
-    /// What was asked before, in others.
+    /// Adds an earlier tally.
     before: Duration,
 }
 
 /// One figure of one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// What counts: microseconds of CPU time or bytes, for each.
+    /// The cost per request: microseconds of CPU time, or bytes.
     pub(crate) cost: f64,
-    /// What a clock on the wall says.
+    /// The wall-clock times.
     pub(crate) wall: Option<Wall>,
 }
 
@@ -88,7 +88,7 @@ impl Tally {
         self.before + (self.ended - self.began)
     }
 
-    /// What that is for each, if all of it cost so much.
+    /// Returns the sample per request for a total cost.
     pub(crate) fn sample(mut self, cpu: Duration) -> Sample {
         self.waits.sort_unstable();
         let requests = self.waits.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! What is asked of a server, and how.
+//! The workloads.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ impl Workload {
                     "{} idle sessions, bytes each",
                     if sessions == FEW { "10,000" } else { "100,000" }
                 );
-                row(Section::Process, name, Unit::Bytes, Some(Goal::Most(1024.0)))
+                row(Section::Process, name, Unit::Bytes, Some(Goal::Max(1024.0)))
             }
             Self::Start(transport) => {
                 let name = format!("{}, start to first answer", transport.name());
