@@ -1,14 +1,15 @@
 //! The server's side: common ground until a message shows its era, then that era's module.
 
-mod audience;
 mod batch;
 mod budget;
 mod call;
 mod extension;
 mod finish;
 mod in_flight;
+mod listener;
 mod lowered_cache;
 mod peer_cache;
+mod pending;
 mod record;
 mod reply;
 mod service;
@@ -26,10 +27,11 @@ use pintle_types::{
     schema::{CancelledParams, InputRequest},
 };
 
-pub use audience::Listener;
 pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
+pub use listener::Listener;
+pub use pending::PendingChanges;
 pub use record::SessionRecord;
 pub use reply::Reply;
 pub use service::{CacheHint, Service};

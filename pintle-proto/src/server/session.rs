@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use super::{
     Service, SessionRecord,
-    audience::{Listener, Wants},
     budget::{self, Charge},
     finish::lowered,
+    listener::{Listener, Wants},
 };
 use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, stamp::Plain};
 

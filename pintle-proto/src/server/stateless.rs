@@ -14,8 +14,8 @@ use serde_json::value::to_raw_value;
 
 use super::{
     Arrival, Body, CacheHint, Call, Service,
-    audience::{Listener, Wants},
     budget::{self, Charge},
+    listener::{Listener, Wants},
 };
 use crate::{
     Part, Peer, Revision, Stamp,

@@ -85,7 +85,7 @@ use self::{
     access::scope::Filter,
     call::dispatch::{self, Start},
     catalogue::{Catalogue, lint},
-    changes::hub::Ears,
+    changes::ChangeHub,
     handler::form::Forms,
     state::{Settings, State as Snapshot},
 };
@@ -125,7 +125,7 @@ pub struct Server(Arc<Shared>);
 
 struct Shared {
     state: RwLock<Arc<Snapshot>>,
-    ears: Ears,
+    changes: ChangeHub,
     forms: Forms,
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
@@ -155,7 +155,7 @@ impl Server {
         };
         Self(Arc::new(Shared {
             state: RwLock::new(Arc::new(state)),
-            ears: Ears::default(),
+            changes: ChangeHub::default(),
             forms: Forms::default(),
             linted: Once::new(),
             notified: RwLock::default(),
@@ -414,8 +414,8 @@ impl Server {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn ears(&self) -> &Ears {
-        &self.0.ears
+    pub(crate) fn changes(&self) -> &ChangeHub {
+        &self.0.changes
     }
 
     pub(crate) fn forms(&self) -> &Forms {

@@ -194,7 +194,7 @@ impl Server {
 
     /// Tells whoever wants to know what an extension has to say.
     pub fn tell(&self, notice: Notice) {
-        self.ears().tell_notice(&Arc::new(notice));
+        self.changes().publish_notice(&Arc::new(notice));
     }
 }
 

@@ -1,4 +1,10 @@
-//! Notifications of what changed, merged for each listener.
+//! Notifications of changes to what a server offers.
+//!
+//! A [`ChangeHub`] has one [`ChangeInbox`] for each connection, session and subscription. An inbox merges the changes that come
+//! while nobody reads it; a [`Recipient`] turns them into the notifications that its client wants and may see.
 
-pub(crate) mod hearing;
-pub(crate) mod hub;
+mod hub;
+mod inbox;
+mod recipient;
+
+pub(crate) use self::{hub::ChangeHub, inbox::ChangeInbox, recipient::Recipient};

@@ -47,7 +47,7 @@ use crate::{
     server::{
         Authenticated, HttpHead, Server,
         call::{context::RequestContext, registry::CallRegistry},
-        changes::hub::Ears,
+        changes::ChangeHub,
         state::State,
     },
 };
@@ -88,8 +88,8 @@ pub struct Http(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) listens: Listens,
-    /// Whoever holds a stream open to hear of changes.
-    pub(super) listening: Ears,
+    /// The inboxes of all sessions and subscriptions.
+    pub(super) listening: ChangeHub,
     pub(super) sessions: Table,
     pub(super) calls: Arc<CallRegistry>,
     /// Which of them go on without their clients.
@@ -106,7 +106,7 @@ impl Shared {
         Self {
             settings,
             listens: Listens::default(),
-            listening: Ears::default(),
+            listening: ChangeHub::default(),
             sessions: Table::new(),
             calls: Arc::default(),
             detached: Places::default(),
@@ -462,7 +462,7 @@ impl Asked {
         session.set_initialized();
         session.set_written();
         session.number_from(session::fresh_number().unsigned_abs());
-        shared.listening.add(&session.ear);
+        shared.listening.add(&session.inbox);
         shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
     }
 

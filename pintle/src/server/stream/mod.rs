@@ -1,8 +1,8 @@
 mod answers;
+mod changes;
 mod ending;
 mod keepalive;
 mod serve;
-mod telling;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -39,7 +39,7 @@ use crate::{
             questions::OpenQuestions,
             sink::{AnswerSender, CAPACITY, CallEvent, CallSink, SharedSink},
         },
-        changes::hub::Ear,
+        changes::ChangeInbox,
         clock::{now, sealed_at},
         hooks::Visit,
         reading::parse,
@@ -75,12 +75,12 @@ pub(crate) struct Connection {
     answers: Answers,
     notices: Notices,
     listens: HashMap<Ticket, (Call, Listener)>,
-    ear: Arc<Ear>,
+    inbox: Arc<ChangeInbox>,
     /// Whether it knows what the session watches.
     follows: bool,
-    /// Whether some listener may have something to tell.
-    untold: bool,
-    /// Whether extensions may have something to say.
+    /// Whether a listener may have pending changes.
+    changed: bool,
+    /// Whether there may be notifications of extensions.
     noticed: bool,
     /// Bytes that were queued since the transport was last empty.
     unwritten: usize,
@@ -142,9 +142,9 @@ impl Connection {
             answers: Answers::default(),
             notices: Notices::default(),
             listens: HashMap::new(),
-            ear: server.ears().join(),
+            inbox: server.changes().join(),
             follows: false,
-            untold: false,
+            changed: false,
             noticed: false,
             unwritten: 0,
             backlog: 0,
@@ -419,7 +419,7 @@ impl Connection {
         if !self.follows
             && let Some(listener) = self.engine.listener()
         {
-            self.ear.follow(listener.watched());
+            self.inbox.follow(listener.watched());
             self.follows = true;
         }
         if self.is_full() {
@@ -452,7 +452,7 @@ impl Connection {
             Inbound::Listen(Listen { call, listener, acknowledgement, .. }) => {
                 self.send(acknowledgement.into());
                 if let Some(ticket) = call.ticket() {
-                    self.ear.follow(listener.watched());
+                    self.inbox.follow(listener.watched());
                     self.listens.insert(ticket, (call, listener));
                 }
             }

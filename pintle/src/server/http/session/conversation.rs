@@ -84,7 +84,7 @@ impl Asked {
             put.map_err(|error| store_failed(&error))?;
             session.set_written();
         }
-        shared.listening.add(&session.ear);
+        shared.listening.add(&session.inbox);
         let refused = match shared.admit(session.clone()).await {
             Ok(session) => return Ok(session),
             Err(refused) => refused,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Extensions;
 
 use super::{Busy, STANDING, Session, Stand, channel::Channel};
-use crate::server::changes::hearing;
+use crate::server::changes::Recipient;
 
 /// As many messages may wait for a GET stream.
 const WAITING: usize = 256;
@@ -24,11 +24,11 @@ impl Session {
         let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
         let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
         standing.push(Stand { number, address, waker: None });
-        self.ear.set_read(true);
+        self.inbox.set_read(true);
         drop(core);
         gone.into_iter().for_each(Waker::wake);
         // The one that was the newest has to see that it is not, or nobody could tell it that it is again.
-        self.ear.prick();
+        self.inbox.notify();
     }
 
     pub(in crate::server::http) fn unstand(&self, channel: &Channel) {
@@ -37,7 +37,7 @@ impl Session {
             let mut core = self.lock();
             let waker = core.busy.as_mut().and_then(|busy| {
                 busy.standing.retain(|stand| stand.address != address);
-                self.ear.set_read(!busy.standing.is_empty());
+                self.inbox.set_read(!busy.standing.is_empty());
                 busy.standing.last_mut().and_then(|stand| stand.waker.take())
             });
             core.rest();
@@ -64,7 +64,7 @@ impl Session {
         }
         waiting.push_back(line);
         drop(core);
-        self.ear.prick();
+        self.inbox.notify();
     }
 
     /// Returns a message that a GET stream has taken and will not send: another one sends it first.
@@ -79,7 +79,7 @@ impl Session {
         }
         waiting.push_front(line);
         drop(core);
-        self.ear.prick();
+        self.inbox.notify();
     }
 
     /// Whether another GET stream has taken over what this one is to send.
@@ -101,7 +101,7 @@ impl Session {
         let state = self.server.state();
         let mut guard = self.lock();
         let core = &mut *guard;
-        if core.ended || self.ear.is_closed() {
+        if core.ended || self.inbox.is_closed() {
             return Poll::Ready(None);
         }
         let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
@@ -118,18 +118,13 @@ impl Session {
         if let Some(line) = busy.waiting.pop_front() {
             return Poll::Ready(Some(line));
         }
-        let news = self.ear.take(task);
-        let Some(peer) = core.engine.peer().cloned() else { return Poll::Pending };
+        let taken = self.inbox.take(task);
+        let Some(peer) = &core.engine.peer().cloned() else { return Poll::Pending };
         let Some(listener) = core.engine.listener() else { return Poll::Pending };
-        if !news.is_empty() {
-            hearing::note(listener, &news);
-            hearing::withhold(&state, listener, &peer, self.principal.as_deref(), extensions);
-        }
-        while let Some(notice) = self.ear.take_notice() {
-            if let Some(line) = hearing::worded(&state, &notice, listener, &peer, self.principal.as_deref()) {
-                return Poll::Ready(Some(line.into()));
-            }
-        }
-        listener.next_notice().map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
+        taken.iter().for_each(|taken| listener.merge(&taken.changes));
+        let principal = self.principal.as_deref();
+        let mut recipient = Recipient { state: &state, listener, peer, principal, extensions };
+        recipient.withhold();
+        recipient.next(&self.inbox).map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
     }
 }

@@ -39,7 +39,7 @@ use crate::{
     server::{
         Caller, Cx, Server,
         call::{limit::WaitQueue, questions::OpenQuestions},
-        changes::hub::Ear,
+        changes::ChangeInbox,
         clock::{now, sealed_at},
         hooks::Visit,
         random,
@@ -55,8 +55,8 @@ pub(super) struct Session {
     /// Where its handshake came from, if that is known.
     pub(super) address: Option<AddressKey>,
     pub(super) server: Server,
-    /// Changes that its GET stream has not told yet.
-    pub(super) ear: Arc<Ear>,
+    /// The changes that its GET stream has not sent yet.
+    pub(super) inbox: Arc<ChangeInbox>,
     core: Mutex<Core>,
     /// Whether it is there for one request only.
     pub(super) alone: bool,
@@ -76,7 +76,7 @@ struct Core {
     last_stream: u64,
     last_standing: u64,
     ended: bool,
-    /// Whether its ear knows what is watched.
+    /// Whether its inbox knows what is watched.
     follows: bool,
     /// How many calls that run have had their turn.
     turns: u32,
@@ -129,10 +129,10 @@ const STANDING: u64 = 32;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
-        let ear = server.ears().join();
+        let inbox = server.changes().join();
         // Until there is a GET stream.
-        ear.set_read(false);
-        Self::made(id, principal, server, engine, ear, false)
+        inbox.set_read(false);
+        Self::made(id, principal, server, engine, inbox, false)
     }
 
     /// One that is there for one request only.
@@ -145,7 +145,7 @@ impl Session {
         principal: Option<Box<str>>,
         server: Server,
         engine: Engine,
-        ear: Arc<Ear>,
+        inbox: Arc<ChangeInbox>,
         alone: bool,
     ) -> Self {
         let core = Core {
@@ -165,7 +165,7 @@ impl Session {
             principal,
             address: None,
             server,
-            ear,
+            inbox,
             core: Mutex::new(core),
             alone,
             initialized: AtomicBool::new(false),
@@ -226,12 +226,12 @@ impl Session {
         inbound
     }
 
-    /// Has its ear hear of what it watches, once there is an agreement.
+    /// Has its inbox collect changes of what it watches, once the handshake is done.
     fn follow(&self, core: &mut Core) {
         if !core.follows
             && let Some(listener) = core.engine.listener()
         {
-            self.ear.follow(listener.watched());
+            self.inbox.follow(listener.watched());
             core.follows = true;
         }
     }
@@ -429,7 +429,7 @@ impl Session {
         if let Some(mut visit) = visit {
             visit.ended = Some(why);
         }
-        self.ear.close();
+        self.inbox.close();
         if let Some(sink) = running.as_ref().and_then(Cx::own_sink) {
             sink.fail(session_ended());
         }
@@ -512,6 +512,6 @@ mod tests {
     #[test]
     fn an_idle_session_is_small() {
         // Most of the rest of the promised kilobyte is the client's description, which sessions of one kind share.
-        assert!(size_of::<Session>() + size_of::<Ear>() <= 640);
+        assert!(size_of::<Session>() + size_of::<ChangeInbox>() <= 640);
     }
 }

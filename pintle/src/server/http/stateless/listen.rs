@@ -20,7 +20,7 @@ use super::event;
 use crate::server::{
     Authenticated, Server,
     call::context::RequestContext,
-    changes::{hearing, hub::Ear},
+    changes::{ChangeInbox, Recipient},
     clock::now,
     http::{
         Body, Http,
@@ -53,42 +53,27 @@ pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<R
     let Listen { call, listener, acknowledgement, .. } = listen;
     let Asked { http, server, state, context, .. } = asked;
     let place = Place::take(http, Holder::of(asked), state.service.bounds().subscriptions)?;
-    let ear = server.ears().join();
-    ear.follow(listener.watched());
-    http.0.listening.add(&ear);
+    let inbox = server.changes().join();
+    inbox.follow(listener.watched());
+    http.0.listening.add(&inbox);
     let mut said = Vec::new();
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
     let (server, context) = (server.clone(), context.clone());
     let end = Authenticated::end(context.left());
-    let stream = Stream {
-        call,
-        listener,
-        ear,
-        server,
-        context,
-        _place: place,
-        said,
-        untold: false,
-        noticed: false,
-        end,
-    };
+    let stream = Stream { call, listener, inbox, server, context, _place: place, said, end };
     Ok(events(stream, keep_alive))
 }
 
 struct Stream {
     call: Call,
     listener: Listener,
-    ear: Arc<Ear>,
+    inbox: Arc<ChangeInbox>,
     server: Server,
     context: Arc<RequestContext>,
     /// Given back when it ends.
     _place: Place,
     said: Vec<u8>,
-    /// Whether the listener may have something to tell.
-    untold: bool,
-    /// Whether extensions may have something to say.
-    noticed: bool,
     /// When nobody may listen on.
     end: Option<Pin<Box<Sleep>>>,
 }
@@ -96,44 +81,26 @@ struct Stream {
 impl EventSource for Stream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.said);
-        let news = self.ear.take(task);
         let state = self.server.state();
-        if !news.is_empty() {
-            hearing::note(&mut self.listener, &news);
-            self.untold = true;
-            self.noticed = true;
+        if let Some(taken) = self.inbox.take(task) {
+            self.listener.merge(&taken.changes);
         }
-        while self.noticed && out.len() < PIECE {
-            match self.ear.take_notice() {
-                Some(notice) => {
-                    let line = {
-                        let principal = self.call.principal();
-                        hearing::worded(&state, &notice, &self.listener, self.call.peer(), principal)
-                    };
-                    line.into_iter().for_each(|line| event(out, &line));
-                }
-                None => self.noticed = false,
-            }
-        }
-        if self.untold {
-            let principal = self.call.principal();
-            hearing::withhold(
-                &state,
-                &mut self.listener,
-                self.call.peer(),
-                principal,
-                self.context.extensions(),
-            );
-            // A slow reader is told when it has read; until then what it has missed is merged.
-            while self.untold && out.len() < PIECE {
-                match self.listener.next_notice() {
-                    Some(line) => event(out, &line),
-                    None => self.untold = false,
-                }
-            }
+        let mut recipient = Recipient {
+            state: &state,
+            listener: &mut self.listener,
+            peer: self.call.peer(),
+            principal: self.call.principal(),
+            extensions: self.context.extensions(),
+        };
+        recipient.withhold();
+        // A slow reader is notified when it has read; until then its changes are merged.
+        while out.len() < PIECE
+            && let Some(line) = recipient.next(&self.inbox)
+        {
+            event(out, &line);
         }
         let ended = self.end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready());
-        if ended || self.ear.is_closed() {
+        if ended || self.inbox.is_closed() {
             event(out, &state.service.unlisten(&self.call, now()));
             return Poll::Ready(());
         }

@@ -7,15 +7,15 @@ use pintle_types::{
 use serde_json::{Value, value::to_raw_value};
 
 use super::{
-    Service, Watched,
+    PendingChanges, Service, Watched,
     budget::{self, Charge},
 };
 use crate::{Change, Part, Revision};
 
-/// One who hears of changes: a session, or one subscription.
+/// A receiver of change notifications: a session, or one subscription.
 ///
-/// What it has not been told yet is merged, not queued: however slow it is, it holds one mark per list and at most one
-/// per watched resource, and hears of the newest state.
+/// Pending changes are merged, not queued: a slow listener holds a bounded number of marks ([`PendingChanges`]), and is
+/// notified of the newest state.
 ///
 /// ```
 /// use pintle_proto::server::{Arrival, Change, Inbound, Service};
@@ -34,7 +34,7 @@ use crate::{Change, Part, Revision};
 /// let Ok(Inbound::Listen(mut listen)) = service.admit(request, &Arrival::at(0)) else { panic!("granted") };
 ///
 /// assert!(listen.listener.note(&Change::Tools));
-/// assert!(!listen.listener.note(&Change::Tools), "told together with the first");
+/// assert!(!listen.listener.note(&Change::Tools), "merged with the first");
 /// assert!(!listen.listener.note(&Change::Prompts), "nobody asked");
 /// let notice = String::from_utf8(listen.listener.next_notice().unwrap()).unwrap();
 /// assert!(notice.contains("notifications/tools/list_changed"));
@@ -44,8 +44,7 @@ use crate::{Change, Part, Revision};
 pub struct Listener {
     wants: Wants,
     watched: Watched,
-    pending: Wants,
-    updated: BTreeSet<Box<str>>,
+    pending: PendingChanges,
     /// What extensions granted.
     extra: JsonObject,
     /// The id of the request that opened the subscription; a session has none.
@@ -64,9 +63,6 @@ pub(super) struct Wants {
     pub(super) resources: bool,
 }
 
-/// Updates below one watched resource that are told apart; from there on it counts as updated itself.
-const APART: usize = 256;
-
 impl Listener {
     pub(super) fn new(
         wants: Wants,
@@ -77,8 +73,7 @@ impl Listener {
         Self {
             wants,
             watched: Watched::new(watched),
-            pending: Wants::default(),
-            updated: BTreeSet::new(),
+            pending: PendingChanges::default(),
             extra: JsonObject::new(),
             tag,
             revision,
@@ -106,52 +101,45 @@ impl Listener {
         self.tag.as_ref()
     }
 
-    /// Marks a change. `true` if there is something to tell that was not there before.
+    /// Adds a change. Returns whether there is something to notify of that was not there before.
     pub fn note(&mut self, change: &Change) -> bool {
-        fn mark(wanted: bool, pending: &mut bool) -> bool {
-            wanted && !std::mem::replace(pending, true)
-        }
-        match change {
-            Change::Tools => mark(self.wants.tools, &mut self.pending.tools),
-            Change::Prompts => mark(self.wants.prompts, &mut self.pending.prompts),
-            Change::Resources => mark(self.wants.resources, &mut self.pending.resources),
-            Change::Resource(uri) => match self.watched.covering(uri) {
-                None => false,
-                Some(_) if self.updated.contains(uri) => false,
-                Some(watched) => {
-                    let full = self.updated.len() >= self.watched.len() + APART;
-                    let told: Box<str> = if full { watched } else { uri.clone() };
-                    self.updated.insert(told)
-                }
-            },
-        }
+        let wanted = match change {
+            Change::Tools => self.wants.tools,
+            Change::Prompts => self.wants.prompts,
+            Change::Resources => self.wants.resources,
+            Change::Resource(_) => true,
+        };
+        wanted && self.pending.add(change, [&self.watched])
     }
 
-    /// Marks everything that is watched: so much changed that nobody kept count.
-    pub fn note_all(&mut self) {
-        self.updated = self.watched.all();
+    /// Adds changes that were collected for this listener and others.
+    pub fn merge(&mut self, changes: &PendingChanges) {
+        let (changes, all) = changes.changes();
+        if all {
+            self.pending.set_updated(self.watched.all());
+        }
+        changes.for_each(|change| {
+            self.note(&change);
+        });
     }
 
-    /// Forgets what changed and is not to be told.
+    /// Drops the changes of resources that are hidden from the listener's client.
     pub fn withhold(&mut self, hidden: impl Fn(&str) -> bool) {
-        self.updated.retain(|uri| !hidden(uri));
+        self.pending.retain(|uri| !hidden(uri));
     }
 
-    /// The next notification to send, lists first.
+    /// Returns the next notification to send, lists first.
     pub fn next_notice(&mut self) -> Option<Vec<u8>> {
-        let list = [
-            (&mut self.pending.tools, method::NOTIFICATIONS_TOOLS_LIST_CHANGED),
-            (&mut self.pending.prompts, method::NOTIFICATIONS_PROMPTS_LIST_CHANGED),
-            (&mut self.pending.resources, method::NOTIFICATIONS_RESOURCES_LIST_CHANGED),
-        ]
-        .into_iter()
-        .find_map(|(pending, method)| std::mem::take(pending).then_some(method));
-        if let Some(method) = list {
-            return Some(self.tell(method, None));
-        }
-        let uri = self.updated.pop_first()?;
-        let params = RawObject::from_serialize(&serde_json::json!({ "uri": uri })).ok();
-        Some(self.tell(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()))
+        let method = match self.pending.pop()? {
+            Change::Tools => method::NOTIFICATIONS_TOOLS_LIST_CHANGED,
+            Change::Prompts => method::NOTIFICATIONS_PROMPTS_LIST_CHANGED,
+            Change::Resources => method::NOTIFICATIONS_RESOURCES_LIST_CHANGED,
+            Change::Resource(uri) => {
+                let params = RawObject::from_serialize(&serde_json::json!({ "uri": uri })).ok();
+                return Some(self.tell(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()));
+            }
+        };
+        Some(self.tell(method, None))
     }
 
     /// Prints a notification for this listener: of a subscription, with its id, in the JSON type that it came in.
@@ -210,8 +198,8 @@ impl Listener {
         if self.watched.remove(uri) {
             self.charge.force(self.charge.bytes().saturating_sub(budget::watched(uri)));
         }
-        let still: BTreeSet<_> = std::mem::take(&mut self.updated);
-        self.updated = still.into_iter().filter(|updated| self.watches(updated)).collect();
+        let watched = &self.watched;
+        self.pending.retain(|updated| watched.covers(updated));
     }
 }
 
@@ -284,7 +272,7 @@ mod tests {
             listener.note(&Change::Resource(format!("file:///a/{n}").into()));
         }
         let heard = heard(&mut listener);
-        assert_eq!(heard.len(), APART + 2);
+        assert!((256..2000).contains(&heard.len()), "{}", heard.len());
         assert!(heard.iter().any(|notice| notice.contains(r#"{"uri":"file:///a"}"#)));
     }
 

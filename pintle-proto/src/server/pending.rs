@@ -1,0 +1,183 @@
+use std::{collections::BTreeSet, mem};
+
+use super::Watched;
+use crate::Change;
+
+/// Changes that a listener has not been notified of yet, merged: one mark for each list, and a bounded set of resources.
+///
+/// Beyond the bound, the watched resource that contains a changed one is marked in its place, so that nothing is lost. What is
+/// kept is limited by these bounds and by what is watched.
+///
+/// ```
+/// use pintle_proto::{Change, server::PendingChanges};
+///
+/// let mut pending = PendingChanges::default();
+/// assert!(pending.add(&Change::Tools, []));
+/// assert!(!pending.add(&Change::Tools, []), "merged with the first");
+/// assert!(!pending.add(&Change::Resource("note://1".into()), []), "nobody watches it");
+/// assert!(!pending.is_empty());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PendingChanges {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    updated: BTreeSet<Box<str>>,
+    /// The length of the URIs in `updated`.
+    bytes: usize,
+    /// Whether every watched resource may have changed.
+    all: bool,
+}
+
+/// The number of resources, and the bytes of their URIs, that are remembered one by one.
+const MAX_UPDATES: usize = 1024;
+const MAX_BYTES: usize = 64 << 10;
+
+impl PendingChanges {
+    /// Adds a change. One of a resource is added if a set of `watched` covers it. Returns whether there is something to
+    /// notify of that was not there before.
+    pub fn add<'a>(&mut self, change: &Change, watched: impl IntoIterator<Item = &'a Watched>) -> bool {
+        match change {
+            Change::Tools => !mem::replace(&mut self.tools, true),
+            Change::Prompts => !mem::replace(&mut self.prompts, true),
+            Change::Resources => !mem::replace(&mut self.resources, true),
+            Change::Resource(_) if self.all => false,
+            Change::Resource(uri) => self.add_resource(uri, watched),
+        }
+    }
+
+    fn add_resource<'a>(&mut self, uri: &str, watched: impl IntoIterator<Item = &'a Watched>) -> bool {
+        if self.updated.contains(uri) {
+            return false;
+        }
+        let full = self.updated.len() >= MAX_UPDATES || self.bytes + uri.len() > MAX_BYTES;
+        let mut added = false;
+        for covering in watched.into_iter().filter_map(|watched| watched.covering(uri)) {
+            if !full {
+                return self.insert(uri.into());
+            }
+            added |= self.insert(covering);
+        }
+        added
+    }
+
+    fn insert(&mut self, uri: Box<str>) -> bool {
+        let bytes = uri.len();
+        let added = self.updated.insert(uri);
+        self.bytes += if added { bytes } else { 0 };
+        added
+    }
+
+    /// Replaces the changed resources by one mark for all that are watched.
+    pub fn collapse(&mut self) {
+        self.all |= !self.updated.is_empty();
+        self.updated = BTreeSet::new();
+        self.bytes = 0;
+    }
+
+    /// Returns whether there is nothing to notify of.
+    pub fn is_empty(&self) -> bool {
+        let Self { tools, prompts, resources, updated, all, .. } = self;
+        !(*tools || *prompts || *resources || *all) && updated.is_empty()
+    }
+
+    /// Returns the number of resources that are marked one by one, and the length of their URIs.
+    pub fn updates(&self) -> (usize, usize) {
+        (self.updated.len(), self.bytes)
+    }
+
+    /// Returns the changes, and whether every watched resource may have changed.
+    pub(super) fn changes(&self) -> (impl Iterator<Item = Change> + '_, bool) {
+        let lists = [
+            self.tools.then_some(Change::Tools),
+            self.prompts.then_some(Change::Prompts),
+            self.resources.then_some(Change::Resources),
+        ];
+        let updated = self.updated.iter().map(|uri| Change::Resource(uri.clone()));
+        (lists.into_iter().flatten().chain(updated), self.all)
+    }
+
+    /// Marks these resources, and no others.
+    pub(super) fn set_updated(&mut self, uris: BTreeSet<Box<str>>) {
+        self.bytes = uris.iter().map(|uri| uri.len()).sum();
+        self.updated = uris;
+    }
+
+    /// Drops the changes of resources for which `keep` returns `false`.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        let bytes = &mut self.bytes;
+        self.updated.retain(|uri| {
+            let kept = keep(uri);
+            *bytes -= if kept { 0 } else { uri.len() };
+            kept
+        });
+    }
+
+    /// Takes the next change, lists first.
+    pub(super) fn pop(&mut self) -> Option<Change> {
+        let lists = [
+            (&mut self.tools, Change::Tools),
+            (&mut self.prompts, Change::Prompts),
+            (&mut self.resources, Change::Resources),
+        ];
+        if let Some(list) = lists.into_iter().find_map(|(marked, change)| mem::take(marked).then_some(change))
+        {
+            return Some(list);
+        }
+        let uri = self.updated.pop_first()?;
+        self.bytes -= uri.len();
+        Some(Change::Resource(uri))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(uris: &[&str]) -> Watched {
+        Watched::new(uris.iter().map(|uri| (*uri).into()).collect())
+    }
+
+    fn resource(uri: String) -> Change {
+        Change::Resource(uri.into())
+    }
+
+    #[test]
+    fn beyond_the_bounds_each_watched_resource_is_marked_in_place_of_its_parts() {
+        let (outer, inner) = (watched(&["file:///a"]), watched(&["file:///a/b", "file:///c"]));
+        for long in ["", &"x".repeat(1000)] {
+            let mut pending = PendingChanges::default();
+            for n in 0..10_000 {
+                pending.add(&resource(format!("file:///a/b/{n}/{long}")), [&outer, &inner]);
+            }
+            let (count, bytes) = pending.updates();
+            assert!(count <= MAX_UPDATES + 2 && bytes <= MAX_BYTES + 64, "{count} {bytes}");
+            // Neither of the two would know of it by the other's.
+            assert!(pending.updated.contains("file:///a") && pending.updated.contains("file:///a/b"));
+            assert!(!pending.updated.contains("file:///c"));
+        }
+    }
+
+    #[test]
+    fn what_is_taken_makes_room() {
+        let all = watched(&["a:/"]);
+        let mut pending = PendingChanges::default();
+        for n in 0..3 * MAX_UPDATES {
+            assert!(pending.add(&resource(format!("a:/{n}")), [&all]));
+            assert!(matches!(pending.pop(), Some(Change::Resource(uri)) if *uri != *"a:/"));
+        }
+        assert_eq!(pending.updates(), (0, 0));
+    }
+
+    #[test]
+    fn one_mark_stands_for_all() {
+        let all = watched(&["a:/"]);
+        let mut pending = PendingChanges::default();
+        pending.collapse();
+        assert!(pending.is_empty(), "nothing has changed");
+        pending.add(&resource("a:/1".into()), [&all]);
+        pending.collapse();
+        assert!(!pending.is_empty() && pending.updates() == (0, 0));
+        assert!(!pending.add(&resource("a:/2".into()), [&all]));
+    }
+}

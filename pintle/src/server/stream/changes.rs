@@ -1,0 +1,61 @@
+//! The change notifications of a connection.
+
+use std::task::Context;
+
+use super::{Connection, FULL};
+use crate::server::{Notice, changes::Recipient};
+
+impl Connection {
+    /// Sends the notifications of changes to those that want them.
+    pub(super) fn poll_changes(&mut self, cx: &mut Context<'_>) {
+        if let Some(taken) = self.inbox.take(cx) {
+            self.changed = true;
+            self.noticed |= taken.has_notices;
+            self.each_recipient(|recipient| recipient.listener.merge(&taken.changes));
+        }
+        while self.noticed && self.unwritten < FULL {
+            match self.inbox.take_notice() {
+                Some(notice) => self.send_notice(&notice),
+                None => self.noticed = false,
+            }
+        }
+        if !self.changed {
+            return;
+        }
+        self.each_recipient(|recipient| recipient.withhold());
+        // A slow reader is notified when it has read; until then its changes are merged.
+        let listeners = self.listens.values_mut().map(|(_, listener)| listener);
+        for listener in listeners.chain(self.engine.listener()) {
+            loop {
+                if self.unwritten >= FULL {
+                    return;
+                }
+                let Some(line) = listener.next_notice() else { break };
+                self.unwritten += line.len();
+                self.transport.send(line.into());
+            }
+        }
+        self.changed = false;
+    }
+
+    /// Sends a notification of an extension to those that want it.
+    fn send_notice(&mut self, notice: &Notice) {
+        let mut lines = Vec::new();
+        self.each_recipient(|recipient| lines.extend(recipient.extension_notification(notice)));
+        lines.into_iter().for_each(|line| self.send(line.into()));
+    }
+
+    /// Visits the subscriptions of the connection, and its session.
+    fn each_recipient(&mut self, mut visit: impl FnMut(&mut Recipient<'_>)) {
+        let state = &*self.server.state();
+        let (principal, extensions) = (self.principal.as_deref(), self.context.extensions());
+        for (call, listener) in self.listens.values_mut() {
+            visit(&mut Recipient { state, listener, peer: call.peer(), principal, extensions });
+        }
+        if let Some(peer) = &self.engine.peer().cloned()
+            && let Some(listener) = self.engine.listener()
+        {
+            visit(&mut Recipient { state, listener, peer, principal, extensions });
+        }
+    }
+}
