@@ -24,7 +24,7 @@ pub struct PendingChanges {
     resources: bool,
     updated: BTreeSet<Box<str>>,
     /// The length of the URIs in `updated`.
-    bytes: usize,
+    bytes: u32,
     /// Whether every watched resource may have changed.
     all: bool,
 }
@@ -50,7 +50,7 @@ impl PendingChanges {
         if self.updated.contains(uri) {
             return false;
         }
-        let full = self.updated.len() >= MAX_UPDATES || self.bytes + uri.len() > MAX_BYTES;
+        let full = self.updated.len() >= MAX_UPDATES || self.bytes as usize + uri.len() > MAX_BYTES;
         let mut added = false;
         for covering in watched.into_iter().filter_map(|watched| watched.covering(uri)) {
             if !full {
@@ -62,9 +62,9 @@ impl PendingChanges {
     }
 
     fn insert(&mut self, uri: Box<str>) -> bool {
-        let bytes = uri.len();
+        let bytes = length(&uri);
         let added = self.updated.insert(uri);
-        self.bytes += if added { bytes } else { 0 };
+        self.bytes = self.bytes.saturating_add(if added { bytes } else { 0 });
         added
     }
 
@@ -83,7 +83,7 @@ impl PendingChanges {
 
     /// Returns the number of resources that are marked one by one, and the length of their URIs.
     pub fn updates(&self) -> (usize, usize) {
-        (self.updated.len(), self.bytes)
+        (self.updated.len(), self.bytes as usize)
     }
 
     /// Returns the changes, and whether every watched resource may have changed.
@@ -99,7 +99,7 @@ impl PendingChanges {
 
     /// Marks these resources, and no others.
     pub(super) fn set_updated(&mut self, uris: BTreeSet<Box<str>>) {
-        self.bytes = uris.iter().map(|uri| uri.len()).sum();
+        self.bytes = uris.iter().map(|uri| length(uri)).fold(0, u32::saturating_add);
         self.updated = uris;
     }
 
@@ -108,7 +108,7 @@ impl PendingChanges {
         let bytes = &mut self.bytes;
         self.updated.retain(|uri| {
             let kept = keep(uri);
-            *bytes -= if kept { 0 } else { uri.len() };
+            *bytes = bytes.saturating_sub(if kept { 0 } else { length(uri) });
             kept
         });
     }
@@ -125,9 +125,13 @@ impl PendingChanges {
             return Some(list);
         }
         let uri = self.updated.pop_first()?;
-        self.bytes -= uri.len();
+        self.bytes = self.bytes.saturating_sub(length(&uri));
         Some(Change::Resource(uri))
     }
+}
+
+fn length(uri: &str) -> u32 {
+    u32::try_from(uri.len()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+mod builder;
 pub(crate) mod complete;
 pub(crate) mod completion;
 pub(crate) mod custom;

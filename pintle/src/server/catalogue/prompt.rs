@@ -2,22 +2,21 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    JsonObject, Meta, RawObject, RpcError,
-    schema::{ContentBlock, GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Role},
+    JsonObject, RawObject, RpcError,
+    schema::{ContentBlock, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role},
 };
 
 use pintle_uri::nearest;
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
+    builder::{route_builder, route_completion},
     completion::{Completers, IntoValues},
     texts::Texts,
 };
 use crate::{
     server::{
-        Cx, Description, Form, Handler, HandlerError, Next, RequestError,
+        Cx, Description, Handler, HandlerError, Next, RequestError,
         access::required::Required,
         handler::{
             extract::{Kind, Need},
@@ -110,20 +109,6 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
 }
 
 impl PromptRoute {
-    /// What a person sees instead of the name.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.prompt.title = Some(text.into());
-        self
-    }
-
-    /// What it is for.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.prompt.description = Some(text.into());
-        self
-    }
-
     /// Something that must be filled in.
     #[must_use]
     pub fn argument(self, name: impl Into<String>, description: impl Into<String>) -> Self {
@@ -183,48 +168,6 @@ impl PromptRoute {
         )))
     }
 
-    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
-    #[must_use]
-    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
-        if let Err(error) = Form::of::<T>() {
-            self.faults.push(format!("the prompt `{}` asks for what it cannot: {error}", self.prompt.name));
-        }
-        self
-    }
-
-    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
-    ///
-    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
-    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
-    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
-    #[must_use]
-    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
-        self.required.add(rights);
-        self
-    }
-
-    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
-    /// cannot ask for more either.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.required.hide();
-        self
-    }
-
-    /// A picture of it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.prompt.icons.get_or_insert_default().push(icon);
-        self
-    }
-
-    /// Anything else that clients may want to know.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.prompt.meta = Some(meta);
-        self
-    }
-
     /// The only values that an argument may have. They complete it too.
     #[must_use]
     pub fn argument_values<T: Into<String>>(
@@ -235,17 +178,6 @@ impl PromptRoute {
         let (argument, values) = (argument.into(), values.into_iter().map(Into::into).collect::<Vec<_>>());
         self.completers.add_values(argument.clone(), values.clone());
         self.allowed.insert(argument, values);
-        self
-    }
-
-    /// Completes the values of one argument.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        self.completers.add(argument.into(), completer);
         self
     }
 }
@@ -318,6 +250,9 @@ impl<T: IntoPromptResult, E: HandlerError<RequestError>> IntoPromptResult for Re
         self.map_err(Into::into)?.into_prompt_result()
     }
 }
+
+route_builder!(PromptRoute, prompt, name, "prompt");
+route_completion!(PromptRoute, "argument");
 
 impl fmt::Debug for PromptRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,18 +2,20 @@ use std::{fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use pintle_proto::server::{CacheHint, Outcome};
+use pintle_proto::server::Outcome;
 use pintle_types::{
-    Meta, RpcError,
-    schema::{Annotations, Icon, ReadResourceResult, Resource, ResourceContents},
+    RpcError,
+    schema::{ReadResourceResult, Resource, ResourceContents},
 };
 
-use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 
-use super::texts::Given;
+use super::{
+    builder::{route_builder, route_contents},
+    texts::Given,
+};
 use crate::server::{
-    Cx, Description, Form, Handler, HandlerError, Json, Next, RequestError,
+    Cx, Description, Handler, HandlerError, Json, Next, RequestError,
     access::required::Required,
     handler::{
         extract::{Kind, Need},
@@ -91,86 +93,6 @@ pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, Reques
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
         Err(error) => error.outcome(Some(uri)),
-    }
-}
-
-impl ResourceRoute {
-    /// What a person sees instead of the name.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.resource.title = Some(text.into());
-        self
-    }
-
-    /// What it is.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.resource.description = Some(text.into());
-        self
-    }
-
-    /// Of what type its contents are.
-    #[must_use]
-    pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
-        self.resource.mime_type = Some(mime.into());
-        self
-    }
-
-    /// For whom it is, and how much it matters.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.resource.annotations = Some(annotations);
-        self
-    }
-
-    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
-    #[must_use]
-    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
-        if let Err(error) = Form::of::<T>() {
-            self.faults
-                .push(format!("the resource `{}` asks for what it cannot: {error}", self.resource.uri));
-        }
-        self
-    }
-
-    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
-    ///
-    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
-    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
-    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
-    #[must_use]
-    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
-        self.required.add(rights);
-        self
-    }
-
-    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
-    /// cannot ask for more either.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.required.hide();
-        self
-    }
-
-    /// A picture of it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.resource.icons.get_or_insert_default().push(icon);
-        self
-    }
-
-    /// Anything else that clients may want to know.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.resource.meta = Some(meta);
-        self
-    }
-
-    /// How long what was read may be kept, and by whom.
-    #[must_use]
-    pub fn cache(mut self, hint: CacheHint) -> Self {
-        self.next = self.next.kept(hint);
-        self
     }
 }
 
@@ -257,6 +179,9 @@ impl<T: IntoResourceResult, E: HandlerError<RequestError>> IntoResourceResult fo
         self.map_err(Into::into)?.into_resource_result(uri, mime)
     }
 }
+
+route_builder!(ResourceRoute, resource, uri, "resource");
+route_contents!(ResourceRoute, resource);
 
 impl fmt::Debug for ResourceRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

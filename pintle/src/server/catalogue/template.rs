@@ -1,22 +1,16 @@
 use std::{fmt, future::Future};
 
-use pintle_proto::server::CacheHint;
-use pintle_types::{
-    Meta,
-    schema::{Annotations, Icon, ResourceTemplate},
-};
-
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use pintle_types::schema::ResourceTemplate;
 
 use super::{
+    builder::{route_builder, route_completion, route_contents},
     completion::{Completers, IntoValues},
     resource::reader,
     texts::Texts,
 };
 use crate::{
     server::{
-        Description, Form, Handler, IntoResourceResult, Next,
+        Description, Handler, IntoResourceResult, Next,
         access::required::Required,
         handler::extract::{Kind, Need},
     },
@@ -89,98 +83,9 @@ where
     TemplateRoute { described, template, next, completers, texts, faults, needs, required }
 }
 
-impl TemplateRoute {
-    /// What a person sees instead of the name.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.described.title = Some(text.into());
-        self
-    }
-
-    /// What they are.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.described.description = Some(text.into());
-        self
-    }
-
-    /// Of what type their contents are.
-    #[must_use]
-    pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
-        self.described.mime_type = Some(mime.into());
-        self
-    }
-
-    /// For whom they are, and how much they matter.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.described.annotations = Some(annotations);
-        self
-    }
-
-    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
-    #[must_use]
-    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
-        if let Err(error) = Form::of::<T>() {
-            self.faults.push(format!(
-                "the resource template `{}` asks for what it cannot: {error}",
-                self.described.uri_template
-            ));
-        }
-        self
-    }
-
-    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
-    ///
-    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
-    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
-    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
-    #[must_use]
-    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
-        self.required.add(rights);
-        self
-    }
-
-    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
-    /// cannot ask for more either.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.required.hide();
-        self
-    }
-
-    /// A picture of them.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.described.icons.get_or_insert_default().push(icon);
-        self
-    }
-
-    /// Anything else that clients may want to know.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.described.meta = Some(meta);
-        self
-    }
-
-    /// How long what was read may be kept, and by whom.
-    #[must_use]
-    pub fn cache(mut self, hint: CacheHint) -> Self {
-        self.next = self.next.kept(hint);
-        self
-    }
-
-    /// Completes the values of one variable.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        self.completers.add(variable.into(), completer);
-        self
-    }
-}
+route_builder!(TemplateRoute, described, uri_template, "resource template");
+route_completion!(TemplateRoute, "variable");
+route_contents!(TemplateRoute, described);
 
 impl fmt::Debug for TemplateRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

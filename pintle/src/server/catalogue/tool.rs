@@ -5,20 +5,21 @@ use std::{
 
 use pintle_proto::{http::HeaderParams, server::Outcome};
 use pintle_types::{
-    JsonObject, Meta,
-    schema::{Icon, Tool, ToolAnnotations},
+    JsonObject,
+    schema::{Tool, ToolAnnotations},
 };
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::completion::{Completers, IntoValues};
+use super::{
+    builder::{route_builder, route_completion},
+    completion::{Completers, IntoValues},
+};
 use crate::{
     ToolTraits,
     server::{
-        Cx, Description, Form, Handler, IntoToolResult, Next, SchemaPart,
+        Cx, Description, Handler, IntoToolResult, Next, SchemaPart,
         access::required::Required,
         handler::{
             calling::Calling,
@@ -133,20 +134,6 @@ impl ToolRoute {
             defaults: false,
             ready: Ready::default(),
         }
-    }
-
-    /// What a person sees instead of the name.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.tool.title = Some(text.into());
-        self
-    }
-
-    /// What it does, for the model.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.tool.description = Some(text.into());
-        self
     }
 
     /// Says more of the arguments than their type does.
@@ -272,29 +259,6 @@ impl ToolRoute {
         self
     }
 
-    /// Checks when the server starts that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
-    #[must_use]
-    pub fn asks<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
-        if let Err(error) = Form::of::<T>() {
-            self.faults.push(format!("the tool `{}` asks for what it cannot: {error}", self.tool.name));
-        }
-        self
-    }
-
-    /// A picture of it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.tool.icons.get_or_insert_default().push(icon);
-        self
-    }
-
-    /// Anything else that clients may want to know.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.tool.meta.get_or_insert_default().as_object_mut().extend(meta.into_object());
-        self
-    }
-
     /// What else is worth knowing of it.
     #[must_use]
     pub fn traits(mut self, traits: ToolTraits) -> Self {
@@ -312,42 +276,6 @@ impl ToolRoute {
     pub fn tag(self, tag: impl Into<String>) -> Self {
         let traits = ToolTraits::of(&self.tool).tag(tag);
         self.traits(traits)
-    }
-
-    /// Completes the values of one argument. Clients see it if the server turned tool completion on.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        self.completers.add(argument.into(), completer);
-        self
-    }
-
-    /// Only for callers who have all of these rights: the scopes of their token, where the server is protected by OAuth.
-    ///
-    /// Over HTTP a caller who lacks one is answered with 403 before anything runs, and a client that can, asks its user for
-    /// more. So is everybody if nothing [authenticates](crate::server::Authenticated), and whoever connects by TCP. The
-    /// [local](crate::server::Principal::Local) user, at the other end of a pipe, has every right.
-    ///
-    /// ```
-    /// use pintle::server::tool;
-    ///
-    /// let clear = tool("clear", || async { "Cleared." }).requires(["notes:write"]);
-    /// ```
-    #[must_use]
-    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
-        self.required.add(rights);
-        self
-    }
-
-    /// Does not even exist for callers who lack what it [requires](Self::requires): it is in no list of theirs, and they
-    /// cannot ask for more either.
-    #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.required.hide();
-        self
     }
 
     /// Puts a `tower` layer around this tool alone; [`around`](crate::server::around) makes one of a function.
@@ -419,6 +347,9 @@ fn legal(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(fits)
 }
+
+route_builder!(ToolRoute, tool, name, "tool");
+route_completion!(ToolRoute, "argument");
 
 impl fmt::Debug for ToolRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

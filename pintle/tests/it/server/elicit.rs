@@ -149,7 +149,7 @@ async fn a_type_that_is_no_form_is_found_when_the_server_starts_or_when_it_is_as
     let registered = Server::new("s", "0").tool(tool("ask", ask).asks::<Deep>());
     let said = registered.check().unwrap_err().to_string();
     assert!(
-        said.starts_with("the tool `ask` asks for what it cannot: `Deep` is no form: field `inner`"),
+        said.starts_with("the tool `ask` cannot ask for this: `Deep` is no form: field `inner`"),
         "{said}"
     );
     let unregistered = Server::new("s", "0").tool(tool("ask", ask));
