@@ -155,7 +155,7 @@ impl Asking {
         &self.bytes
     }
 
-    /// What is wrong with this answer to the one before; nothing if it is as it should be. On a pipe, where several are
+    /// Returns what is wrong with this answer to the one before; nothing if it is as it should be. On a pipe, where several are
     /// on their way, the id is somebody's.
     pub fn fault(&self, answer: &[u8]) -> Option<String> {
         let shown = || String::from_utf8_lossy(answer.get(..300).unwrap_or(answer)).into_owned();

@@ -1,4 +1,4 @@
-//! A client: starts a server, says what it offers, and calls one of its tools.
+//! A client that starts a server, lists its tools, and calls one of them.
 //!
 //! ```sh
 //! cargo run --example client -- uvx mcp-server-time
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("give the command of a server".into());
     };
 
-    // Which revision the server speaks is found out here; nothing below depends on it.
+    // `connect` negotiates the protocol revision; nothing below depends on it.
     let server = Client::new("demo", "0.1.0").connect(Child::spawn(program, rest)?).await?;
     let name = server.server_info().map_or_else(|| program.clone(), |info| info.name.clone());
     println!("{name} speaks {}", server.revision());
@@ -33,12 +33,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let arguments: Value = serde_json::from_str(arguments.first().map_or("{}", |text| text))?;
         let call = server.call(tool).args(arguments).on_progress(|step| println!("  ... {}", step.progress));
         match call.send().await {
-            // The tool ran. Whether it did what it should is for the model to read.
+            // The tool ran. The model reads whether it succeeded.
             Ok(result) => {
                 println!("{}", if result.is_error == Some(true) { "it failed:" } else { "it says:" });
                 println!("  {}", result.text());
             }
-            // It did not run: the error says whose fault it was.
+            // The call failed. The variant of the error tells who is at fault.
             Err(Error::Rpc(error)) => println!("the server refused: {error}"),
             Err(error) => println!("{error}"),
         }

@@ -1,7 +1,7 @@
-//! A client that answers what servers ask: for words of its model, for a form to be filled in, for where it works.
+//! A client that answers requests from servers: sampling, forms and roots.
 //!
-//! A handler is the capability: a server sees what this client can do by which handlers it has, and asks for nothing
-//! else. The same handlers answer servers of every revision.
+//! Registering a handler declares the capability, and servers request nothing else. The same handlers answer servers of
+//! every revision.
 //!
 //! ```sh
 //! cargo build --example notes
@@ -20,7 +20,7 @@ use pintle::{
 };
 use serde_json::json;
 
-/// Stands for a call of your model.
+/// A placeholder for a call of your model.
 async fn model(request: &CreateMessageParams) -> String {
     let said = request.messages.iter().flat_map(|message| message.content.as_slice());
     let words: Vec<_> = said.filter_map(ContentBlock::as_text).flat_map(str::split_whitespace).collect();
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let command = env::args().nth(1).ok_or("give the command of the `notes` example")?;
     let client = Client::new("demo", "0.1.0")
         .on_sample(|question| async move {
-            // A person should see what is asked in their name, and by whom.
+            // Show the user the request and the server that sent it.
             let server = question.server.as_ref().map_or("a server", |server| &server.name);
             println!("{server} wants to know: {}", question.system_prompt.as_deref().unwrap_or("something"));
             CreateMessageResult::new("a-model", ContentBlock::text(model(&question).await))
@@ -46,11 +46,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = client.connect(Child::spawn(command, [] as [&str; 0])?).await?;
 
     for text in ["Buy bread.", "Buy bread and butter."] {
-        // The second time the note is there already, and the server asks whether to overwrite it.
+        // The second time the note exists, and the server asks whether to overwrite it.
         let result = server.call_tool("save", json!({ "title": "shopping", "text": text })).await?;
         println!("{}", result.text());
     }
-    // The server has no model of its own: it asks for a few words of ours.
+    // The server has no model: it asks the client's.
     let result = server.call_tool("digest", json!({ "title": "shopping" })).await?;
     println!("{}", result.text());
     server.close().await;

@@ -1,8 +1,8 @@
-//! A transport of your own: messages with their length in front, over any byte stream.
+//! A custom transport: length-prefixed messages over any byte stream.
 //!
-//! A transport moves whole messages, and never looks inside. [`channels`] makes one of two queues, so that the rest is
-//! ordinary `async` code: a task that reads and one that writes. (A WebSocket is the same with its own `next` and `send`.)
-//! Those who need to poll implement [`Transport`](pintle::transport::Transport), which is three verbs, by hand.
+//! A transport moves whole messages and does not parse them. [`channels`] creates one from two queues, so that the rest is
+//! ordinary `async` code: a task that reads and one that writes. (A WebSocket works the same, with its own `next` and `send`.)
+//! To poll, implement [`Transport`](pintle::transport::Transport) directly.
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
@@ -18,13 +18,13 @@ use tokio::{
     sync::mpsc,
 };
 
-/// Nobody may make us hold more than this for one message.
+/// The maximum size of a message.
 const MOST: usize = 16 << 20;
 
-/// Messages with their length in front, as four bytes.
+/// Creates a transport of messages that are prefixed with their length, as four bytes.
 fn framed<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S) -> Channels {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    // A few messages may wait on either side; then the other one has to.
+    // The queues are short: a full one makes the sender wait.
     let (incoming, from_stream) = mpsc::channel(16);
     let (to_stream, mut outgoing) = mpsc::channel(16);
     let transport = channels(from_stream, to_stream);
@@ -50,7 +50,7 @@ fn framed<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S) -> Channels {
                 return;
             }
         }
-        // The other side should hear of the end even while we still read.
+        // The peer should see the end even while this side still reads.
         let _ = writer.shutdown().await;
     });
     transport
@@ -63,16 +63,16 @@ fn buffer(length: u32) -> Option<Vec<u8>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Any two ends that are connected will do: a socket, a serial line. Here, a pipe within the process.
+    // Any connected byte stream works, such as a socket or a serial line. This is an in-process pipe.
     let (here, there) = tokio::io::duplex(64 << 10);
     let server = Server::new("hello", "1.0.0").tool(tool("hello", || async { "hello" }));
-    // It goes on by itself until the client hangs up.
+    // The connection is served in the background until the client disconnects.
     drop(server.serve(framed(there))?);
     let connection = Client::new("demo", "0.1.0").connect(framed(here)).await?;
     let result = connection.call_tool("hello", ()).await?;
     println!("{}", result.text());
 
-    // The kit checks what every transport has to do: order, sizes, slow readers, ends. It belongs into a test.
+    // The kit checks the requirements on transports: order, sizes, slow readers, closing. Run it in a test.
     let broken = kit::check(|| async {
         let (here, there) = tokio::io::duplex(64 << 10);
         io::Result::Ok((framed(here), framed(there)))

@@ -1,7 +1,7 @@
-//! A catalogue that changes while the server runs: a tool that adds tools.
+//! A catalogue that changes at run time: a tool that adds tools.
 //!
-//! Clients that asked to be told hear of the change once, however much was added. A [`Server`] is a handle: clones are
-//! the same server, and anything may be added or taken away through any of them, from any task.
+//! Subscribed clients receive one notification for any number of changes. A [`Server`] is a handle: its clones are the same
+//! server, and entries can be added or removed through any of them, from any task.
 
 use pintle::{
     Server,
@@ -39,7 +39,7 @@ impl Language {
 /// Learn to greet in another language.
 #[pintle::tool(destructive = false, open_world = false)]
 async fn learn(cx: Cx, language: Language) -> Result<String, ToolError> {
-    // An error is a value: here, that the server can do this already. `?` tells the model.
+    // Fails if the tool exists already. `?` returns the error to the model.
     cx.server().add_tool(greet_in(language))?;
     Ok(format!("there is a tool `{}` now", language.tool_name()))
 }
@@ -47,7 +47,7 @@ async fn learn(cx: Cx, language: Language) -> Result<String, ToolError> {
 /// Forget a language.
 #[pintle::tool(idempotent, open_world = false)]
 async fn forget(cx: Cx, language: Language) -> &'static str {
-    // Calls of that tool that run already come to their end.
+    // Running calls of that tool complete.
     if cx.server().remove_tool(language.tool_name()) { "forgotten" } else { "never learnt" }
 }
 
@@ -57,7 +57,7 @@ struct Greet {
     name: String,
 }
 
-/// A tool that is made while the server runs: without an attribute, because its name is known only then.
+/// Creates a tool without an attribute, because its name is known only at run time.
 fn greet_in(language: Language) -> ToolRoute {
     let greet = move |Args(Greet { name })| async move { format!("{}, {name}!", language.hello()) };
     tool(language.tool_name(), greet).description("Greet somebody.").read_only()
@@ -65,6 +65,6 @@ fn greet_in(language: Language) -> ToolRoute {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
-    // A server that starts with nothing at all and grows says `.grows()`, so that clients know to look again.
+    // A server that starts without any entry needs `.grows()`, so that clients expect changes.
     Server::new("polyglot", "1.0.0").tools(pintle::tools![learn, forget]).serve_stdio().await
 }

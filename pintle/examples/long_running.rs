@@ -1,7 +1,7 @@
-//! A tool that takes long: it says how far it is, and it stops when nobody waits for it any more.
+//! A long-running tool that reports progress and stops when it is cancelled.
 //!
-//! Dropping is cancelling. When a client cancels a call, hangs up or runs out of patience, the handler's future is
-//! dropped where it stands; there is no flag to ask. What has to be tidied up then goes into a `Drop`.
+//! Dropping a future cancels it. When a client cancels a call, disconnects or times out, the handler's future is dropped at
+//! its current `.await`; there is no flag to check. Cleanup belongs into a `Drop` implementation.
 
 #![allow(clippy::print_stderr, reason = "it is what the program is for")]
 
@@ -13,7 +13,7 @@ use pintle::{
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// How many numbers are looked at between two reports: a few milliseconds' worth.
+/// The numbers that are checked between two reports, which takes a few milliseconds.
 const STEP: u64 = 50_000;
 
 /// Count the prime numbers below a limit.
@@ -21,27 +21,27 @@ const STEP: u64 = 50_000;
 async fn count_primes(
     cx: Cx,
     State(one_at_a_time): State<Arc<Semaphore>>,
-    /// Up to which number to count.
+    /// The limit.
     #[arg(maximum = 1_000_000_000_000_u64)]
     below: u64,
 ) -> Result<String, ToolError> {
-    // The permit comes back when the call ends, also when it is cancelled: then it is dropped with the future.
+    // The permit is returned when the call ends, also when it is cancelled, because it is dropped with the future.
     let _permit = one_at_a_time.acquire_owned().await?;
     let mut counted = Counted { primes: 0, done: 0, below };
     while counted.done < below {
         let (from, to) = (counted.done, below.min(counted.done + STEP));
-        // Work that keeps a processor busy goes to a thread of its own, a step at a time: a thread cannot be dropped, so
-        // a cancelled call stops at the end of its step.
+        // CPU-bound work runs in `spawn_blocking`, one step at a time. A thread cannot be cancelled, so a cancelled call
+        // stops at the end of its step.
         counted.primes += spawn_blocking(move || (from..to).filter(|n| is_prime(*n)).count()).await?;
         counted.done = to;
-        // Sent only if the client asked for progress; report as often as you like.
+        // Sent only if the client requested progress.
         let said = format!("{} primes so far", counted.primes);
         cx.progress_with(to as f64, below as f64, &said).await;
     }
     Ok(format!("{} primes below {below}", counted.primes))
 }
 
-/// How far a call is; says so if it ends too early.
+/// The progress of a call, which is logged if the call is cancelled.
 struct Counted {
     primes: usize,
     done: u64,
@@ -51,7 +51,7 @@ struct Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         if self.done < self.below {
-            // Standard error is the place for words to people: standard output is the wire.
+            // Logs go to standard error, because standard output is the wire.
             eprintln!("cancelled at {} of {}", self.done, self.below);
         }
     }

@@ -1,8 +1,7 @@
-//! Middleware: a layer around every call that says how it went and how long it took, and one around a single tool that
-//! lets it be called only so often.
+//! Middleware: a layer around every call that logs its outcome and duration, and a rate limit around a single tool.
 //!
-//! A layer sees each call as a [`Cx`] and its end as an [`Outcome`]. It may look, wait, answer by itself, or go on.
-//! [`around`] makes one of an async function; a `tower::Layer` over services of `Cx` does as well.
+//! A layer sees each call as a [`Cx`] and its end as an [`Outcome`]. It may inspect, delay, answer or forward the call.
+//! [`around`] creates a layer from an async function; a `tower::Layer` over services of `Cx` also works.
 
 #![allow(clippy::print_stderr, reason = "it is what the program is for")]
 
@@ -17,12 +16,12 @@ use pintle::{
     types::RpcError,
 };
 
-/// Writes one line for each call. Standard error is the place for it: standard output is the wire.
+/// Writes one line per call to standard error, because standard output is the wire.
 async fn logged(cx: Cx, next: Next) -> Outcome {
     let (method, tool) = (cx.method().to_owned(), cx.params().decode_member::<String>("name"));
     let name = tool.ok().flatten().unwrap_or_default();
     let start = Instant::now();
-    // A call that is cancelled ends here, and no line is written: its future is dropped.
+    // The future of a cancelled call is dropped here, and no line is written.
     let outcome = next.run(cx).await;
     let how = match &outcome {
         Outcome::Complete(_) | Outcome::Cacheable(..) => "ok",
@@ -49,6 +48,6 @@ async fn main() -> pintle::Result<()> {
         }
     });
     let roll = tool("roll", || async { "4" }).description("Roll a die.").layer(&three_times);
-    // The last layer added is the outermost: this one also sees what the other refuses.
+    // The layer added last is the outermost: this one also sees calls that the other refuses.
     Server::new("dice", "1.0.0").tool(roll).layer(&around(logged)).serve_stdio().await
 }

@@ -1,6 +1,6 @@
-//! Notes: a server with state, resources, prompts, and questions to the user and to the client's model.
+//! A server with state, resources, prompts, and input requests to the user and the client's model.
 //!
-//! Try it with `client_with_sampling`, which answers the questions.
+//! Try it with `client_with_sampling`, which answers the requests.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +16,12 @@ use pintle::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The state: cheap to clone, and the same for every call.
+/// The shared state, which is cheap to clone.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl Notes {
-    /// Looks at the notes, or changes them. Never held across an `.await`.
+    /// Locks the notes. Never hold the guard across an `.await`.
     fn with<T>(&self, look: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -35,17 +35,17 @@ impl Notes {
     }
 }
 
-/// A form for the user: each field is a question, its doc comment the words to it.
+/// A form for the user. The doc comments are the labels of the fields.
 #[derive(Deserialize, JsonSchema)]
 struct Overwrite {
     /// Replace the old text?
     overwrite: bool,
 }
 
-/// What `save` returns: its schema is the tool's output schema.
+/// The result of `save`. Its schema is the tool's output schema.
 #[derive(JsonSchema, Serialize)]
 struct Saved {
-    /// Where the note can be read.
+    /// The URI of the note.
     uri: String,
     replaced: bool,
 }
@@ -55,12 +55,12 @@ struct Saved {
 async fn save(
     cx: Cx,
     State(notes): State<Notes>,
-    /// What the note is called.
+    /// The title of the note.
     #[arg(min_length = 1, max_length = 80)]
     title: String,
     text: String,
 ) -> Result<Json<Saved>, ToolError> {
-    // Ask first, act after: a client without a session runs this from the top again, with the answer in its hands.
+    // Ask before acting: without a session, the handler runs again from the start with the answer.
     if notes.text(&title).is_some_and(|old| old != text) && cx.can_elicit() {
         let question = format!("There is a note `{title}` already.");
         let answer = cx.elicit::<Overwrite>("overwrite", &question).await?.accepted();
@@ -70,12 +70,12 @@ async fn save(
     }
     let uri = expand("note://{title}", &Values::new().set("title", title.as_str()))?;
     let replaced = notes.with(|notes| notes.insert(title, text)).is_some();
-    // Whoever watches this note is told, and no one else.
+    // Notifies the subscribers of this note.
     cx.server().resource_updated(uri.as_str());
     Ok(Json(Saved { uri, replaced }))
 }
 
-/// Say in a few words what a note is about.
+/// Summarize a note in a few words.
 #[pintle::tool(read_only, open_world = false)]
 async fn digest(cx: Cx, State(notes): State<Notes>, title: String) -> Result<String, ToolError> {
     let Some(text) = notes.text(&title) else {
@@ -98,7 +98,7 @@ async fn titles(State(notes): State<Notes>) -> String {
     notes.titles("").join("\n")
 }
 
-/// A note, by its title. `None` is "not found".
+/// A note, by its title. `None` means "not found".
 #[pintle::resource("note://{title}", mime_type = "text/plain")]
 async fn note(State(notes): State<Notes>, title: String) -> Option<String> {
     notes.text(&title)
@@ -108,7 +108,7 @@ async fn note(State(notes): State<Notes>, title: String) -> Option<String> {
 #[pintle::prompt]
 async fn review(
     State(notes): State<Notes>,
-    /// Which note.
+    /// The title of the note.
     title: String,
 ) -> Result<String, RequestError> {
     let Some(text) = notes.text(&title) else {
@@ -120,7 +120,7 @@ async fn review(
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
     let notes = Notes::default();
-    // Completing needs the state, so it is said here. What needs none goes into the attribute: `#[arg(complete = ..)]`.
+    // This completer needs the state. One without state can be named in the attribute: `#[arg(complete = ..)]`.
     let known = notes.clone();
     let note = note::route().complete("title", move |typed| {
         let titles = known.titles(&typed.value);

@@ -1,6 +1,6 @@
-//! The smallest server: one tool on standard input and output.
+//! The smallest server: one tool over stdio.
 //!
-//! Tell your host to run `cargo run --example smallest`, or try it by hand: start it, paste the line below and press
+//! Configure your host to run `cargo run --example smallest`, or try it by hand: start it, paste the line below and press
 //! return.
 //!
 //! ```json

@@ -1,6 +1,6 @@
-//! How to test a server: its functions by themselves, then the server as a client sees it, in every revision.
+//! Tests of a server: its functions alone, then the server as a client sees it, in every revision.
 //!
-//! Nothing is started and no port is opened: client and server are two ends of one process. `cargo test --example
+//! Client and server run in one process, without a child process or a port. `cargo test --example
 //! testing_your_server` runs the tests; `cargo run --example testing_your_server` serves.
 
 use pintle::{
@@ -29,7 +29,7 @@ fn receipt(to: &str, seat: &Seat) -> String {
     format!("to {to}, {}", if seat.window { "at the window" } else { "on the aisle" })
 }
 
-/// The server, apart from how it is served: tests and `main` use the same.
+/// Creates the server, for `main` and the tests.
 fn server() -> Server {
     Server::new("flights", "1.0.0").tools(pintle::tools![book])
 }
@@ -49,20 +49,20 @@ mod tests {
 
     use super::*;
 
-    /// What needs no protocol is tested without.
+    /// Tests a function without the protocol.
     #[test]
     fn a_receipt_names_place_and_seat() {
         assert_eq!(receipt("Bergen", &Seat { window: true }), "to Bergen, at the window");
     }
 
-    /// What is wrong with a server is found before anybody connects.
+    /// Finds registration errors.
     #[test]
     fn the_server_is_sound() {
         server().check().unwrap();
         assert!(server().lint().is_empty());
     }
 
-    /// The answers are written beforehand. Once with a session, once without: the same words for both.
+    /// Answers input requests from a script, with and without a session.
     #[tokio::test]
     async fn a_seat_is_asked_for_and_booked() {
         let client = TestClient::new().form("Where would you", Answer::accept(json!({ "window": false })));
@@ -84,7 +84,7 @@ mod tests {
             .await;
     }
 
-    /// The model reads this and tries again, so it is worth a test.
+    /// Tests an error text, which the model reads.
     #[tokio::test]
     async fn a_place_that_is_none_is_explained() {
         let flights = TestClient::new().connect(&server()).await;
@@ -93,7 +93,7 @@ mod tests {
         flights.finish().await;
     }
 
-    /// What the model gets to see, for the review of a change. With more tools it is better kept in a file: `assert_file`.
+    /// Compares a snapshot of the catalogue. For more tools, keep it in a file with `assert_file`.
     #[tokio::test]
     async fn the_catalogue_is_this() {
         Catalogue::of(&server()).await.assert_is(

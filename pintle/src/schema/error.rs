@@ -47,14 +47,14 @@ pub enum SchemaError {
     Circular,
     /// A pattern is invalid or cannot be matched in linear time.
     Pattern {
-        /// Its location.
+        /// The location.
         pointer: String,
         /// The pattern, truncated.
         pattern: String,
     },
     /// A keyword has an invalid value.
     Invalid {
-        /// Its location.
+        /// The location.
         pointer: String,
         /// The value, truncated.
         got: String,

@@ -154,7 +154,7 @@ impl Figures {
         (excess > 1.005).then_some(excess)
     }
 
-    /// Who needs less than the second column, of those after it. What each is beside the first counts, where there is such a
+    /// Returns the columns after the second that need less than it. What each is beside the first counts, where there is such a
     /// thing: a machine that was slow for a while was so for both.
     pub(crate) fn ahead(&self, row: usize) -> Vec<&str> {
         let need = |column| match self.rows.get(row)?.0.unit {
