@@ -60,7 +60,7 @@ impl<'de> de::Visitor<'de> for ObjectSeed<'_> {
         };
         while let Some(name) = map.next_key_seed(Name)? {
             let value: &'de RawValue = map.next_value()?;
-            reading.push(name, value.get());
+            reading.push(&name, value.get());
         }
         reading.finish().map_err(de::Error::custom)
     }
@@ -76,11 +76,10 @@ enum Reading<'a> {
 
 impl Reading<'_> {
     #[inline]
-    fn push(&mut self, name: Cow<'_, str>, value: &str) {
+    fn push(&mut self, name: &str, value: &str) {
         if let Self::InPlace(text, members) = self {
-            if let Cow::Borrowed(name) = name
-                && let Some(member) = Member::within(text, name, value)
-            {
+            // A name with escapes was decoded elsewhere and does not lie in the text.
+            if let Some(member) = Member::within(text, name, value) {
                 return members.push(member);
             }
             let mut writer = ObjectWriter::with_capacity(text.len());
@@ -91,7 +90,7 @@ impl Reading<'_> {
             *self = Self::Copied(writer);
         }
         if let Self::Copied(writer) = self {
-            writer.push(&name, value);
+            writer.push(name, value);
         }
     }
 

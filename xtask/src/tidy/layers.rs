@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates whose every outside dependency is decided here.
 const OUTSIDE: &[(&str, &[&str])] = &[
-    ("pintle-types", &["serde", "serde_json"]),
+    ("pintle-types", &["memchr", "serde", "serde_json"]),
     ("pintle-proto", &["base64", "http", "memchr", "serde", "serde_json"]),
     ("pintle-macros", &["proc-macro2", "quote", "syn"]),
     ("pintle-uri", &["percent-encoding", "serde", "strsim"]),
