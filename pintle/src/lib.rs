@@ -111,6 +111,8 @@ mod guide;
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "client")]
+mod sync;
 pub mod testing;
 mod timeouts;
 mod tool_query;

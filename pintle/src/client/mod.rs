@@ -41,7 +41,7 @@ pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
 use asking::handler;
-use driver::{Driver, Seat};
+use driver::{DirectSend, Driver};
 use state::{Settings, Shared};
 
 /// A client: who is asking, and what it can do for servers. One client opens any number of connections.
@@ -281,9 +281,9 @@ impl Client {
             let observer: Weak<Shared> = Arc::downgrade(&shared);
             roots.register(observer);
         }
-        let seat = Arc::new(Seat::new());
-        tokio::spawn(driver.run(seat.clone()));
-        Ok(Connection::new(shared, commands, seat))
+        let direct = Arc::new(DirectSend::new());
+        tokio::spawn(driver.run(direct.clone()));
+        Ok(Connection::new(shared, commands, direct))
     }
 }
 

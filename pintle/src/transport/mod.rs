@@ -45,6 +45,8 @@ pub use socket::{listen_unix, unix};
 pub use stdio::Stdio;
 pub use stream::Stream;
 
+#[cfg(feature = "http-client")]
+pub(crate) use deadline_pauses::DeadlinePause;
 #[cfg(feature = "client")]
 pub(crate) use deadline_pauses::DeadlinePauses;
 #[cfg(feature = "client")]

@@ -6,7 +6,7 @@ use pintle_types::{RawObject, method, schema::Tool};
 use super::Connection;
 use crate::{
     Error, Result,
-    client::tools::{Decided, PolicyHook, Proposal, Stamp, decide},
+    client::tools::{Decided, PolicyHook, Proposal, ToolsVersion, decide},
 };
 
 /// How often one call is decided on, if the tool is another one each time.
@@ -16,11 +16,11 @@ const MOST_DECISIONS: u32 = 4;
 #[derive(Debug)]
 pub(in crate::client) struct Admission {
     tool: Option<Arc<Tool>>,
-    stamp: Stamp,
+    stamp: ToolsVersion,
 }
 
 impl Admission {
-    pub(in crate::client) fn stamp(&self) -> Stamp {
+    pub(in crate::client) fn stamp(&self) -> ToolsVersion {
         self.stamp
     }
 }
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// What the server says of a tool now. Listed if that is not known, or may be old; nothing if that fails.
-    async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, Stamp) {
+    async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, ToolsVersion) {
         let shared = self.shared();
         if let Some(fresh) = shared.fresh_tool(name) {
             return fresh;

@@ -15,14 +15,14 @@ use tokio::{
 use super::{
     Connection,
     admission::Admission,
-    exchange::{Missing, Options, failed},
+    exchange::{CallOptions, Missing, failed},
     rounds,
 };
 use crate::{
     Error, Result,
     client::{
         driver::Command,
-        state::{Failure, mailbox},
+        state::{CallFailure, mailbox},
         tools::output,
     },
     transport::Delivery,
@@ -56,12 +56,12 @@ pub struct Call<'a> {
     /// With the arguments; `None` while there are none.
     params: Option<Result<RawObject, String>>,
     meta: Option<Meta>,
-    options: Options,
+    options: CallOptions,
 }
 
 impl<'a> Call<'a> {
     pub(in crate::client) fn new(connection: &'a Connection, name: String) -> Self {
-        let options = Options::of(connection);
+        let options = CallOptions::of(connection);
         Self { connection, name, params: None, meta: None, options }
     }
 
@@ -151,7 +151,7 @@ impl Connection {
         &self,
         method: Cow<'static, str>,
         params: RawObject,
-        options: &mut Options,
+        options: &mut CallOptions,
     ) -> Result<RawObject> {
         let mut admission = self.admit(&method, &params).await?;
         let cached = Cache::keeps(&method).then(|| {
@@ -222,7 +222,7 @@ impl Connection {
         &self,
         method: Cow<'static, str>,
         params: &RawObject,
-        options: &mut Options,
+        options: &mut CallOptions,
         admission: &mut Option<Admission>,
     ) -> Result<Outcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
@@ -238,10 +238,10 @@ impl Connection {
             // Who waits in the queue is not overtaken.
             let queue = self.commands();
             let unsent =
-                if queue.capacity() == queue.max_capacity() { self.seat().send(ask) } else { Some(ask) };
+                if queue.capacity() == queue.max_capacity() { self.direct().send(ask) } else { Some(ask) };
             let queued = match unsent {
                 None => Ok(()),
-                Some(unsent) => queue.try_send(Command::Ask(unsent.into_owned())),
+                Some(unsent) => queue.try_send(Command::CallRequest(unsent.into_owned())),
             };
             let sent = match queued {
                 Ok(()) => Ok(Ok(())),
@@ -254,17 +254,17 @@ impl Connection {
             };
             let ended = match sent {
                 Ok(Ok(())) => options.wait(pending, started).await,
-                Ok(Err(())) => Err(Failure::Closed(self.shared().how_ended()).into()),
+                Ok(Err(())) => Err(CallFailure::Closed(self.shared().how_ended()).into()),
                 Err(_) => Err(Missing::Timeout(options.timeout)),
             };
             match ended {
                 // The session was lost before it took the request, and there is another by now.
-                Err(Missing::Failed(Failure::Failed(lost)))
+                Err(Missing::Failed(CallFailure::Failed(lost)))
                     if tries > 1 && lost.delivery == Delivery::LostSession =>
                 {
                     tries -= 1;
                 }
-                Err(Missing::Failed(Failure::Outdated)) if changes < MOST_CHANGES => changes += 1,
+                Err(Missing::Failed(CallFailure::Outdated)) if changes < MOST_CHANGES => changes += 1,
                 ended => return ended.map_err(failed),
             }
         }

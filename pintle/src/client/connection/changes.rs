@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::Connection;
-use crate::client::state::{Event, Queue};
+use crate::client::state::{Event, EventQueue};
 
 /// The events of a connection, from [`Connection::changes`].
 ///
@@ -25,13 +25,13 @@ use crate::client::state::{Event, Queue};
 /// ```
 #[derive(Debug)]
 pub struct Changes {
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     /// Whoever listens wants the connection to stay.
     _connection: Connection,
 }
 
 impl Changes {
-    pub(in crate::client) fn new(queue: Arc<Queue>, connection: Connection) -> Self {
+    pub(in crate::client) fn new(queue: Arc<EventQueue>, connection: Connection) -> Self {
         Self { queue, _connection: connection }
     }
 

@@ -11,14 +11,14 @@ use super::Connection;
 use crate::{
     Error,
     client::{
-        driver::Ask,
-        state::{Failure, Letter, Pending, Post, Shared},
+        driver::CallRequest,
+        state::{CallFailure, CallReceiver, CallSender, CallUpdate, Shared},
     },
     timeouts::after,
 };
 
 /// How one request is waited for.
-pub(in crate::client) struct Options {
+pub(in crate::client) struct CallOptions {
     pub(in crate::client) timeout: Duration,
     pub(in crate::client) longest: Duration,
     /// Whether progress starts the time anew.
@@ -34,31 +34,31 @@ pub(in crate::client) struct Options {
 /// Why there is no outcome.
 #[derive(Debug)]
 pub(in crate::client) enum Missing {
-    Failed(Failure),
+    Failed(CallFailure),
     Timeout(Duration),
 }
 
-impl From<Failure> for Missing {
-    fn from(failure: Failure) -> Self {
+impl From<CallFailure> for Missing {
+    fn from(failure: CallFailure) -> Self {
         Self::Failed(failure)
     }
 }
 
 pub(in crate::client) fn failed(missing: Missing) -> Error {
     match missing {
-        Missing::Failed(Failure::Unsent(error)) => Error::Misuse(error.to_string()),
-        Missing::Failed(Failure::Misused(said)) => Error::Misuse(said),
-        Missing::Failed(Failure::Failed(failed)) => Error::Failed(failed),
-        Missing::Failed(Failure::Closed(ended)) => Error::Closed(ended),
-        Missing::Failed(Failure::Refused(said)) => Error::Refused(said),
-        Missing::Failed(Failure::Outdated) => {
+        Missing::Failed(CallFailure::Unsent(error)) => Error::Misuse(error.to_string()),
+        Missing::Failed(CallFailure::Misused(said)) => Error::Misuse(said),
+        Missing::Failed(CallFailure::Failed(failed)) => Error::Failed(failed),
+        Missing::Failed(CallFailure::Closed(ended)) => Error::Closed(ended),
+        Missing::Failed(CallFailure::Refused(said)) => Error::Refused(said),
+        Missing::Failed(CallFailure::Outdated) => {
             Error::Refused("the server's tools changed before the call was sent: call again".into())
         }
         Missing::Timeout(after) => Error::Timeout(after),
     }
 }
 
-impl Options {
+impl CallOptions {
     /// As the client was told.
     pub(in crate::client) fn of(connection: &Connection) -> Self {
         let settings = &connection.shared().settings;
@@ -82,10 +82,10 @@ impl Options {
         shared: &Shared,
         method: Cow<'static, str>,
         params: Cow<'a, RawObject>,
-        post: Post,
-    ) -> Ask<'a> {
+        post: CallSender,
+    ) -> CallRequest<'a> {
         let log_level = self.log_level.or_else(|| shared.log_level());
-        Ask { method, params, progress: self.progress, log_level, judged: None, post }
+        CallRequest { method, params, progress: self.progress, log_level, judged: None, post }
     }
 
     pub(in crate::client) fn deadline(&self, started: Instant) -> Instant {
@@ -95,7 +95,7 @@ impl Options {
     /// Waits for the end; calls back for what happens before.
     pub(in crate::client) async fn wait(
         &mut self,
-        mut pending: Pending,
+        mut pending: CallReceiver,
         started: Instant,
     ) -> Result<Outcome, Missing> {
         let shared: Arc<Shared> = pending.shared().clone();
@@ -104,7 +104,7 @@ impl Options {
         let mut latest = after(started, self.longest.max(self.timeout));
         loop {
             match timeout_at(deadline, pending.next()).await {
-                Ok(Letter::Progress(params)) => {
+                Ok(CallUpdate::Progress(params)) => {
                     if let (Some(call), Ok(progress)) = (&mut self.on_progress, params.decode()) {
                         call(progress);
                     }
@@ -112,7 +112,7 @@ impl Options {
                         deadline = after(Instant::now(), self.timeout).min(latest);
                     }
                 }
-                Ok(Letter::End(end, noticed)) => {
+                Ok(CallUpdate::End(end, noticed)) => {
                     let dropped = pending.dropped();
                     if dropped > 0 {
                         tracing::debug!(dropped, "progress came faster than it was looked at");
@@ -137,8 +137,8 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("CallOptions").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }

@@ -16,9 +16,9 @@ use pintle_types::{
 use super::{
     Connection,
     call::{decode, params},
-    exchange::Options,
+    exchange::CallOptions,
 };
-use crate::{Error, Result, ToolPredicate, client::state::Extent};
+use crate::{Error, Result, ToolPredicate, client::state::PageExtent};
 
 /// A list that comes in pages, item by item; the next page is fetched when it is needed.
 ///
@@ -307,13 +307,13 @@ impl Connection {
         let mut asked = ListParams::new();
         asked.cursor = cursor;
         let asked = if first { RawObject::empty() } else { params(&asked)? };
-        let mut options = Options::of(self);
+        let mut options = CallOptions::of(self);
         let stamp = self.shared().stamp();
         let result = self.request(L::NAME.into(), asked, &mut options).await?;
         let mut page = decode(L::NAME, &result)?;
         if let Some(tools) = L::as_tools(&mut page) {
             let asked = (!options.from_cache).then_some(stamp);
-            self.shared().learn(tools, Extent { first, bytes: result.as_str().len() }, asked);
+            self.shared().learn(tools, PageExtent { first, bytes: result.as_str().len() }, asked);
         }
         Ok((page, result.as_str().len()))
     }

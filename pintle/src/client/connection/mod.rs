@@ -30,8 +30,8 @@ use tokio::{
 };
 
 use super::{
-    driver::{Command, Seat, Watch},
-    state::{Failure, Shared, mailbox},
+    driver::{Command, DirectSend, Watch},
+    state::{CallFailure, Shared, mailbox},
 };
 use crate::{Ended, Error, Result, transport::Delivery};
 pub use batch::Batch;
@@ -41,7 +41,7 @@ pub use group::{Group, Listing};
 pub use lists::{Items, List};
 
 use call::{decode, misnamed, named, params};
-use exchange::{Missing, Options, failed};
+use exchange::{CallOptions, Missing, failed};
 
 /// An open connection to a server. A clone is another handle to the same one.
 ///
@@ -69,16 +69,16 @@ use exchange::{Missing, Options, failed};
 pub struct Connection {
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
-    seat: Arc<Seat>,
+    direct: Arc<DirectSend>,
 }
 
 impl Connection {
     pub(in crate::client) fn new(
         shared: Arc<Shared>,
         commands: mpsc::Sender<Command>,
-        seat: Arc<Seat>,
+        direct: Arc<DirectSend>,
     ) -> Self {
-        Self { shared, commands, seat }
+        Self { shared, commands, direct }
     }
 
     pub(in crate::client) fn shared(&self) -> &Arc<Shared> {
@@ -89,8 +89,8 @@ impl Connection {
         &self.commands
     }
 
-    pub(in crate::client) fn seat(&self) -> &Seat {
-        &self.seat
+    pub(in crate::client) fn direct(&self) -> &DirectSend {
+        &self.direct
     }
 
     /// What the server calls itself, if it does. For display and logs, never for decisions.
@@ -277,7 +277,7 @@ impl Connection {
     pub async fn ping(&self) -> Result<()> {
         let pinged = self.once(method::PING, RawObject::empty()).await;
         let answered = match pinged {
-            Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => {
+            Err(Missing::Failed(CallFailure::Unsent(SendError::Unavailable { .. }))) => {
                 self.once(method::SERVER_DISCOVER, RawObject::empty()).await
             }
             other => other,
@@ -298,7 +298,7 @@ impl Connection {
         self.shared.set_log_level(level);
         match self.once(method::LOGGING_SET_LEVEL, params(&SetLevelParams::new(level))?).await {
             // Then it goes with each request.
-            Err(Missing::Failed(Failure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
+            Err(Missing::Failed(CallFailure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
             other => match other.map_err(failed)? {
                 Outcome::Error(error) => Err(Error::Rpc(error)),
                 Outcome::Violation(violation) => Err(Error::Protocol(violation)),
@@ -398,7 +398,7 @@ impl Connection {
         method: impl Into<Cow<'static, str>>,
         params: RawObject,
     ) -> Result<RawObject> {
-        self.request(method.into(), params, &mut Options::of(self)).await
+        self.request(method.into(), params, &mut CallOptions::of(self)).await
     }
 
     /// Several requests at once: as one message where the protocol has that, else side by side.
@@ -422,17 +422,17 @@ impl Connection {
     }
 
     async fn typed<T: DeserializeOwned>(&self, method: &'static str, params: RawObject) -> Result<T> {
-        let result = self.request(method.into(), params, &mut Options::of(self)).await?;
+        let result = self.request(method.into(), params, &mut CallOptions::of(self)).await?;
         decode(method, &result)
     }
 
     /// One request, one answer, whatever it says.
     async fn once(&self, method: &'static str, params: RawObject) -> Result<Outcome, Missing> {
         let (post, pending) = mailbox(&self.shared);
-        let mut options = Options::of(self);
+        let mut options = CallOptions::of(self);
         options.progress = false;
         let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
-        self.command(Command::Ask(ask)).await?;
+        self.command(Command::CallRequest(ask)).await?;
         options.wait(pending, Instant::now()).await
     }
 
@@ -442,7 +442,7 @@ impl Connection {
             let (post, pending) = mailbox(&self.shared);
             let command = Command::Watch(watch.clone(), post);
             self.command(command).await.map_err(|failure| failed(failure.into()))?;
-            match Options::of(self).wait(pending, Instant::now()).await.map_err(failed) {
+            match CallOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
                 Ok(Outcome::Error(error)) => return Err(Error::Rpc(error)),
                 Ok(Outcome::Violation(violation)) => return Err(Error::Protocol(violation)),
                 Ok(_) => return Ok(()),
@@ -462,7 +462,7 @@ impl Connection {
         told.await.map_err(|_| Error::Closed(self.shared.how_ended()))
     }
 
-    pub(in crate::client) async fn command(&self, command: Command) -> Result<(), Failure> {
-        self.commands.send(command).await.map_err(|_| Failure::Closed(self.shared.how_ended()))
+    pub(in crate::client) async fn command(&self, command: Command) -> Result<(), CallFailure> {
+        self.commands.send(command).await.map_err(|_| CallFailure::Closed(self.shared.how_ended()))
     }
 }

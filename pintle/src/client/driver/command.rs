@@ -5,9 +5,9 @@ use http::HeaderMap;
 use pintle_proto::client::{Extras, SendError};
 use pintle_types::{Message, RawObject, schema::LoggingLevel};
 
-use super::{Driver, Failure, Waiting};
+use super::{CallFailure, Driver, Waiter};
 use crate::{
-    client::{state::Post, tools::Stamp},
+    client::{state::CallSender, tools::ToolsVersion},
     transport::MessageContext,
 };
 
@@ -15,32 +15,32 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::client) enum Command {
     /// Send a request.
-    Ask(Ask<'static>),
+    CallRequest(CallRequest<'static>),
     /// Send these as one message, where there is such a thing.
-    Batch(Vec<Ask<'static>>),
+    Batch(Vec<CallRequest<'static>>),
     /// Send a notification.
     Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
     /// Be told of changes, or no longer.
-    Watch(Watch, Post),
+    Watch(Watch, CallSender),
 }
 
 /// A request to be sent.
 #[derive(Debug)]
-pub(in crate::client) struct Ask<'a> {
+pub(in crate::client) struct CallRequest<'a> {
     pub(in crate::client) method: Cow<'static, str>,
     pub(in crate::client) params: Cow<'a, RawObject>,
     pub(in crate::client) progress: bool,
     pub(in crate::client) log_level: Option<LoggingLevel>,
     /// What the policy knew when it let this pass.
-    pub(in crate::client) judged: Option<Stamp>,
-    pub(in crate::client) post: Post,
+    pub(in crate::client) judged: Option<ToolsVersion>,
+    pub(in crate::client) post: CallSender,
 }
 
-impl Ask<'_> {
+impl CallRequest<'_> {
     /// With params of its own, to be sent later.
-    pub(in crate::client) fn into_owned(self) -> Ask<'static> {
+    pub(in crate::client) fn into_owned(self) -> CallRequest<'static> {
         let Self { method, params, progress, log_level, judged, post } = self;
-        Ask { method, params: Cow::Owned(params.into_owned()), progress, log_level, judged, post }
+        CallRequest { method, params: Cow::Owned(params.into_owned()), progress, log_level, judged, post }
     }
 }
 
@@ -58,7 +58,7 @@ pub(in crate::client) enum Watch {
 impl Driver {
     pub(super) fn obey(&mut self, command: Command) {
         match command {
-            Command::Ask(ask) => self.ask(ask),
+            Command::CallRequest(ask) => self.ask(ask),
             Command::Batch(asks) => self.send_batch(asks),
             Command::Tell(method, params, done) => {
                 let sent = self.engine.notify(method, params);
@@ -69,27 +69,27 @@ impl Driver {
         }
     }
 
-    pub(super) fn ask(&mut self, ask: Ask<'_>) {
+    pub(super) fn ask(&mut self, ask: CallRequest<'_>) {
         if let Some((message, headers)) = self.admit(ask) {
             self.send_as(&message, self.engine.revision(), headers);
         }
     }
 
     /// Notes who waits, and returns what to send.
-    fn admit(&mut self, ask: Ask<'_>) -> Option<(Message, HeaderMap)> {
-        let Ask { method, params, progress, log_level, judged, post } = ask;
+    fn admit(&mut self, ask: CallRequest<'_>) -> Option<(Message, HeaderMap)> {
+        let CallRequest { method, params, progress, log_level, judged, post } = ask;
         if post.is_abandoned() {
             return None;
         }
         // As after waiting in the queue for a server that was started again.
         if judged.is_some_and(|stamp| !self.shared.is_since(stamp)) {
-            post.end(Err(Failure::Outdated), 0);
+            post.end(Err(CallFailure::Outdated), 0);
             return None;
         }
         let headers = match self.shared.mirrored(&method, &params) {
             Ok(headers) => headers,
             Err(bad) => {
-                post.end(Err(Failure::Misused(bad.to_string())), 0);
+                post.end(Err(CallFailure::Misused(bad.to_string())), 0);
                 return None;
             }
         };
@@ -102,17 +102,17 @@ impl Driver {
                     self.engine.abandon(&request.id);
                     return None;
                 }
-                self.waiting.insert(request.id.clone(), Waiting::Call(post));
+                self.waiting.insert(request.id.clone(), Waiter::Call(post));
                 Some((Message::Request(request), headers))
             }
             Err(error) => {
-                post.end(Err(Failure::Unsent(error)), 0);
+                post.end(Err(CallFailure::Unsent(error)), 0);
                 None
             }
         }
     }
 
-    fn send_batch(&mut self, asks: Vec<Ask<'static>>) {
+    fn send_batch(&mut self, asks: Vec<CallRequest<'static>>) {
         let most = if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
         let messages: Vec<Message> = asks.into_iter().filter_map(|ask| Some(self.admit(ask)?.0)).collect();
         for messages in messages.chunks(most) {

@@ -1,10 +1,11 @@
 //! The task that owns a connection: its transport, and the protocol's side of it.
 
 mod command;
+mod direct_send;
 mod opening;
+mod polled_slot;
 mod receiving;
-mod seat;
-mod watching;
+mod subscriptions;
 
 use std::{
     collections::HashMap,
@@ -29,17 +30,17 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use super::state::{Failure, Post, Shared};
+use super::state::{CallFailure, CallSender, Shared};
 use crate::{
     Ended,
     timeouts::after,
     transport::{DrivenTransport, Failed, MessageContext},
 };
 
-pub(super) use command::{Ask, Command, Watch};
-pub(super) use seat::Seat;
-use seat::Taken;
-use watching::Watching;
+pub(super) use command::{CallRequest, Command, Watch};
+pub(super) use direct_send::DirectSend;
+use direct_send::DriverSlot;
+use subscriptions::Subscriptions;
 
 /// How many commands may wait for the driver. Beyond that callers wait, which is what a slow server should mean.
 pub(super) const COMMANDS: usize = 256;
@@ -66,11 +67,11 @@ pub(super) struct Driver {
     engine: Engine,
     commands: mpsc::Receiver<Command>,
     /// Who waits for the answer to which request.
-    waiting: HashMap<RequestId, Waiting, OwnIds>,
+    waiting: HashMap<RequestId, Waiter, OwnIds>,
     /// Handlers that think about questions of the server.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
-    questions: HashMap<RequestId, Thought>,
-    watching: Watching,
+    questions: HashMap<RequestId, RunningAnswer>,
+    watching: Subscriptions,
     /// Whether the transport could not write everything.
     backlog: bool,
     /// Requests that callers have sent themselves since something was written last.
@@ -88,7 +89,7 @@ pub(super) struct Driver {
     losses: u32,
     since: Instant,
     /// Calls that a lost session did not take. They are told when it is open again, and may try once more.
-    stranded: Vec<(Post, Box<Failed>)>,
+    stranded: Vec<(CallSender, Box<Failed>)>,
     /// Noise of the opening, for its error.
     first_noise: Option<Box<str>>,
     /// The request that an answer named and nobody sent, if that was the last that came.
@@ -97,7 +98,7 @@ pub(super) struct Driver {
 
 /// A handler that thinks.
 #[derive(Debug)]
-struct Thought {
+struct RunningAnswer {
     task: AbortHandle,
     /// The call that the server asks for, where that is known.
     call: Option<RequestId>,
@@ -105,11 +106,11 @@ struct Thought {
 
 /// Who waits for an answer.
 #[derive(Debug)]
-enum Waiting {
+enum Waiter {
     /// A call.
-    Call(Post),
+    Call(CallSender),
     /// Who wants to be told of this resource.
-    Subscriber(Post, String),
+    Subscriber(CallSender, String),
     /// The driver itself, for a sign of life.
     Life,
     /// Nobody in particular.
@@ -118,7 +119,7 @@ enum Waiting {
 
 /// Why the driver stopped doing its rounds.
 #[derive(Debug)]
-enum Turn {
+enum DriverExit {
     Close,
     Lost(Ended),
 }
@@ -131,7 +132,7 @@ impl Driver {
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
-        let watching = Watching::new(shared.settings.on_change.is_some());
+        let watching = Subscriptions::new(shared.settings.on_change.is_some());
         Self {
             profile,
             transport,
@@ -160,18 +161,18 @@ impl Driver {
     }
 
     /// Drives an open connection until it is closed, or lost for good.
-    pub(super) async fn run(self, seat: Arc<Seat>) {
-        let seat = Taken(seat);
+    pub(super) async fn run(self, direct: Arc<DirectSend>) {
+        let slot = DriverSlot(direct);
         let mut driver = Box::new(self);
         let ended = loop {
-            let Some((turn, back)) = seat.rounds(driver).await else { return };
+            let Some((turn, back)) = slot.run(driver).await else { return };
             driver = back;
             match turn {
-                Turn::Close => {
+                DriverExit::Close => {
                     driver.leave().await;
                     break Ended::Stopped;
                 }
-                Turn::Lost(ended) => {
+                DriverExit::Lost(ended) => {
                     tracing::debug!(%ended, "the connection is lost");
                     driver.lose(&ended);
                     match driver.open_again_unless_closing().await {
@@ -203,12 +204,12 @@ impl Driver {
     fn free_stranded(&mut self) {
         let notices = self.shared.noticed();
         for (post, failed) in self.stranded.drain(..) {
-            post.end(Err(Failure::Failed(failed)), notices);
+            post.end(Err(CallFailure::Failed(failed)), notices);
         }
     }
 
     /// One round after the other, until there is nothing to do.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<DriverExit> {
         for _ in 0..BUDGET {
             // Whether something was not looked at to its end, so that nobody would be woken for the rest. (What was is
             // not looked at twice: measured, a call over HTTP takes two rounds, not four.)
@@ -222,12 +223,12 @@ impl Driver {
                     self.tell_roots();
                 }
                 if raised.close {
-                    return Poll::Ready(Turn::Close);
+                    return Poll::Ready(DriverExit::Close);
                 }
             }
             match self.poll_incoming(cx) {
                 Ok(left) => more |= left,
-                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
+                Err(ended) => return Poll::Ready(DriverExit::Lost(ended)),
             }
             // After what may have begun to think.
             while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next_with_id(cx) {
@@ -244,18 +245,18 @@ impl Driver {
                 match self.commands.poll_recv(cx) {
                     Poll::Ready(Some(command)) => self.obey(command),
                     // Every handle is gone.
-                    Poll::Ready(None) => return Poll::Ready(Turn::Close),
+                    Poll::Ready(None) => return Poll::Ready(DriverExit::Close),
                     Poll::Pending => break,
                 }
                 more |= obeyed == BUDGET;
             }
             match self.poll_timer(cx) {
                 Ok(rang) => more |= rang,
-                Err(ended) => return Poll::Ready(Turn::Lost(ended)),
+                Err(ended) => return Poll::Ready(DriverExit::Lost(ended)),
             }
             let waited = self.backlog;
             if let Poll::Ready(ended) = self.poll_write(cx) {
-                return Poll::Ready(Turn::Lost(ended));
+                return Poll::Ready(DriverExit::Lost(ended));
             }
             more |= waited && !self.backlog;
             if !more {
@@ -357,7 +358,7 @@ impl Driver {
         self.misses += 1;
         let alive = self.engine.request(method::PING, &RawObject::empty(), &Extras::default());
         match alive {
-            Ok(request) => self.send_request(request, Waiting::Life),
+            Ok(request) => self.send_request(request, Waiter::Life),
             // Where there is no such question the transport has to notice.
             Err(_) => self.keepalive = None,
         }
@@ -432,8 +433,8 @@ impl Driver {
         self.replies >= MOST_REPLIES || self.reply_bytes >= self.shared.settings.limits.queued_bytes
     }
 
-    fn send_request(&mut self, request: Request, waiting: Waiting) {
-        if let Waiting::Call(post) | Waiting::Subscriber(post, _) = &waiting {
+    fn send_request(&mut self, request: Request, waiting: Waiter) {
+        if let Waiter::Call(post) | Waiter::Subscriber(post, _) = &waiting {
             post.sent_as(&request.id);
         }
         self.waiting.insert(request.id.clone(), waiting);
@@ -443,7 +444,7 @@ impl Driver {
     /// Sends a request that nobody waits for, if the server's revision has it.
     fn send_quietly(&mut self, method: &'static str, params: &RawObject) -> Result<(), SendError> {
         let request = self.engine.request(method, params, &Extras::default())?;
-        self.send_request(request, Waiting::Nobody);
+        self.send_request(request, Waiter::Nobody);
         Ok(())
     }
 
@@ -466,8 +467,8 @@ impl Driver {
         self.engine.lose();
         let notices = self.shared.noticed();
         for (_, waiting) in self.waiting.drain() {
-            if let Waiting::Call(post) | Waiting::Subscriber(post, _) = waiting {
-                post.end(Err(Failure::Closed(ended.clone())), notices);
+            if let Waiter::Call(post) | Waiter::Subscriber(post, _) = waiting {
+                post.end(Err(CallFailure::Closed(ended.clone())), notices);
             }
         }
         self.watching.lose(ended);

@@ -42,7 +42,7 @@ impl Refusal {
 }
 
 /// What came of a request of the opening.
-enum Came {
+enum OpeningReply {
     Answer(Outcome),
     Failed(Box<Failed>),
     Silence,
@@ -65,8 +65,8 @@ impl Driver {
                     let id = request.id.clone();
                     self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
                     match self.answer_to(&id, wait).await {
-                        Came::Answer(outcome) => opening.step(Event::from(&outcome)),
-                        Came::Failed(failed) => {
+                        OpeningReply::Answer(outcome) => opening.step(Event::from(&outcome)),
+                        OpeningReply::Failed(failed) => {
                             self.engine.abandon(&id);
                             match said_of_the_era(&failed) {
                                 Some(event) => {
@@ -76,12 +76,12 @@ impl Driver {
                                 None => return Err(failed_after(failed, &refusals)),
                             }
                         }
-                        Came::Silence => {
+                        OpeningReply::Silence => {
                             self.transport.abandon(&id);
                             self.engine.abandon(&id);
                             opening.step(Event::Silence)
                         }
-                        Came::Gone => {
+                        OpeningReply::Gone => {
                             self.engine.lose();
                             opening.step(Event::Closed)
                         }
@@ -198,37 +198,37 @@ impl Driver {
         self.watch_again();
     }
 
-    async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> Came {
+    async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> OpeningReply {
         loop {
             let begun = self.shared.deadline_pauses.ended();
             match timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await {
                 Ok(came) => return came,
                 // As while a user logs in.
                 Err(_) if self.shared.was_held_up(begun) => {}
-                Err(_) => return Came::Silence,
+                Err(_) => return OpeningReply::Silence,
             }
         }
     }
 
-    fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<Came> {
+    fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<OpeningReply> {
         for _ in 0..BUDGET {
             if self.poll_write(cx).is_ready() {
-                return Poll::Ready(Came::Gone);
+                return Poll::Ready(OpeningReply::Gone);
             }
             if self.owes_much() {
                 return Poll::Pending;
             }
             let incoming = match self.transport.poll_recv(cx) {
                 Poll::Ready(Ok(Some(incoming))) => incoming,
-                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Came::Gone),
+                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(OpeningReply::Gone),
                 Poll::Pending => return Poll::Pending,
             };
             let bytes = match incoming {
                 Incoming::Failed(failed) if failed.request.as_ref() == Some(id) => {
-                    return Poll::Ready(Came::Failed(failed));
+                    return Poll::Ready(OpeningReply::Failed(failed));
                 }
                 Incoming::Oversized(oversized) if may_answer(&oversized, id) => {
-                    return Poll::Ready(Came::Failed(Box::new(oversized.failed().of(id))));
+                    return Poll::Ready(OpeningReply::Failed(Box::new(oversized.failed().of(id))));
                 }
                 Incoming::Message(bytes) => bytes,
                 other => {
@@ -240,7 +240,7 @@ impl Driver {
                 match inbound {
                     Inbound::Answer { id: answered, outcome } if answered == *id => {
                         self.transport.answered(id);
-                        return Poll::Ready(Came::Answer(outcome));
+                        return Poll::Ready(OpeningReply::Answer(outcome));
                     }
                     other => self.take(other),
                 }

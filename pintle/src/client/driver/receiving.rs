@@ -7,9 +7,9 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, RequestId, Response, RpcError};
 
-use super::{Driver, Failure, Thought, Waiting};
+use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
-    client::state::{Event, Notice},
+    client::state::{CallbackEvent, Event},
     excerpt::excerpt,
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
@@ -62,23 +62,23 @@ impl Driver {
             return self.listening_broke(&id, &failed);
         }
         match self.waiting.remove(&id) {
-            Some(Waiting::Call(post)) => {
+            Some(Waiter::Call(post)) => {
                 if failed.delivery == Delivery::LostSession {
                     self.stranded.push((post, failed));
                 } else {
-                    post.end(Err(Failure::Failed(failed)), self.shared.noticed());
+                    post.end(Err(CallFailure::Failed(failed)), self.shared.noticed());
                 }
             }
-            Some(Waiting::Subscriber(post, uri)) => {
+            Some(Waiter::Subscriber(post, uri)) => {
                 if failed.delivery == Delivery::LostSession {
                     // It stays wished for, and is asked for again with the next session.
                     self.stranded.push((post, failed));
                 } else {
                     self.forget(&uri);
-                    post.end(Err(Failure::Failed(failed)), self.shared.noticed());
+                    post.end(Err(CallFailure::Failed(failed)), self.shared.noticed());
                 }
             }
-            Some(Waiting::Life | Waiting::Nobody) => tracing::debug!(%failed, "a request has no answer"),
+            Some(Waiter::Life | Waiter::Nobody) => tracing::debug!(%failed, "a request has no answer"),
             None => {}
         }
     }
@@ -140,7 +140,7 @@ impl Driver {
         let shown = String::from_utf8_lossy(shown);
         self.first_noise.get_or_insert_with(|| excerpt(&shown, SHOWN).into());
         if self.shared.settings.on_noise.is_some() {
-            self.shared.notify(Notice::Noise(shown.into()));
+            self.shared.notify(CallbackEvent::Noise(shown.into()));
         }
     }
 
@@ -150,19 +150,19 @@ impl Driver {
                 self.stray = None;
                 self.transport.answered(&id);
                 match self.waiting.remove(&id) {
-                    Some(Waiting::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
-                    Some(Waiting::Subscriber(post, uri)) => {
+                    Some(Waiter::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
+                    Some(Waiter::Subscriber(post, uri)) => {
                         if !matches!(outcome, Outcome::Complete(_)) {
                             self.forget(&uri);
                         }
                         post.end(Ok(outcome), self.shared.noticed());
                     }
-                    Some(Waiting::Life) => self.misses = 0,
-                    Some(Waiting::Nobody) | None => {}
+                    Some(Waiter::Life) => self.misses = 0,
+                    Some(Waiter::Nobody) | None => {}
                 }
             }
             Inbound::Progress { id, params } => {
-                if let Some(Waiting::Call(post)) = self.waiting.get(&id) {
+                if let Some(Waiter::Call(post)) = self.waiting.get(&id) {
                     post.progress(params);
                 }
             }
@@ -176,7 +176,7 @@ impl Driver {
             Inbound::Reply(response) => self.reply(response),
             Inbound::Log(params) => {
                 if self.shared.settings.on_log.is_some() {
-                    self.shared.notify(Notice::Log(params));
+                    self.shared.notify(CallbackEvent::Log(params));
                 }
             }
             Inbound::Change { change, .. } => self.shared.changed(change),
@@ -205,7 +205,7 @@ impl Driver {
         let task =
             self.thinking.spawn(async move { (asked, handlers.answer(server, &method, &params).await) });
         let call = self.transport.stream_request().cloned();
-        self.questions.insert(id, Thought { task, call });
+        self.questions.insert(id, RunningAnswer { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
     }
 }

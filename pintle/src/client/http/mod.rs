@@ -27,9 +27,9 @@ use crate::{
         DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushState, Transport,
     },
 };
-use connect::{Address, Erased, Fetch, Sender};
-use fetch::{AnyAuth, Wire};
-use transport::Live;
+use connect::{Address, Erased, Fetch, HttpSender};
+use fetch::{AnyAuth, HttpClient};
+use transport::HttpConnection;
 
 /// A server at a URL.
 ///
@@ -60,7 +60,7 @@ pub struct Http {
     push_state: PushState,
     /// What the client that uses it says.
     message_bytes: usize,
-    live: Option<Live>,
+    live: Option<HttpConnection>,
 }
 
 impl Http {
@@ -192,23 +192,23 @@ impl Http {
         self
     }
 
-    fn live(&mut self) -> &mut Live {
+    fn live(&mut self) -> &mut HttpConnection {
         if self.live.is_none() {
             let wire = Arc::new(self.wire());
-            self.live = Some(Live::new(wire));
+            self.live = Some(HttpConnection::new(wire));
         }
         self.live.as_mut().expect("it was just made")
     }
 
-    fn wire(&mut self) -> Wire {
+    fn wire(&mut self) -> HttpClient {
         let sender = match self.client.take() {
-            Some(client) => Sender::Theirs(client),
+            Some(client) => HttpSender::Theirs(client),
             None => {
                 let proxies = Arc::new(self.proxy.matcher());
-                Sender::Ours(connect::pool(&self.limits, proxies, connect::encryption(), None))
+                HttpSender::Ours(connect::pool(&self.limits, proxies, connect::encryption(), None))
             }
         };
-        Wire {
+        HttpClient {
             address: self.address.clone(),
             sender,
             headers: std::mem::take(&mut self.headers),
@@ -324,7 +324,7 @@ mod tests {
     #[derive(Clone)]
     struct Silent;
 
-    /// Names the endpoint, and stays open.
+    /// Resolver the endpoint, and stays open.
     struct Stream(Option<&'static str>);
 
     impl tower_service::Service<Request<Body>> for Silent {

@@ -26,7 +26,7 @@ pub enum Event {
 
 /// Hands events to everyone who listens.
 #[derive(Debug)]
-pub(in crate::client) struct Hub {
+pub(in crate::client) struct EventHub {
     listeners: Mutex<Listeners>,
     /// Bytes that may wait for one of them.
     most_bytes: usize,
@@ -34,19 +34,19 @@ pub(in crate::client) struct Hub {
 
 #[derive(Debug, Default)]
 struct Listeners {
-    queues: Vec<Weak<Queue>>,
+    queues: Vec<Weak<EventQueue>>,
     closed: bool,
 }
 
 #[derive(Debug)]
-pub(in crate::client) struct Queue {
-    inside: Mutex<Inside>,
+pub(in crate::client) struct EventQueue {
+    inside: Mutex<QueueState>,
     filled: Notify,
     most_bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct QueueState {
     events: VecDeque<Event>,
     /// Of all of them.
     bytes: usize,
@@ -54,14 +54,14 @@ struct Inside {
     closed: bool,
 }
 
-impl Hub {
+impl EventHub {
     pub(in crate::client) fn new(most_bytes: usize) -> Self {
         Self { listeners: Mutex::default(), most_bytes }
     }
 
-    pub(in crate::client) fn listen(&self) -> Arc<Queue> {
+    pub(in crate::client) fn listen(&self) -> Arc<EventQueue> {
         let most_bytes = self.most_bytes;
-        let queue = Arc::new(Queue { inside: Mutex::default(), filled: Notify::new(), most_bytes });
+        let queue = Arc::new(EventQueue { inside: Mutex::default(), filled: Notify::new(), most_bytes });
         let mut listeners = lock(&self.listeners);
         lock(&queue.inside).closed = listeners.closed;
         listeners.queues.retain(|queue| queue.strong_count() > 0);
@@ -85,7 +85,7 @@ impl Hub {
     }
 }
 
-impl Queue {
+impl EventQueue {
     fn push(&self, event: &Event) {
         let mut inside = lock(&self.inside);
         if matches!(event, Event::Changed(_)) && inside.events.contains(event) {
@@ -125,7 +125,7 @@ impl Queue {
     }
 }
 
-impl Inside {
+impl QueueState {
     fn pop(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         self.bytes -= size(&event);
@@ -159,7 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_is_bounded_in_bytes() {
-        let hub = Hub::new(100);
+        let hub = EventHub::new(100);
         let queue = hub.listen();
         (0..3).for_each(|_| hub.push(&told(40)));
         assert_eq!(queue.next().await, Some(Event::Missed(1)));

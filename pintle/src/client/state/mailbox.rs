@@ -18,16 +18,16 @@ const MOST_PROGRESS_BYTES: usize = 64 << 10;
 
 /// What a call is told, in the order in which it happened.
 #[derive(Debug)]
-pub(in crate::client) enum Letter {
+pub(in crate::client) enum CallUpdate {
     /// It goes on.
     Progress(RawObject),
     /// It has ended. The number says which callbacks of the connection came before.
-    End(Result<Outcome, Failure>, u64),
+    End(Result<Outcome, CallFailure>, u64),
 }
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(in crate::client) enum Failure {
+pub(in crate::client) enum CallFailure {
     /// It was not sent.
     Unsent(SendError),
     /// The connection ended.
@@ -44,13 +44,13 @@ pub(in crate::client) enum Failure {
 
 /// Where the driver puts what concerns one call. Dropped without an end, it says that the connection is gone.
 #[derive(Debug)]
-pub(in crate::client) struct Post {
+pub(in crate::client) struct CallSender {
     mailbox: Arc<Mailbox>,
 }
 
 /// Where the caller takes it from. Dropped before the end, it tells the driver to give up.
 #[derive(Debug)]
-pub(in crate::client) struct Pending {
+pub(in crate::client) struct CallReceiver {
     mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
     reason: &'static str,
@@ -58,14 +58,14 @@ pub(in crate::client) struct Pending {
 }
 
 #[derive(Debug, Default)]
-struct Mailbox(Mutex<Inside>);
+struct Mailbox(Mutex<MailboxState>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct MailboxState {
     progress: VecDeque<RawObject>,
     progress_bytes: usize,
     dropped: u64,
-    end: Option<(Result<Outcome, Failure>, u64)>,
+    end: Option<(Result<Outcome, CallFailure>, u64)>,
     /// The request that the call has become.
     request: Option<RequestId>,
     /// Nothing more will be put in.
@@ -76,13 +76,13 @@ struct Inside {
 }
 
 /// A mailbox for one call.
-pub(in crate::client) fn mailbox(shared: &Arc<Shared>) -> (Post, Pending) {
+pub(in crate::client) fn mailbox(shared: &Arc<Shared>) -> (CallSender, CallReceiver) {
     let mailbox = Arc::<Mailbox>::default();
-    let post = Post { mailbox: mailbox.clone() };
-    (post, Pending { mailbox, shared: shared.clone(), reason: "no longer wanted", ended: false })
+    let post = CallSender { mailbox: mailbox.clone() };
+    (post, CallReceiver { mailbox, shared: shared.clone(), reason: "no longer wanted", ended: false })
 }
 
-impl Post {
+impl CallSender {
     pub(in crate::client) fn progress(&self, params: RawObject) {
         let mut inside = self.mailbox.lock();
         let bytes = params.as_str().len();
@@ -99,7 +99,7 @@ impl Post {
         inside.wake();
     }
 
-    pub(in crate::client) fn end(self, end: Result<Outcome, Failure>, notices: u64) {
+    pub(in crate::client) fn end(self, end: Result<Outcome, CallFailure>, notices: u64) {
         let mut inside = self.mailbox.lock();
         inside.end = Some((end, notices));
         // Dropping `self` wakes the caller.
@@ -118,7 +118,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for CallSender {
     fn drop(&mut self) {
         let mut inside = self.mailbox.lock();
         inside.closed = true;
@@ -126,18 +126,18 @@ impl Drop for Post {
     }
 }
 
-impl Pending {
+impl CallReceiver {
     /// The next thing that happened. After the end there is nothing.
-    pub(in crate::client) async fn next(&mut self) -> Letter {
+    pub(in crate::client) async fn next(&mut self) -> CallUpdate {
         let letter = poll_fn(|cx| self.mailbox.poll_next(cx)).await;
         match letter {
             Some(letter) => {
-                self.ended |= matches!(letter, Letter::End(..));
+                self.ended |= matches!(letter, CallUpdate::End(..));
                 letter
             }
             None => {
                 self.ended = true;
-                Letter::End(Err(Failure::Closed(self.shared.how_ended())), 0)
+                CallUpdate::End(Err(CallFailure::Closed(self.shared.how_ended())), 0)
             }
         }
     }
@@ -157,7 +157,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for CallReceiver {
     fn drop(&mut self) {
         if !self.ended {
             let mut inside = self.mailbox.lock();
@@ -173,13 +173,13 @@ impl Drop for Pending {
 }
 
 impl Mailbox {
-    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Letter>> {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<CallUpdate>> {
         let mut inside = self.lock();
         if let Some(params) = inside.pop_progress() {
-            return Poll::Ready(Some(Letter::Progress(params)));
+            return Poll::Ready(Some(CallUpdate::Progress(params)));
         }
         if let Some((end, notices)) = inside.end.take() {
-            return Poll::Ready(Some(Letter::End(end, notices)));
+            return Poll::Ready(Some(CallUpdate::End(end, notices)));
         }
         if inside.closed {
             return Poll::Ready(None);
@@ -191,12 +191,12 @@ impl Mailbox {
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inside {
+impl MailboxState {
     fn pop_progress(&mut self) -> Option<RawObject> {
         let params = self.progress.pop_front()?;
         self.progress_bytes -= params.as_str().len();
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn progress_that_waits_is_bounded_in_bytes() {
-        let post = Post { mailbox: Arc::default() };
+        let post = CallSender { mailbox: Arc::default() };
         let step = |bytes: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse::<RawObject>().unwrap();
         (0..3).for_each(|_| post.progress(step(30 << 10)));
         post.progress(step(1));
-        let held = |post: &Post| {
+        let held = |post: &CallSender| {
             let inside = post.mailbox.lock();
             (inside.progress.len(), inside.dropped, inside.progress_bytes)
         };

@@ -18,15 +18,15 @@ use pintle_types::{
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    hub::{Event, Hub},
-    notices::{Notice, Notices},
+    callbacks::{CallbackEvent, CallbackQueue},
+    hub::{Event, EventHub},
     settings::Settings,
     signals::Signals,
 };
 use crate::{
     Ended,
     client::asking::RootsObserver,
-    client::tools::{Known, Page, Stamp, ToolRegistry},
+    client::tools::{KnownTool, ToolPage, ToolRegistry, ToolsVersion},
     timeouts::after,
     transport::{DeadlinePauses, DrivenTransport, PushState},
 };
@@ -36,8 +36,8 @@ use crate::{
 pub(in crate::client) struct Shared {
     pub(in crate::client) settings: Arc<Settings>,
     pub(in crate::client) signals: Signals,
-    pub(in crate::client) hub: Hub,
-    pub(in crate::client) notices: Option<Arc<Notices>>,
+    pub(in crate::client) hub: EventHub,
+    pub(in crate::client) notices: Option<Arc<CallbackQueue>>,
     /// Questions of the server that wait for an answer of ours.
     pub(in crate::client) questions: AtomicUsize,
     /// Lines that were no messages.
@@ -58,7 +58,7 @@ pub(in crate::client) struct Shared {
 
 /// Which part of a list a page is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::client) struct Extent {
+pub(in crate::client) struct PageExtent {
     pub(in crate::client) first: bool,
     pub(in crate::client) bytes: usize,
 }
@@ -95,8 +95,8 @@ impl Shared {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
-            hub: Hub::new(settings.limits.queued_bytes),
-            notices: Notices::start(&settings),
+            hub: EventHub::new(settings.limits.queued_bytes),
+            notices: CallbackQueue::start(&settings),
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
             ended: watch::Sender::new(None),
@@ -146,7 +146,7 @@ impl Shared {
     }
 
     /// What is known of a tool if that is still to be believed, and as of when: see [`ToolRegistry::fresh`].
-    pub(in crate::client) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, Stamp)> {
+    pub(in crate::client) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, ToolsVersion)> {
         let told = self.told_by_connection();
         let tools = lock(&self.tools);
         let now = tools.stamp(told);
@@ -154,13 +154,13 @@ impl Shared {
     }
 
     /// What is asked for now is as new as this.
-    pub(in crate::client) fn stamp(&self) -> Stamp {
+    pub(in crate::client) fn stamp(&self) -> ToolsVersion {
         let told = self.told_by_connection();
         lock(&self.tools).stamp(told)
     }
 
     /// Whether no change of the tools was heard of since, nor anything that could have hidden one.
-    pub(in crate::client) fn is_since(&self, stamp: Stamp) -> bool {
+    pub(in crate::client) fn is_since(&self, stamp: ToolsVersion) -> bool {
         lock(&self.tools).is_since(stamp)
     }
 
@@ -193,7 +193,12 @@ impl Shared {
 
     /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
     /// headers, tools that say so in a way that cannot be followed are left out: they must not be called.
-    pub(in crate::client) fn learn(&self, page: &mut ListToolsResult, extent: Extent, asked: Option<Stamp>) {
+    pub(in crate::client) fn learn(
+        &self,
+        page: &mut ListToolsResult,
+        extent: PageExtent,
+        asked: Option<ToolsVersion>,
+    ) {
         let mirrors = self.facts().mirrors;
         let mut tools = Vec::with_capacity(page.tools.len());
         page.tools.retain(|tool| {
@@ -205,16 +210,16 @@ impl Shared {
                     return false;
                 }
             };
-            let known = Known { tool: Arc::new(tool.clone()), headers: Arc::new(headers) };
+            let known = KnownTool { tool: Arc::new(tool.clone()), headers: Arc::new(headers) };
             tools.push((tool.name.clone(), known));
             true
         });
         let mut known = lock(&self.tools);
-        let Extent { first, bytes } = extent;
+        let PageExtent { first, bytes } = extent;
         let Some(asked) = asked else { return known.supplement(tools, bytes) };
         let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
         let until = after(Instant::now(), Duration::from_millis(ttl));
-        known.learn(Page { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
+        known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
     }
 
     /// The headers that repeat arguments of this request.
@@ -239,10 +244,9 @@ impl Shared {
         Ok(headers)
     }
 
-    /// Reads the `_meta` of a result, which most servers repeat to the letter: what is equal to the last is not read
-    /// again. (Measured: a server's name, read into a tree and dropped each time, takes 4,000 instructions.)
+    /// Parses the `_meta` of a result. Most servers repeat it literally, so the last one is cached (see `bench/LEDGER.md`).
     pub(in crate::client) fn meta(&self, text: &str) -> Option<Meta> {
-        const MOST: usize = 4096;
+        const MAX_CACHED: usize = 4096;
         let mut last = lock(&self.last_meta);
         if let Some((known, meta)) = &*last
             && **known == *text
@@ -250,7 +254,7 @@ impl Shared {
             return Some(meta.clone());
         }
         let meta: Meta = serde_json::from_str(text).ok()?;
-        if text.len() <= MOST {
+        if text.len() <= MAX_CACHED {
             *last = Some((text.into(), meta.clone()));
         }
         Some(meta)
@@ -270,11 +274,11 @@ impl Shared {
         self.with_cache(|cache, _| cache.forget(&change));
         self.hub.push(&Event::Changed(change.clone()));
         if self.settings.on_change.is_some() {
-            self.notify(Notice::Change(change));
+            self.notify(CallbackEvent::Change(change));
         }
     }
 
-    pub(in crate::client) fn notify(&self, notice: Notice) {
+    pub(in crate::client) fn notify(&self, notice: CallbackEvent) {
         if let Some(notices) = &self.notices {
             notices.push(notice);
         }

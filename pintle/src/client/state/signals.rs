@@ -10,10 +10,10 @@ use pintle_types::RequestId;
 ///
 /// It cannot grow without bound: each call is given up at most once.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Signals(Mutex<Inside>);
+pub(in crate::client) struct Signals(Mutex<SignalState>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct SignalState {
     raised: Raised,
     waker: Option<Waker>,
 }
@@ -88,7 +88,7 @@ impl Signals {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

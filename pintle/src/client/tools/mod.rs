@@ -8,4 +8,4 @@ pub use output::OutputCheck;
 pub use policy::{Hints, Policy, Proposal};
 
 pub(super) use policy::{Decided, PolicyHook, decide};
-pub(super) use registry::{Known, Page, Stamp, ToolRegistry};
+pub(super) use registry::{KnownTool, ToolPage, ToolRegistry, ToolsVersion};

@@ -29,7 +29,7 @@ pub enum Policy {
     /// It may not. The reason is what the caller gets.
     Deny(String),
     /// It may if this says so.
-    Ask(BoxFuture<bool>),
+    CallRequest(BoxFuture<bool>),
 }
 
 impl Policy {
@@ -40,7 +40,7 @@ impl Policy {
 
     /// It may if the future says so, such as after asking the user.
     pub fn ask(decision: impl Future<Output = bool> + Send + 'static) -> Self {
-        Self::Ask(Box::pin(decision))
+        Self::CallRequest(Box::pin(decision))
     }
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for Policy {
         f.write_str(match self {
             Self::Allow => "Allow",
             Self::Deny(_) => "Deny",
-            Self::Ask(_) => "Ask",
+            Self::CallRequest(_) => "CallRequest",
         })
     }
 }
@@ -137,7 +137,7 @@ pub(in crate::client) async fn decide(hook: &PolicyHook, proposal: &Proposal<'_>
     let allowed = match hook(proposal) {
         Policy::Allow => return Ok(Decided::AtOnce),
         Policy::Deny(reason) => return Err(Error::Refused(reason)),
-        Policy::Ask(decision) => caught(decision).await.unwrap_or(false),
+        Policy::CallRequest(decision) => caught(decision).await.unwrap_or(false),
     };
     if allowed {
         Ok(Decided::Later)

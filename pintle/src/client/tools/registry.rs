@@ -13,7 +13,7 @@ const MOST: usize = 16_384;
 /// interrupts that, such as a subscription that ended, makes the list old news.
 #[derive(Debug)]
 pub(in crate::client) struct ToolRegistry {
-    known: HashMap<String, Known>,
+    known: HashMap<String, KnownTool>,
     /// Of the pages that they came in.
     bytes: usize,
     most_bytes: usize,
@@ -28,7 +28,7 @@ pub(in crate::client) struct ToolRegistry {
 
 /// A tool that was listed.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct Known {
+pub(in crate::client) struct KnownTool {
     pub(in crate::client) tool: Arc<Tool>,
     /// Which arguments are repeated as headers, where there are headers.
     pub(in crate::client) headers: Arc<HeaderParams>,
@@ -36,7 +36,7 @@ pub(in crate::client) struct Known {
 
 /// When tools were asked for: what happens afterwards may make the answer old news.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::client) struct Stamp {
+pub(in crate::client) struct ToolsVersion {
     dropped: u64,
     /// What told of changes then, if anything did.
     told: Option<Told>,
@@ -52,7 +52,7 @@ pub(in crate::client) enum Told {
 
 #[derive(Debug)]
 struct Listed {
-    stamp: Stamp,
+    stamp: ToolsVersion,
     /// Until when the server says that it is good.
     until: Instant,
     /// Whether the last page was among it.
@@ -61,8 +61,8 @@ struct Listed {
 
 /// A page of a list of tools.
 #[derive(Debug)]
-pub(in crate::client) struct Page {
-    pub(in crate::client) tools: Vec<(String, Known)>,
+pub(in crate::client) struct ToolPage {
+    pub(in crate::client) tools: Vec<(String, KnownTool)>,
     pub(in crate::client) bytes: usize,
     pub(in crate::client) first: bool,
     pub(in crate::client) last: bool,
@@ -83,7 +83,7 @@ impl ToolRegistry {
         }
     }
 
-    pub(in crate::client) fn get(&self, name: &str) -> Option<&Known> {
+    pub(in crate::client) fn get(&self, name: &str) -> Option<&KnownTool> {
         self.known.get(name)
     }
 
@@ -92,18 +92,23 @@ impl ToolRegistry {
     }
 
     /// What is asked for now is as new as this. `connection` is what the connection tells of without being asked.
-    pub(in crate::client) fn stamp(&self, connection: Option<u64>) -> Stamp {
+    pub(in crate::client) fn stamp(&self, connection: Option<u64>) -> ToolsVersion {
         let told = connection.map(Told::Connection).or(self.subscribed.map(Told::Subscription));
-        Stamp { dropped: self.dropped, told }
+        ToolsVersion { dropped: self.dropped, told }
     }
 
     /// Whether nothing that would have been told of has happened since.
-    pub(in crate::client) fn is_since(&self, stamp: Stamp) -> bool {
+    pub(in crate::client) fn is_since(&self, stamp: ToolsVersion) -> bool {
         self.dropped == stamp.dropped
     }
 
     /// What is known of this tool, if that is still to be believed: `Some(None)` if the server has no such tool.
-    pub(in crate::client) fn fresh(&self, name: &str, now: Stamp, at: Instant) -> Option<Option<Arc<Tool>>> {
+    pub(in crate::client) fn fresh(
+        &self,
+        name: &str,
+        now: ToolsVersion,
+        at: Instant,
+    ) -> Option<Option<Arc<Tool>>> {
         let listed = self.listed.as_ref()?;
         let told = now.told.is_some() && listed.stamp == now;
         if listed.stamp.dropped != now.dropped || !(told || at < listed.until) {
@@ -116,11 +121,11 @@ impl ToolRegistry {
     }
 
     /// Remembers a page that was asked for at that time; the first begins anew. One that is old news by now is not kept.
-    pub(in crate::client) fn learn(&mut self, page: Page, asked: Stamp) {
+    pub(in crate::client) fn learn(&mut self, page: ToolPage, asked: ToolsVersion) {
         if asked.dropped != self.dropped {
             return;
         }
-        let Page { tools, bytes, first, last, until } = page;
+        let ToolPage { tools, bytes, first, last, until } = page;
         match &mut self.listed {
             Some(listed) if !first => {
                 if listed.stamp != asked {
@@ -139,7 +144,7 @@ impl ToolRegistry {
     }
 
     /// Remembers what was not known, of a page whose age is not known.
-    pub(in crate::client) fn supplement(&mut self, mut tools: Vec<(String, Known)>, bytes: usize) {
+    pub(in crate::client) fn supplement(&mut self, mut tools: Vec<(String, KnownTool)>, bytes: usize) {
         tools.retain(|(name, _)| !self.known.contains_key(name));
         if tools.is_empty() {
             return;
@@ -148,7 +153,7 @@ impl ToolRegistry {
         self.remember(tools, bytes);
     }
 
-    fn remember(&mut self, tools: Vec<(String, Known)>, bytes: usize) {
+    fn remember(&mut self, tools: Vec<(String, KnownTool)>, bytes: usize) {
         let fits = self.bytes.saturating_add(bytes) <= self.most_bytes;
         let room = if fits { MOST.saturating_sub(self.known.len()) } else { 0 };
         if fits {
@@ -194,12 +199,12 @@ mod tests {
 
     use super::*;
 
-    fn page(names: &[&str], first: bool, last: bool, until: Instant) -> Page {
+    fn page(names: &[&str], first: bool, last: bool, until: Instant) -> ToolPage {
         let tool = |name: &str| {
             let tool = serde_json::from_str(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#)).unwrap();
-            (name.to_owned(), Known { tool: Arc::new(tool), headers: Arc::default() })
+            (name.to_owned(), KnownTool { tool: Arc::new(tool), headers: Arc::default() })
         };
-        Page { tools: names.iter().map(|name| tool(name)).collect(), bytes: 10, first, last, until }
+        ToolPage { tools: names.iter().map(|name| tool(name)).collect(), bytes: 10, first, last, until }
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::{Error, Result};
 
 /// Where a server is. Prints without its query, which may hold a secret.
 #[derive(Clone)]
-pub(in crate::client::http) struct Address(Arc<Place>);
+pub(in crate::client::http) struct Address(Arc<AddressParts>);
 
-pub(in crate::client::http) struct Place {
+pub(in crate::client::http) struct AddressParts {
     pub(in crate::client::http) uri: Uri,
     /// Without scheme and host, as requests to the server itself have it.
     pub(in crate::client::http) path: Uri,
@@ -50,7 +50,7 @@ impl Address {
         };
         // What is no header was no host of a URI.
         let host = HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""));
-        Self(Arc::new(Place { path: path.into(), host, shown: shown.into(), uri }))
+        Self(Arc::new(AddressParts { path: path.into(), host, shown: shown.into(), uri }))
     }
 
     /// Whether it is the very same.
@@ -66,9 +66,9 @@ impl Address {
 }
 
 impl Deref for Address {
-    type Target = Place;
+    type Target = AddressParts;
 
-    fn deref(&self) -> &Place {
+    fn deref(&self) -> &AddressParts {
         &self.0
     }
 }

@@ -11,7 +11,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::pool::Kept;
+use super::pool::ConnectionLease;
 
 pub(in crate::client::http) use crate::error::BoxError;
 
@@ -54,19 +54,19 @@ impl http_body::Body for Body {
 }
 
 /// The body of an answer, whoever's it is.
-pub(in crate::client::http) enum Answer {
+pub(in crate::client::http) enum ResponseBody {
     /// Over a connection of our own.
-    Ours(Incoming, Kept),
+    Ours(Incoming, ConnectionLease),
     Theirs(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
 }
 
 /// Why a body could not be collected.
-pub(in crate::client::http) enum Uncollected {
+pub(in crate::client::http) enum CollectError {
     TooLong,
     Broken(BoxError),
 }
 
-impl Answer {
+impl ResponseBody {
     pub(in crate::client::http) fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
@@ -103,21 +103,21 @@ impl Answer {
     }
 
     /// All of it, if that is not too much.
-    pub(in crate::client::http) async fn collect(mut self, most: usize) -> Result<Bytes, Uncollected> {
+    pub(in crate::client::http) async fn collect(mut self, most: usize) -> Result<Bytes, CollectError> {
         // What is announced is not allocated: it need not come.
         let announced = match &self {
             Self::Ours(body, _) => body.size_hint(),
             Self::Theirs(body) => body.size_hint(),
         };
         if announced.lower() > most as u64 {
-            return Err(Uncollected::TooLong);
+            return Err(CollectError::TooLong);
         }
         let mut all = BytesMut::new();
         let mut only = Bytes::new();
         while let Some(piece) = self.next().await {
-            let piece = piece.map_err(Uncollected::Broken)?;
+            let piece = piece.map_err(CollectError::Broken)?;
             if all.len() + only.len() + piece.len() > most {
-                return Err(Uncollected::TooLong);
+                return Err(CollectError::TooLong);
             }
             if all.is_empty() && only.is_empty() {
                 only = piece;
@@ -135,7 +135,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl ResponseBody {
     /// What comes of it in that time, up to so much: also if there is more, or it breaks off.
     pub(in crate::client::http) async fn start(mut self, most: usize, wait: Duration) -> Bytes {
         let mut start = BytesMut::new();
@@ -153,9 +153,9 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").finish_non_exhaustive()
+        f.debug_struct("ResponseBody").finish_non_exhaustive()
     }
 }
 

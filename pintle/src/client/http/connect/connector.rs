@@ -24,9 +24,9 @@ use tower_service::Service;
 use super::{
     body::BoxError,
     limits::Limits,
-    names::{self, Allowed, Names},
     pool::Pool,
     proxy::Proxies,
+    resolver::{self, AddressFilter, Resolver},
 };
 
 /// After how long without a word the system asks whether the other end is still there.
@@ -53,15 +53,15 @@ pub(in crate::client::http) fn pool(
     limits: &Limits,
     proxies: Arc<Proxies>,
     tls: Option<Arc<dyn Encrypt>>,
-    allowed: Option<Allowed>,
+    allowed: Option<AddressFilter>,
 ) -> Pool {
-    let names = Names::new(allowed);
+    let names = Resolver::new(allowed);
     let tcp = tcp(limits, names.clone());
-    let proxied = self::tcp(limits, Names::new(None));
+    let proxied = self::tcp(limits, Resolver::new(None));
     Pool::new(limits, Connector { tcp, proxied, names, proxies, tls })
 }
 
-fn tcp(limits: &Limits, names: Names) -> HttpConnector<Names> {
+fn tcp(limits: &Limits, names: Resolver) -> HttpConnector<Resolver> {
     let mut tcp = HttpConnector::new_with_resolver(names);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -73,10 +73,10 @@ fn tcp(limits: &Limits, names: Names) -> HttpConnector<Names> {
 
 #[derive(Clone)]
 pub(in crate::client::http) struct Connector {
-    tcp: HttpConnector<Names>,
+    tcp: HttpConnector<Resolver>,
     /// To proxies, which may be anywhere.
-    proxied: HttpConnector<Names>,
-    names: Names,
+    proxied: HttpConnector<Resolver>,
+    names: Resolver,
     proxies: Arc<Proxies>,
     tls: Option<Arc<dyn Encrypt>>,
 }
@@ -93,7 +93,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let proxy = self.proxies.of(&uri);
         if proxy.is_none() && self.names.refuses(uri.host().unwrap_or_default()) {
-            return Box::pin(async { Err(names::refused().into()) });
+            return Box::pin(async { Err(resolver::refused().into()) });
         }
         let mut tcp = if proxy.is_some() { self.proxied.clone() } else { self.tcp.clone() };
         let tls = self.tls.clone();

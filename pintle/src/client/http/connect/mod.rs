@@ -4,10 +4,11 @@ mod address;
 mod body;
 mod connector;
 mod limits;
-mod names;
 mod pool;
 mod proxy;
-mod service;
+mod relay_waker;
+mod resolver;
+mod sender;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -18,12 +19,12 @@ pub use limits::Limits;
 pub use proxy::Proxy;
 
 pub(super) use address::Address;
-pub(super) use body::{Answer, Uncollected};
+pub(super) use body::{BoxError, CollectError, ResponseBody};
 pub(super) use connector::{Encrypt, pool};
 pub(super) use limits::AnswerLimit;
-pub(super) use names::Allowed;
-pub(super) use pool::{Pool, Unconnected};
-pub(super) use service::{Erased, Fetch, Sender};
+pub(super) use pool::{ConnectError, Pool};
+pub(super) use resolver::AddressFilter;
+pub(super) use sender::{Erased, Fetch, HttpSender};
 
 /// What encrypts, if that is built in.
 #[allow(unused_mut, clippy::let_and_return, reason = "only the feature `tls` puts anything there")]

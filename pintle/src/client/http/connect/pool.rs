@@ -1,19 +1,15 @@
-//! Connections that are kept, each polled by whoever waits for what comes over it.
+//! A pool of connections, each polled by the task that waits for its response.
 //!
-//! A pool with a task for each connection would pass every answer through two queues, and wake three tasks for it.
-//! (Measured: with this, and params and results that are not gone through twice, a call in a session went from 87,600
-//! to 65,200 instructions.)
+//! A pool with a task for each connection passes every response through two queues and wakes three tasks for it: see
+//! `bench/LEDGER.md` and `docs/decisions.md`.
 
 use std::{
     collections::VecDeque,
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker, ready},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -39,9 +35,10 @@ use tower_service::Service as _;
 
 use super::{
     address::Address,
-    body::{Answer, Body, BoxError},
+    body::{Body, BoxError, ResponseBody},
     connector::{Connector, Socket},
     limits::Limits,
+    relay_waker::RelayWaker,
 };
 
 /// How many idle connections are kept. Calls at the same time have one each: with fewer than there are calls, each wave
@@ -57,14 +54,14 @@ const MOMENT: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(in crate::client::http) struct Pool {
     connector: Connector,
-    idle: Arc<Idle>,
+    idle: Arc<IdleConnections>,
     /// Bytes of an answer's head.
     head: usize,
 }
 
 /// No connection could be made.
 #[derive(Debug)]
-pub(in crate::client::http) struct Unconnected(BoxError);
+pub(in crate::client::http) struct ConnectError(BoxError);
 
 impl Pool {
     pub(in crate::client::http) fn new(limits: &Limits, connector: Connector) -> Self {
@@ -77,7 +74,7 @@ impl Pool {
         &self,
         to: &Address,
         make: impl Fn() -> Request<Body>,
-    ) -> Result<Response<Answer>, BoxError> {
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let now = Instant::now();
         let mut noticed = false;
         loop {
@@ -102,8 +99,8 @@ impl Pool {
             link.taken = now;
             match link.exchange(&make, to).await {
                 Ok(answer) => {
-                    let kept = Kept { link: Some(link), to: to.clone(), idle: self.idle.clone() };
-                    return Ok(answer.map(|body| Answer::Ours(body, kept)));
+                    let kept = ConnectionLease { link: Some(link), to: to.clone(), idle: self.idle.clone() };
+                    return Ok(answer.map(|body| ResponseBody::Ours(body, kept)));
                 }
                 // Else it was closed before any of this was written.
                 Err(error) if error.message().is_none() || !reused => return Err(error.into_error().into()),
@@ -112,42 +109,42 @@ impl Pool {
         }
     }
 
-    async fn connect(&self, to: &Address) -> Result<Box<Link>, BoxError> {
+    async fn connect(&self, to: &Address) -> Result<Box<PooledConnection>, BoxError> {
         let mut connector = self.connector.clone();
         let connected = async {
             poll_fn(|cx| connector.poll_ready(cx)).await?;
             connector.call(to.uri.clone()).await
         };
-        let socket = connected.await.map_err(Unconnected)?;
+        let socket = connected.await.map_err(ConnectError)?;
         let (proxied, authorization) = socket.inner().proxy();
         let mut builder = http1::Builder::new();
         // A smaller one would not hold a read.
         let (sender, connection) = builder.max_buf_size(self.head.max(8 << 10)).handshake(socket).await?;
-        let (bell, taken) = (Arc::<Bell>::default(), Instant::now());
-        let (connection, waker) = (Some(connection), bell.clone().into());
-        Ok(Box::new(Link { sender, connection, bell, waker, proxied, authorization, taken }))
+        let (relay, taken) = (Arc::new(RelayWaker::new()), Instant::now());
+        let (connection, waker) = (Some(connection), relay.clone().into());
+        Ok(Box::new(PooledConnection { sender, connection, relay, waker, proxied, authorization, taken }))
     }
 }
 
-impl fmt::Display for Unconnected {
+impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no connection could be made")
     }
 }
 
-impl std::error::Error for Unconnected {
+impl std::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&*self.0)
     }
 }
 
 /// One connection.
-struct Link {
+struct PooledConnection {
     sender: SendRequest<Body>,
     /// Until it is over.
     connection: Option<Connection<TokioIo<Socket>, Body>>,
-    /// What the connection wakes, twice.
-    bell: Arc<Bell>,
+    /// What the connection wakes, and the same as a waker.
+    relay: Arc<RelayWaker>,
     waker: Waker,
     /// The other end is a proxy that reads the requests.
     proxied: bool,
@@ -156,7 +153,7 @@ struct Link {
     taken: Instant,
 }
 
-impl Link {
+impl PooledConnection {
     /// Says in a request where it goes.
     fn address(&self, request: &mut Request<Body>, to: &Address) {
         *request.uri_mut() = if self.proxied { to.uri.clone() } else { to.path.clone() };
@@ -177,7 +174,7 @@ impl Link {
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> {
         let mut request = make();
         self.address(&mut request, to);
-        let answered = self.bell.muted(|| self.sender.try_send_request(request));
+        let answered = self.relay.muted(|| self.sender.try_send_request(request));
         async move {
             // Else it could have to wait for its task's budget, and would have to be woken for that.
             let mut answered = pin!(unconstrained(answered));
@@ -208,7 +205,7 @@ impl Link {
 
     /// Reads and writes. What is over is dropped, so that nobody waits for it.
     fn poll_connection(&mut self, cx: &mut Context<'_>) {
-        self.bell.is_for(cx.waker());
+        self.relay.set_task(cx.waker());
         if let Some(running) = &mut self.connection
             && let Poll::Ready(ended) = Pin::new(running).poll(&mut Context::from_waker(&self.waker))
         {
@@ -225,70 +222,24 @@ fn nobody() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// Wakes who has polled a connection last.
-///
-/// A connection that is handed a request wakes its task. Here it is polled anyway, just then, and would be once more.
-/// (Measured: 1,100 to 1,400 instructions less for each call.)
-#[derive(Default)]
-struct Bell {
-    muted: AtomicBool,
-    poller: Mutex<Option<Waker>>,
-}
-
-impl Bell {
-    fn is_for(&self, poller: &Waker) {
-        let mut known = self.lock();
-        match &mut *known {
-            Some(known) => known.clone_from(poller),
-            none => *none = Some(poller.clone()),
-        }
-    }
-
-    /// What happens meanwhile wakes nobody: the connection has to be polled after this.
-    fn muted<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.muted.store(true, Ordering::Release);
-        let done = work();
-        self.muted.store(false, Ordering::Release);
-        done
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.poller.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.muted.load(Ordering::Acquire) {
-            return;
-        }
-        let poller = self.lock().clone();
-        poller.into_iter().for_each(Waker::wake);
-    }
-}
-
 /// A connection that is to be put back when the answer is read to its end. Dropped before, it is closed, which is how a
 /// server learns that nobody waits.
-pub(in crate::client::http) struct Kept {
-    link: Option<Box<Link>>,
+pub(in crate::client::http) struct ConnectionLease {
+    link: Option<Box<PooledConnection>>,
     to: Address,
-    idle: Arc<Idle>,
+    idle: Arc<IdleConnections>,
 }
 
-impl Kept {
+impl ConnectionLease {
     /// The next piece of the body that comes over it.
     pub(in crate::client::http) fn poll_frame(
         &mut self,
         body: &mut Incoming,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut next = |link: Option<&mut Box<Link>>| match link {
+        let mut next = |link: Option<&mut Box<PooledConnection>>| match link {
             // It is polled once the next piece is wanted.
-            Some(link) => link.bell.muted(|| Pin::new(&mut *body).poll_frame(&mut nobody())),
+            Some(link) => link.relay.muted(|| Pin::new(&mut *body).poll_frame(&mut nobody())),
             None => Pin::new(&mut *body).poll_frame(&mut nobody()),
         };
         let mut polled = next(self.link.as_mut());
@@ -311,26 +262,26 @@ impl Kept {
 
 /// Connections that nobody uses.
 #[derive(Default)]
-struct Idle(Mutex<Inside>);
+struct IdleConnections(Mutex<IdleLinks>);
 
 #[derive(Default)]
-struct Inside {
+struct IdleLinks {
     /// Those that were used last at the end.
-    links: VecDeque<(Address, u64, Box<Link>)>,
+    links: VecDeque<(Address, u64, Box<PooledConnection>)>,
     /// How often old ones were looked for.
     sweeps: u64,
     /// Whether somebody looks for old ones.
     swept: bool,
 }
 
-impl Idle {
-    fn take(&self, to: &Address) -> Option<Box<Link>> {
+impl IdleConnections {
+    fn take(&self, to: &Address) -> Option<Box<PooledConnection>> {
         let mut inside = self.lock();
         let place = inside.links.iter().rposition(|(place, ..)| place.is_with(to))?;
         inside.links.remove(place).map(|(_, _, link)| link)
     }
 
-    fn put(self: &Arc<Self>, to: &Address, link: Box<Link>) {
+    fn put(self: &Arc<Self>, to: &Address, link: Box<PooledConnection>) {
         let mut inside = self.lock();
         let now = inside.sweeps;
         inside.links.push_back((to.clone(), now, link));
@@ -342,13 +293,13 @@ impl Idle {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, IdleLinks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Closes connections that were not used for a while, for as long as there are any.
-async fn sweep(idle: Weak<Idle>) {
+async fn sweep(idle: Weak<IdleConnections>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(idle) = idle.upgrade() else { return };
@@ -366,6 +317,11 @@ async fn sweep(idle: Weak<Idle>) {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        task::Wake,
+    };
+
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,
@@ -377,7 +333,7 @@ mod tests {
     use crate::client::http::connect::{Proxy, connector};
 
     #[test]
-    fn whoever_polled_last_is_woken_unless_it_polls_anyway() {
+    fn the_task_that_polled_last_is_woken_unless_the_relay_is_muted() {
         #[derive(Default)]
         struct Woken(AtomicBool);
 
@@ -388,12 +344,12 @@ mod tests {
         }
 
         let pollers: [Arc<Woken>; 2] = Default::default();
-        let bell = Arc::<Bell>::default();
-        let waker = Waker::from(bell.clone());
+        let relay = Arc::new(RelayWaker::new());
+        let waker = Waker::from(relay.clone());
         let woken = || pollers.each_ref().map(|poller| poller.0.swap(false, Ordering::Relaxed));
         waker.wake_by_ref();
-        pollers.iter().for_each(|poller| bell.is_for(&poller.clone().into()));
-        bell.muted(|| waker.wake_by_ref());
+        pollers.iter().for_each(|poller| relay.set_task(&poller.clone().into()));
+        relay.muted(|| waker.wake_by_ref());
         assert_eq!(woken(), [false, false]);
         waker.wake_by_ref();
         assert_eq!(woken(), [false, true]);

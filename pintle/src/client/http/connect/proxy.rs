@@ -16,12 +16,12 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 /// ```
 #[derive(Clone)]
 pub struct Proxy {
-    kind: Kind,
+    kind: ProxyKind,
     except: String,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum ProxyKind {
     System,
     None,
     All(String),
@@ -30,17 +30,17 @@ enum Kind {
 impl Proxy {
     /// As `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in either case, as curl does. The default.
     pub fn system() -> Self {
-        Self { kind: Kind::System, except: String::new() }
+        Self { kind: ProxyKind::System, except: String::new() }
     }
 
     /// None, whatever the environment says.
     pub fn none() -> Self {
-        Self { kind: Kind::None, except: String::new() }
+        Self { kind: ProxyKind::None, except: String::new() }
     }
 
     /// This one for every request. A user and a password may be part of the URL.
     pub fn all(url: impl Into<String>) -> Self {
-        Self { kind: Kind::All(url.into()), except: String::new() }
+        Self { kind: ProxyKind::All(url.into()), except: String::new() }
     }
 
     /// Not for these: hosts, domains and networks with commas between, as in `NO_PROXY`.
@@ -51,9 +51,9 @@ impl Proxy {
 
     pub(in crate::client::http) fn matcher(&self) -> Proxies {
         Proxies(match &self.kind {
-            Kind::System => Matcher::from_env(),
-            Kind::None => Matcher::builder().build(),
-            Kind::All(url) => Matcher::builder().all(url.clone()).no(self.except.clone()).build(),
+            ProxyKind::System => Matcher::from_env(),
+            ProxyKind::None => Matcher::builder().build(),
+            ProxyKind::All(url) => Matcher::builder().all(url.clone()).no(self.except.clone()).build(),
         })
     }
 }
@@ -62,9 +62,9 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The URL may hold a password.
         f.write_str(match &self.kind {
-            Kind::System => "Proxy::system()",
-            Kind::None => "Proxy::none()",
-            Kind::All(_) => "Proxy::all(…)",
+            ProxyKind::System => "Proxy::system()",
+            ProxyKind::None => "Proxy::none()",
+            ProxyKind::All(_) => "Proxy::all(…)",
         })
     }
 }

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header::USER_AGENT};
 use tokio::time::timeout;
 
-use super::wire::cause;
+use super::client::cause;
 use crate::{
     Error, Result,
-    client::http::connect::{self, Address, Allowed, Body, Limits, Pool, Proxy, Uncollected},
+    client::http::connect::{self, Address, AddressFilter, Body, CollectError, Limits, Pool, Proxy},
 };
 
 /// Plain requests beside the protocol, sent as [`Http`](crate::client::http::Http) sends its own: through the same proxies, with TLS,
@@ -34,7 +34,7 @@ use crate::{
 pub struct Requests {
     limits: Limits,
     proxy: Proxy,
-    allowed: Option<Allowed>,
+    allowed: Option<AddressFilter>,
     /// Made when it is first needed.
     pool: OnceLock<Pool>,
 }
@@ -92,10 +92,10 @@ impl Requests {
                 .into_parts();
             let most = self.limits.answer(pintle_proto::Limits::default().message_bytes).bytes;
             let body = body.collect(most).await.map_err(|error| match error {
-                Uncollected::TooLong => Error::Decode(format!(
+                CollectError::TooLong => Error::Decode(format!(
                     "the answer of `{shown}` is longer than {most} bytes: raise `Limits::answer`"
                 )),
-                Uncollected::Broken(error) => Error::Io(io::Error::other(format!(
+                CollectError::Broken(error) => Error::Io(io::Error::other(format!(
                     "`{shown}` broke off before the end of its answer: {}",
                     cause(&*error)
                 ))),

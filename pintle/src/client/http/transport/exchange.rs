@@ -16,13 +16,13 @@ use pintle_types::{Message, RequestId};
 use tokio::time::timeout;
 
 use super::{
-    line::{Event, Line},
-    stream::Reader,
+    session::{HttpSession, TransportEvent},
+    stream::EventReader,
 };
 use crate::{
     client::http::{
-        connect::{Answer, AnswerLimit, Uncollected},
-        fetch::{Ask, cause, drain},
+        connect::{AnswerLimit, CollectError, ResponseBody},
+        fetch::{PreparedRequest, cause, drain},
     },
     transport::{Delivery, Failed},
 };
@@ -31,7 +31,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::client::http) enum Purpose {
     /// A request.
-    Ask,
+    PreparedRequest,
     /// The request that opens a session.
     Initialize,
     /// The notification after that.
@@ -42,8 +42,8 @@ pub(in crate::client::http) enum Purpose {
 
 /// A message to be sent.
 #[derive(Debug)]
-pub(in crate::client::http) struct Post {
-    pub(in crate::client::http) ask: Ask,
+pub(in crate::client::http) struct OutgoingPost {
+    pub(in crate::client::http) ask: PreparedRequest,
     pub(in crate::client::http) purpose: Purpose,
     pub(in crate::client::http) requests: Ids,
 }
@@ -80,8 +80,8 @@ impl Deref for Ids {
 }
 
 /// Sends what wants no answer.
-pub(in crate::client::http) async fn tell(line: Arc<Line>, post: Post) {
-    let Post { ask, purpose, .. } = post;
+pub(in crate::client::http) async fn tell(line: Arc<HttpSession>, post: OutgoingPost) {
+    let OutgoingPost { ask, purpose, .. } = post;
     let wait = line.wire.limits.head_wait;
     let told = timeout(wait, deliver(&line, &ask)).await;
     let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
@@ -92,13 +92,13 @@ pub(in crate::client::http) async fn tell(line: Arc<Line>, post: Post) {
         }
     };
     if purpose == Purpose::Initialized {
-        line.tell(Event::Initialized { taken }).await;
+        line.tell(TransportEvent::Initialized { taken }).await;
     }
 }
 
 /// Sends requests, and reads until there is nothing more to come.
-pub(in crate::client::http) async fn ask(line: Arc<Line>, post: Post) -> Asked {
-    let Post { ask, purpose, requests } = post;
+pub(in crate::client::http) async fn ask(line: Arc<HttpSession>, post: OutgoingPost) -> ExchangeResult {
+    let OutgoingPost { ask, purpose, requests } = post;
     let came = {
         let mut running = pin!(exchange(&line, &ask, purpose, &requests));
         // What authorizes and sends requests may be somebody's own, and the task is that of the whole connection.
@@ -110,19 +110,19 @@ pub(in crate::client::http) async fn ask(line: Arc<Line>, post: Post) -> Asked {
         })
         .await
     };
-    Asked { requests, came }
+    ExchangeResult { requests, came }
 }
 
 /// Requests that nothing more will come for where they were sent to.
 #[derive(Debug)]
-pub(in crate::client::http) struct Asked {
+pub(in crate::client::http) struct ExchangeResult {
     pub(in crate::client::http) requests: Ids,
-    pub(in crate::client::http) came: Result<Came, Failed>,
+    pub(in crate::client::http) came: Result<Received, Failed>,
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub(in crate::client::http) enum Came {
+pub(in crate::client::http) enum Received {
     /// This. If it is not the answer, there is none.
     Message(Bytes),
     /// All that will; if the answer was not among it, there is none.
@@ -132,11 +132,11 @@ pub(in crate::client::http) enum Came {
 }
 
 async fn exchange(
-    line: &Arc<Line>,
-    ask: &Ask,
+    line: &Arc<HttpSession>,
+    ask: &PreparedRequest,
     purpose: Purpose,
     requests: &[RequestId],
-) -> Result<Came, Failed> {
+) -> Result<Received, Failed> {
     let headless = line.headless();
     let answer = line.wire.fetch(ask).await?;
     drop(headless);
@@ -148,23 +148,23 @@ async fn exchange(
     if purpose == Purpose::Initialize {
         line.open_session(&head.headers)?;
     }
-    match Kind::of(&head.headers) {
+    match ContentKind::of(&head.headers) {
         _ if line.has_two_endpoints() => {
             Box::pin(drain(body)).await;
-            Ok(Came::Elsewhere)
+            Ok(Received::Elsewhere)
         }
-        Kind::Json => {
+        ContentKind::Json => {
             let bytes = body.collect(line.wire.answer.bytes).await;
             let bytes = bytes.map_err(|error| uncollected(ask, error, line.wire.answer))?;
-            Ok(Came::Message(bytes))
+            Ok(Received::Message(bytes))
         }
-        Kind::Events => {
-            let mut reader = Reader::new(line.clone());
+        ContentKind::Events => {
+            let mut reader = EventReader::new(line.clone());
             let resumable = line.revision().is_some_and(|revision| Streams::of(revision).resumable);
             let reading = reader.read_to_answer(ask, body, requests, resumable);
-            Box::pin(reading).await.map(|()| Came::All)
+            Box::pin(reading).await.map(|()| Received::All)
         }
-        Kind::Other(kind) => {
+        ContentKind::Other(kind) => {
             Box::pin(drain(body)).await;
             let (address, what, status) = (&ask.address, &ask.what, head.status.as_u16());
             let came = kind.map_or("nothing".into(), |kind| format!("content of type `{kind}`"));
@@ -178,7 +178,7 @@ async fn exchange(
     }
 }
 
-async fn deliver(line: &Line, ask: &Ask) -> Result<(), Failed> {
+async fn deliver(line: &HttpSession, ask: &PreparedRequest) -> Result<(), Failed> {
     let answer = line.wire.fetch(ask).await?;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
@@ -189,13 +189,18 @@ async fn deliver(line: &Line, ask: &Ask) -> Result<(), Failed> {
     Err(refused(line, ask, head, body).await)
 }
 
-async fn refused(line: &Line, ask: &Ask, head: http::response::Parts, body: Answer) -> Failed {
+async fn refused(
+    line: &HttpSession,
+    ask: &PreparedRequest,
+    head: http::response::Parts,
+    body: ResponseBody,
+) -> Failed {
     let mut failed = line.wire.refusal(ask, &head, body).await;
     // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
     // session" (Transports, Session Management).
     if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
         failed.delivery = Delivery::LostSession;
-        line.tell(Event::Lost).await;
+        line.tell(TransportEvent::Lost).await;
     }
     failed
 }
@@ -210,14 +215,14 @@ pub(in crate::client::http) fn unanswered() -> Failed {
     failed
 }
 
-fn uncollected(ask: &Ask, error: Uncollected, most: AnswerLimit) -> Failed {
-    let Ask { address, what, .. } = ask;
+fn uncollected(ask: &PreparedRequest, error: CollectError, most: AnswerLimit) -> Failed {
+    let PreparedRequest { address, what, .. } = ask;
     Failed::new(match error {
-        Uncollected::TooLong => format!(
+        CollectError::TooLong => format!(
             "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
             most.bytes, most.name
         ),
-        Uncollected::Broken(error) => format!(
+        CollectError::Broken(error) => format!(
             "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",
             cause(&*error)
         ),
@@ -225,13 +230,13 @@ fn uncollected(ask: &Ask, error: Uncollected, most: AnswerLimit) -> Failed {
 }
 
 /// What an answer is made of.
-pub(in crate::client::http) enum Kind {
+pub(in crate::client::http) enum ContentKind {
     Json,
     Events,
     Other(Option<String>),
 }
 
-impl Kind {
+impl ContentKind {
     pub(in crate::client::http) fn of(headers: &HeaderMap) -> Self {
         let Some(kind) = headers.get(CONTENT_TYPE) else { return Self::Other(None) };
         // As nearly all say it; the rest is looked at more closely.

@@ -1,12 +1,13 @@
 //! The transport: what is sent and received over several HTTP requests, as one connection.
 
+mod connection;
 mod exchange;
-mod line;
-mod live;
-mod oldest;
+mod header_cache;
+mod http_sse;
 mod running;
-mod standing;
+mod session;
+mod session_stream;
 mod stream;
-mod wardrobe;
+mod wake_set;
 
-pub(super) use live::Live;
+pub(super) use connection::HttpConnection;

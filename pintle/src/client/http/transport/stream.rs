@@ -10,20 +10,20 @@ use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    exchange::Kind,
-    line::{Event, Line},
+    exchange::ContentKind,
+    session::{HttpSession, TransportEvent},
 };
 use crate::{
     client::http::{
-        connect::Answer,
-        fetch::{Ask, cause, drain},
+        connect::ResponseBody,
+        fetch::{PreparedRequest, cause, drain},
     },
     transport::{Delivery, Failed},
 };
 
 /// Reads one stream, over however many connections it takes.
-pub(in crate::client::http) struct Reader {
-    line: Arc<Line>,
+pub(in crate::client::http) struct EventReader {
+    line: Arc<HttpSession>,
     /// The one request that this is the stream of.
     request: Option<RequestId>,
     decoder: Decoder,
@@ -47,8 +47,8 @@ pub(in crate::client::http) enum Rest {
     Faulty(String),
 }
 
-impl Reader {
-    pub(in crate::client::http) fn new(line: Arc<Line>) -> Self {
+impl EventReader {
+    pub(in crate::client::http) fn new(line: Arc<HttpSession>) -> Self {
         let decoder = Decoder::new(line.wire.answer.sse());
         Self { line, request: None, decoder, retry: None, news: false }
     }
@@ -56,8 +56,8 @@ impl Reader {
     /// Reads until all requests are answered, and takes the stream up again where it broke before.
     pub(in crate::client::http) async fn read_to_answer(
         &mut self,
-        ask: &Ask,
-        mut body: Answer,
+        ask: &PreparedRequest,
+        mut body: ResponseBody,
         requests: &[RequestId],
         resumable: bool,
     ) -> Result<(), Failed> {
@@ -84,7 +84,7 @@ impl Reader {
                     Ok(body) => break body,
                     Err(Some(failed)) => {
                         if failed.status == Some(404) && self.line.has_session() {
-                            self.line.tell(Event::Lost).await;
+                            self.line.tell(TransportEvent::Lost).await;
                         }
                         return Err(failed);
                     }
@@ -97,7 +97,7 @@ impl Reader {
     /// Reads what comes over one connection.
     pub(in crate::client::http) async fn read(
         &mut self,
-        mut body: Answer,
+        mut body: ResponseBody,
         requests: &mut Vec<RequestId>,
     ) -> Rest {
         self.news = false;
@@ -134,13 +134,16 @@ impl Reader {
     }
 
     /// Waits, then takes the stream up again. `None` if it is worth trying once more.
-    pub(in crate::client::http) async fn resume(&mut self, failures: u32) -> Result<Answer, Option<Failed>> {
+    pub(in crate::client::http) async fn resume(
+        &mut self,
+        failures: u32,
+    ) -> Result<ResponseBody, Option<Failed>> {
         sleep(self.line.wire.retry.wait_told(self.retry, failures)).await;
         self.open().await
     }
 
     /// Opens a stream, or takes up the one that was open. `None` if it is worth trying once more.
-    pub(in crate::client::http) async fn open(&mut self) -> Result<Answer, Option<Failed>> {
+    pub(in crate::client::http) async fn open(&mut self) -> Result<ResponseBody, Option<Failed>> {
         let wire = self.line.wire.clone();
         self.decoder.reconnect();
         let last = Some(self.decoder.last_event_id()).filter(|id| !id.is_empty());
@@ -155,8 +158,8 @@ impl Reader {
         };
         let (head, body) = answer.into_parts();
         if head.status.is_success() {
-            return match Kind::of(&head.headers) {
-                Kind::Events => Ok(body),
+            return match ContentKind::of(&head.headers) {
+                ContentKind::Events => Ok(body),
                 _ => {
                     drain(body).await;
                     Err(Some(Failed::new(format!(
@@ -193,8 +196,8 @@ impl fmt::Display for Rest {
     }
 }
 
-fn broken(ask: &Ask, rest: &Rest) -> Failed {
-    let Ask { address, what, .. } = ask;
+fn broken(ask: &PreparedRequest, rest: &Rest) -> Failed {
+    let PreparedRequest { address, what, .. } = ask;
     Failed::new(format!("the stream of `{address}` for `{what}` {rest}: the server may have carried it out"))
 }
 

@@ -11,18 +11,18 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower_service::Service;
 
 /// Which addresses may be connected to.
-pub(in crate::client::http) type Allowed = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+pub(in crate::client::http) type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// Finds the addresses of hosts, and leaves out those that are not allowed. It is asked for the very address that is
 /// connected to, so a name that changes its mind in between gains nothing.
 #[derive(Clone)]
-pub(in crate::client::http) struct Names {
+pub(in crate::client::http) struct Resolver {
     system: GaiResolver,
-    allowed: Option<Allowed>,
+    allowed: Option<AddressFilter>,
 }
 
-impl Names {
-    pub(in crate::client::http) fn new(allowed: Option<Allowed>) -> Self {
+impl Resolver {
+    pub(in crate::client::http) fn new(allowed: Option<AddressFilter>) -> Self {
         Self { system: GaiResolver::new(), allowed }
     }
 
@@ -33,7 +33,7 @@ impl Names {
     }
 }
 
-impl Service<Name> for Names {
+impl Service<Name> for Resolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;

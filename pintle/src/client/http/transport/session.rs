@@ -21,11 +21,11 @@ use pintle_proto::{
 use pintle_types::{Message, RequestId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::wardrobe::Wardrobe;
+use super::header_cache::HeaderCache;
 use crate::{
     client::http::{
         connect::Address,
-        fetch::{Ask, Wire},
+        fetch::{HttpClient, PreparedRequest},
     },
     transport::Failed,
 };
@@ -35,9 +35,9 @@ pub(in crate::client::http) const EVENTS: usize = 64;
 
 /// One connection, as far as HTTP has such a thing.
 #[derive(Debug)]
-pub(in crate::client::http) struct Line {
-    pub(in crate::client::http) wire: Arc<Wire>,
-    events: mpsc::Sender<Event>,
+pub(in crate::client::http) struct HttpSession {
+    pub(in crate::client::http) wire: Arc<HttpClient>,
+    events: mpsc::Sender<TransportEvent>,
     /// Bytes that may wait for the driver, over all streams: as many as one message may have.
     room: Arc<Semaphore>,
     state: Mutex<State>,
@@ -50,14 +50,14 @@ struct State {
     session: Option<Box<str>>,
     revision: Option<Revision>,
     /// What POSTs wear, as long as both stay as they are.
-    posts: Option<Wardrobe>,
+    posts: Option<HeaderCache>,
     /// Where messages go, if that is not where they come from.
     endpoint: Option<Address>,
 }
 
 /// What happened.
 #[derive(Debug)]
-pub(in crate::client::http) enum Event {
+pub(in crate::client::http) enum TransportEvent {
     /// A message came, perhaps on the stream of a request. It takes up room until it is looked at.
     Message { bytes: Bytes, stream_of: Option<RequestId>, room: OwnedSemaphorePermit },
     /// The server has taken notice that the session is open, or not.
@@ -72,15 +72,15 @@ pub(in crate::client::http) enum Event {
     Ended(String),
 }
 
-impl Line {
-    pub(in crate::client::http) fn new(wire: Arc<Wire>) -> (Arc<Self>, mpsc::Receiver<Event>) {
+impl HttpSession {
+    pub(in crate::client::http) fn new(wire: Arc<HttpClient>) -> (Arc<Self>, mpsc::Receiver<TransportEvent>) {
         let (events, happened) = mpsc::channel(EVENTS);
         let room = Arc::new(Semaphore::new(most_permits(&wire)));
         let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
         (Arc::new(line), happened)
     }
 
-    pub(in crate::client::http) async fn tell(&self, event: Event) {
+    pub(in crate::client::http) async fn tell(&self, event: TransportEvent) {
         // Nobody listens when the connection is being closed.
         let _ = self.events.send(event).await;
     }
@@ -91,7 +91,7 @@ impl Line {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // It is never closed.
         let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
-        self.tell(Event::Message { bytes, stream_of, room }).await;
+        self.tell(TransportEvent::Message { bytes, stream_of, room }).await;
     }
 
     /// The stream for what belongs to no request is open, unless this is not the connection any more.
@@ -159,7 +159,7 @@ impl Line {
         &self,
         messages: &[Message],
         body: Bytes,
-    ) -> Result<Ask, dress::BadHeader> {
+    ) -> Result<PreparedRequest, dress::BadHeader> {
         let mut state = self.state();
         let State { session, revision, posts, endpoint } = &mut *state;
         let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
@@ -169,15 +169,18 @@ impl Line {
             none => {
                 let made = Posts::new(*revision, session.as_deref())?;
                 let common = self.wire.with_usual(made.common(), &address, true);
-                none.insert(Wardrobe::new(made, common))
+                none.insert(HeaderCache::new(made, common))
             }
         };
-        let (headers, what) = (posts.dress(messages)?, method_of(messages));
-        Ok(Ask { method: Method::POST, address, headers, mirrored: None, body, what })
+        let (headers, what) = (posts.headers_for(messages)?, method_of(messages));
+        Ok(PreparedRequest { method: Method::POST, address, headers, mirrored: None, body, what })
     }
 
     /// A GET that listens, or goes on listening after the last event that came.
-    pub(in crate::client::http) fn listen(&self, last: Option<&str>) -> Result<Ask, dress::BadHeader> {
+    pub(in crate::client::http) fn listen(
+        &self,
+        last: Option<&str>,
+    ) -> Result<PreparedRequest, dress::BadHeader> {
         let state = self.state();
         let headers = match state.revision {
             Some(revision) => dress::session_get(revision.as_str(), state.session.as_deref(), last)?,
@@ -187,7 +190,7 @@ impl Line {
     }
 
     /// A DELETE of the session, if there is one. There is none afterwards.
-    pub(in crate::client::http) fn leave(&self) -> Option<Ask> {
+    pub(in crate::client::http) fn leave(&self) -> Option<PreparedRequest> {
         let mut state = self.state();
         let session = state.session.take()?;
         state.posts = None;
@@ -195,11 +198,11 @@ impl Line {
         Some(self.without_body(Method::DELETE, &headers))
     }
 
-    fn without_body(&self, method: Method, headers: &HeaderMap) -> Ask {
+    fn without_body(&self, method: Method, headers: &HeaderMap) -> PreparedRequest {
         let what = if method == Method::GET { "GET" } else { "DELETE" };
         let address = self.wire.address.clone();
         let headers = Arc::new(self.wire.with_usual(headers, &address, false));
-        Ask { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
+        PreparedRequest { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
     }
 
     /// While it lives, a request has no head of an answer.
@@ -225,7 +228,7 @@ impl Drop for Headless<'_> {
     }
 }
 
-fn most_permits(wire: &Wire) -> usize {
+fn most_permits(wire: &HttpClient) -> usize {
     wire.answer.bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize))
 }
 

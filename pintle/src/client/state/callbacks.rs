@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the callbacks of a connection are called with.
 #[derive(Debug)]
-pub(in crate::client) enum Notice {
+pub(in crate::client) enum CallbackEvent {
     /// Decoded when its turn comes: as a tree it may be many times as large.
     Log(RawObject),
     Noise(Box<str>),
@@ -29,8 +29,8 @@ pub(in crate::client) enum Notice {
 ///
 /// A slow one makes the others wait, never the connection.
 #[derive(Debug)]
-pub(in crate::client) struct Notices {
-    queue: Mutex<Queue>,
+pub(in crate::client) struct CallbackQueue {
+    queue: Mutex<CallbackBuffer>,
     filled: Notify,
     /// How many have been handled.
     done: watch::Sender<u64>,
@@ -38,8 +38,8 @@ pub(in crate::client) struct Notices {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Notice>,
+struct CallbackBuffer {
+    waiting: VecDeque<CallbackEvent>,
     /// Of all of them.
     bytes: usize,
     /// How many have ever been put in.
@@ -47,7 +47,7 @@ struct Queue {
     closed: bool,
 }
 
-impl Notices {
+impl CallbackQueue {
     /// Starts the task, if there is anything to call.
     pub(in crate::client) fn start(settings: &Arc<Settings>) -> Option<Arc<Self>> {
         if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
@@ -63,7 +63,7 @@ impl Notices {
         Some(notices)
     }
 
-    pub(in crate::client) fn push(&self, notice: Notice) {
+    pub(in crate::client) fn push(&self, notice: CallbackEvent) {
         let mut queue = self.lock();
         let bytes = notice.size();
         while queue.waiting.len() >= MOST || queue.bytes + bytes > self.most_bytes {
@@ -125,20 +125,20 @@ impl Notices {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, CallbackBuffer> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
-    fn pop(&mut self) -> Option<Notice> {
+impl CallbackBuffer {
+    fn pop(&mut self) -> Option<CallbackEvent> {
         let notice = self.waiting.pop_front()?;
         self.bytes -= notice.size();
         Some(notice)
     }
 }
 
-impl Notice {
+impl CallbackEvent {
     /// How many bytes of the server's it holds.
     fn size(&self) -> usize {
         match self {
@@ -150,14 +150,14 @@ impl Notice {
     }
 }
 
-fn call(settings: &Settings, notice: Notice) {
+fn call(settings: &Settings, notice: CallbackEvent) {
     let called = catch_unwind(AssertUnwindSafe(|| match notice {
-        Notice::Log(params) => match params.decode::<LoggingMessageParams>() {
+        CallbackEvent::Log(params) => match params.decode::<LoggingMessageParams>() {
             Ok(message) => settings.on_log.iter().for_each(|call| call(message.clone())),
             Err(error) => tracing::debug!(%error, "a log message that does not fit"),
         },
-        Notice::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
-        Notice::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
+        CallbackEvent::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
+        CallbackEvent::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
     }));
     if called.is_err() {
         tracing::error!("a callback panicked");
@@ -170,20 +170,21 @@ mod tests {
 
     #[test]
     fn what_waits_for_slow_callbacks_is_bounded_in_bytes() {
-        let notices = Notices {
+        let notices = CallbackQueue {
             queue: Mutex::default(),
             filled: Notify::new(),
             done: watch::Sender::new(0),
             most_bytes: 100,
         };
-        let log = |bytes: usize| Notice::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
+        let log =
+            |bytes: usize| CallbackEvent::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
         (0..5).for_each(|_| notices.push(log(32)));
         let held = || {
             let queue = notices.lock();
             (queue.waiting.len(), queue.bytes)
         };
         assert_eq!(held(), (2, 80));
-        notices.push(Notice::Change(Change::Resource("u".repeat(200).into())));
+        notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
         assert_eq!(held(), (0, 0));
         // Whoever waits for those that came before a result does not wait for what was dropped.
         assert_eq!(notices.count(), 6);
@@ -194,8 +195,8 @@ mod tests {
         let mut settings = Settings::new(pintle_types::schema::Implementation::new("c", "0"));
         settings.on_change = Some(Arc::new(|_| {}));
         settings.limits.queued_bytes = 100;
-        let notices = Notices::start(&Arc::new(settings)).unwrap();
-        notices.push(Notice::Change(Change::Resource("u".repeat(200).into())));
+        let notices = CallbackQueue::start(&Arc::new(settings)).unwrap();
+        notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
         let before = tokio::time::Instant::now();
         notices.reached(notices.count()).await;
         assert_eq!(before.elapsed(), Duration::ZERO, "it waited until its patience was over");

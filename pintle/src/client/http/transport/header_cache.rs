@@ -8,43 +8,42 @@ use pintle_proto::http::{
 };
 use pintle_types::{Message, Request, method};
 
-/// Methods of extensions that name something.
+/// Methods of extensions that name their target in a parameter.
 const NAMES: [NameSource<'static>; 3] = [
     NameSource::new(method::TASKS_GET, "taskId"),
     NameSource::new(method::tasks_extension::TASKS_UPDATE, "taskId"),
     NameSource::new(method::TASKS_CANCEL, "taskId"),
 ];
 
-/// The headers of the POSTs of one connection.
+/// A cache of the headers of POSTs on one connection.
 #[derive(Debug)]
-pub(in crate::client::http) struct Wardrobe {
+pub(in crate::client::http) struct HeaderCache {
     posts: Posts,
-    /// What all of them wear.
+    /// The headers of every POST.
     common: Arc<HeaderMap>,
-    /// The last that wore more: the next often names the same.
-    /// (Measured: 1,900 instructions less for each call in the stateless era.)
-    last: Option<Worn>,
+    /// The headers of the last POST that had more: the next often has the same (see `bench/LEDGER.md`).
+    last: Option<Cached>,
 }
 
 #[derive(Debug)]
-struct Worn {
+struct Cached {
     method: Cow<'static, str>,
-    /// What it names, as it is printed.
+    /// The tool, prompt or resource that it names, as JSON.
     named: Option<Box<str>>,
     headers: Arc<HeaderMap>,
 }
 
-impl Wardrobe {
+impl HeaderCache {
     pub(in crate::client::http) fn new(posts: Posts, common: HeaderMap) -> Self {
         Self { posts, common: Arc::new(common), last: None }
     }
 
-    /// What a POST of these messages wears.
-    pub(in crate::client::http) fn dress(
+    /// Returns the headers of a POST of these messages.
+    pub(in crate::client::http) fn headers_for(
         &mut self,
         messages: &[Message],
     ) -> Result<Arc<HeaderMap>, BadHeader> {
-        const LONGEST: usize = 1024;
+        const MAX_NAME: usize = 1024;
         let request = match messages {
             [Message::Request(request)] => Some(request),
             _ => None,
@@ -62,9 +61,9 @@ impl Wardrobe {
         let mut headers = HeaderMap::clone(&self.common);
         headers.extend(own.into_iter().map(|(name, value)| (Some(name), value)));
         let headers = Arc::new(headers);
-        if let Some(request) = request.filter(|it| named(it).is_none_or(|name| name.len() <= LONGEST)) {
+        if let Some(request) = request.filter(|it| named(it).is_none_or(|name| name.len() <= MAX_NAME)) {
             let (method, named) = (request.method.clone(), named(request).map(Into::into));
-            self.last = Some(Worn { method, named, headers: headers.clone() });
+            self.last = Some(Cached { method, named, headers: headers.clone() });
         }
         Ok(headers)
     }
@@ -83,18 +82,18 @@ mod tests {
 
     use super::*;
 
-    fn wardrobe(revision: Revision) -> Wardrobe {
+    fn cache(revision: Revision) -> HeaderCache {
         let posts = Posts::new(Some(revision), None).unwrap();
         let common = posts.common().clone();
-        Wardrobe::new(posts, common)
+        HeaderCache::new(posts, common)
     }
 
     #[test]
     fn each_request_wears_what_it_says() {
-        let mut wardrobe = wardrobe(Revision::LATEST);
+        let mut cache = cache(Revision::LATEST);
         let mut said = |method: &str, params: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            let headers = wardrobe.dress(&[Message::parse(text.as_bytes()).unwrap()]).unwrap();
+            let headers = cache.headers_for(&[Message::parse(text.as_bytes()).unwrap()]).unwrap();
             let said = |name| headers.get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
             format!("{} {} of {}", said(&MCP_METHOD), said(&MCP_NAME), headers.len())
         };
@@ -111,9 +110,9 @@ mod tests {
     #[test]
     fn in_a_session_all_wear_the_same() {
         let oldest = Revision::all().find(|revision| !revision.is_stateless()).unwrap();
-        let mut wardrobe = wardrobe(oldest);
+        let mut cache = cache(oldest);
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
-        let headers = wardrobe.dress(&[Message::parse(call).unwrap()]).unwrap();
-        assert!(Arc::ptr_eq(&headers, &wardrobe.common));
+        let headers = cache.headers_for(&[Message::parse(call).unwrap()]).unwrap();
+        assert!(Arc::ptr_eq(&headers, &cache.common));
     }
 }

@@ -7,15 +7,15 @@ use pintle_types::{
 };
 use tokio::time::Instant;
 
-use super::{Driver, Failure, Waiting, command::Watch};
-use crate::{Ended, client::state::Post, transport::Failed};
+use super::{CallFailure, Driver, Waiter, command::Watch};
+use crate::{Ended, client::state::CallSender, transport::Failed};
 
 /// What this side wants to be told of, and how far it has got with that.
 ///
 /// In a session the lists are told of without being asked, and each resource is subscribed to. Else there is one
 /// request that stays open; when the wishes change, the next one is opened before the last is given up.
 #[derive(Debug)]
-pub(super) struct Watching {
+pub(super) struct Subscriptions {
     lists: bool,
     uris: BTreeSet<String>,
     /// The request that is open.
@@ -23,7 +23,7 @@ pub(super) struct Watching {
     /// The request that will be, when the server has acknowledged it.
     opening: Option<RequestId>,
     /// Who waits for that, and the resource that they wish for.
-    waiters: Vec<(Option<String>, Post)>,
+    waiters: Vec<(Option<String>, CallSender)>,
     failures: u32,
     /// The last one is over, so that something may have been missed.
     broke: bool,
@@ -31,7 +31,7 @@ pub(super) struct Watching {
     pub(super) retry: Option<Instant>,
 }
 
-impl Watching {
+impl Subscriptions {
     pub(super) fn new(lists: bool) -> Self {
         Self {
             lists,
@@ -51,7 +51,7 @@ impl Watching {
         self.opening = None;
         self.retry = None;
         for (_, post) in self.waiters.drain(..) {
-            post.end(Err(Failure::Closed(ended.clone())), 0);
+            post.end(Err(CallFailure::Closed(ended.clone())), 0);
         }
     }
 
@@ -71,7 +71,7 @@ impl Watching {
 }
 
 impl Driver {
-    pub(super) fn change_watch(&mut self, watch: Watch, post: Post) {
+    pub(super) fn change_watch(&mut self, watch: Watch, post: CallSender) {
         let most = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let uri = match watch {
@@ -83,7 +83,7 @@ impl Driver {
             Watch::Resource(uri) => {
                 if self.watching.uris.len() >= most && !self.watching.uris.contains(&uri) {
                     let said = format!("{most} resources are watched already: raise the limit `watched`");
-                    return post.end(Err(Failure::Refused(said)), 0);
+                    return post.end(Err(CallFailure::Refused(said)), 0);
                 }
                 self.watching.uris.insert(uri.clone());
                 Some(uri)
@@ -97,11 +97,11 @@ impl Driver {
             Ok(true) => self.watching.waiters.push((uri, post)),
             Ok(false) => done(post),
             Err(SendError::Unavailable { .. }) => self.subscribe(method::RESOURCES_SUBSCRIBE, uri, post),
-            Err(error) => post.end(Err(Failure::Unsent(error)), 0),
+            Err(error) => post.end(Err(CallFailure::Unsent(error)), 0),
         }
     }
 
-    fn unwatch(&mut self, uri: String, post: Post) {
+    fn unwatch(&mut self, uri: String, post: CallSender) {
         if self.watching.live.is_none() && self.watching.opening.is_none() {
             return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), post);
         }
@@ -111,19 +111,19 @@ impl Driver {
                 self.stop_listening();
                 done(post);
             }
-            Err(error) => post.end(Err(Failure::Unsent(error)), 0),
+            Err(error) => post.end(Err(CallFailure::Unsent(error)), 0),
         }
     }
 
     /// In a session: by a request for each resource; the lists are told of anyway.
-    fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: Post) {
+    fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: CallSender) {
         let Some(uri) = uri else { return done(post) };
         let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
         match self.engine.request(method, &params, &Extras::default()) {
-            Ok(request) => self.send_request(request, Waiting::Subscriber(post, uri)),
+            Ok(request) => self.send_request(request, Waiter::Subscriber(post, uri)),
             Err(error) => {
                 self.forget(&uri);
-                post.end(Err(Failure::Unsent(error)), 0);
+                post.end(Err(CallFailure::Unsent(error)), 0);
             }
         }
     }
@@ -178,7 +178,7 @@ impl Driver {
             match uri {
                 Some(uri) => {
                     let reason = format!("`{uri}` was unsubscribed from before the server had answered");
-                    post.end(Err(Failure::Refused(reason)), 0);
+                    post.end(Err(CallFailure::Refused(reason)), 0);
                 }
                 None => done(post),
             }
@@ -213,7 +213,7 @@ impl Driver {
                 Some(uri) if !granted.contains(&uri) => {
                     self.watching.uris.remove(&uri);
                     let said = format!("the server does not tell of changes of `{uri}`");
-                    post.end(Err(Failure::Refused(said)), 0);
+                    post.end(Err(CallFailure::Refused(said)), 0);
                 }
                 _ => done(post),
             }
@@ -242,7 +242,7 @@ impl Driver {
                 post.end(
                     match &refused {
                         Some(error) => Ok(Outcome::Error(error.clone())),
-                        None => Err(Failure::Refused("the server ended the subscription at once".into())),
+                        None => Err(CallFailure::Refused("the server ended the subscription at once".into())),
                     },
                     0,
                 );
@@ -265,7 +265,7 @@ impl Driver {
                 if let Some(uri) = &uri {
                     self.watching.uris.remove(uri);
                 }
-                post.end(Err(Failure::Failed(Box::new(failed.clone()))), 0);
+                post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
             }
             if self.watching.live.is_some() {
                 return;
@@ -296,6 +296,6 @@ impl Driver {
     }
 }
 
-fn done(post: Post) {
+fn done(post: CallSender) {
     post.end(Ok(Outcome::Complete(RawObject::empty())), 0);
 }

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use super::{
-    line::{Event, Line},
-    stream::{Reader, Rest},
+    session::{HttpSession, TransportEvent},
+    stream::{EventReader, Rest},
 };
 
 /// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
 /// is asked again; only a server that no longer knows the session ends it.
-pub(in crate::client::http) async fn run(line: Arc<Line>) {
-    let mut reader = Reader::new(line.clone());
+pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
+    let mut reader = EventReader::new(line.clone());
     let mut failures = 0;
     let mut first = true;
     let mut was_open = false;
     loop {
         let opened = if first { reader.open().await } else { reader.resume(failures).await };
         if std::mem::take(&mut first) {
-            line.tell(Event::Standing).await;
+            line.tell(TransportEvent::Standing).await;
         }
         match opened {
             Ok(body) => {
@@ -30,7 +30,7 @@ pub(in crate::client::http) async fn run(line: Arc<Line>) {
                 // From the last event on it would be the same once more.
                 if let Rest::Faulty(why) = rest {
                     tracing::warn!(%why, "something that belongs to no request was skipped");
-                    reader = Reader::new(line.clone());
+                    reader = EventReader::new(line.clone());
                     failures = failures.max(1);
                 }
             }
@@ -39,12 +39,12 @@ pub(in crate::client::http) async fn run(line: Arc<Line>) {
             // should be a 405, and is a 404 where only POST has a route.
             Err(Some(failed)) if was_open && failed.status == Some(404) && line.has_session() => {
                 tracing::debug!(%failed, "the session is gone");
-                return line.tell(Event::Lost).await;
+                return line.tell(TransportEvent::Lost).await;
             }
             // The server may have forgotten the last event and still have a stream.
             Err(Some(failed)) if reader.has_begun() && failed.status != Some(404) => {
                 tracing::debug!(%failed, "the stream of the session cannot be taken up: it is opened anew");
-                reader = Reader::new(line.clone());
+                reader = EventReader::new(line.clone());
                 failures = failures.saturating_add(1);
             }
             Err(Some(failed)) => {

@@ -8,8 +8,8 @@ use pintle_proto::{
 };
 
 use super::{
-    exchange::Kind,
-    line::{Event, Line},
+    exchange::ContentKind,
+    session::{HttpSession, TransportEvent},
 };
 use crate::{
     client::http::{connect::Address, fetch::cause},
@@ -17,21 +17,21 @@ use crate::{
 };
 
 /// Listens until the stream ends, which is the end of the session.
-pub(in crate::client::http) async fn run(line: Arc<Line>) {
+pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
     let mut named = false;
     let heard = listen(&line, &mut named).await;
     line.wire.push_state.close();
     let why = match heard {
         Ok(why) => why,
         Err(failed) if !named => {
-            return line.tell(Event::Endpoint(Err(Box::new(failed)))).await;
+            return line.tell(TransportEvent::Endpoint(Err(Box::new(failed)))).await;
         }
         Err(failed) => failed.to_string(),
     };
-    line.tell(Event::Ended(why)).await;
+    line.tell(TransportEvent::Ended(why)).await;
 }
 
-async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
+async fn listen(line: &HttpSession, named: &mut bool) -> Result<String, Failed> {
     let bad = |bad: dress::BadHeader| Failed::new(bad.to_string());
     let ask = line.listen(None).map_err(bad)?;
     let (head, mut body) = line.wire.fetch(&ask).await?.into_parts();
@@ -45,7 +45,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
         failed.probed = Probed::Answered;
         failed
     };
-    if !matches!(Kind::of(&head.headers), Kind::Events) {
+    if !matches!(ContentKind::of(&head.headers), ContentKind::Events) {
         return Err(garbled(format!(
             "`{address}` takes no requests, and has no stream of events either: check that the URL is that of an MCP \
              endpoint"
@@ -76,7 +76,7 @@ async fn listen(line: &Line, named: &mut bool) -> Result<String, Failed> {
                     line.move_to(Address::of(endpoint));
                     *named = true;
                     line.listens();
-                    line.tell(Event::Endpoint(Ok(()))).await;
+                    line.tell(TransportEvent::Endpoint(Ok(()))).await;
                 }
                 None | Some("message") if !event.data.is_empty() => {
                     line.pass(event.data.into(), None).await;

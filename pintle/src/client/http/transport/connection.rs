@@ -17,14 +17,14 @@ use tokio::{
 };
 
 use super::{
-    exchange::{self, Asked, Came, Ids, Post, Purpose},
-    line::{Event, Line},
-    oldest,
+    exchange::{self, ExchangeResult, Ids, OutgoingPost, Purpose, Received},
+    http_sse,
     running::{Running, Ticket},
-    standing,
+    session::{HttpSession, TransportEvent},
+    session_stream,
 };
 use crate::{
-    client::http::fetch::{Wire, drain},
+    client::http::fetch::{HttpClient, drain},
     transport::{Delivery, Failed, Incoming, MessageContext},
 };
 
@@ -36,23 +36,23 @@ const LAST_REFUSALS: Duration = Duration::from_secs(1);
 const STANDING: Duration = Duration::from_millis(500);
 /// An [`Http`] that is in use.
 #[derive(Debug)]
-pub(in crate::client::http) struct Live {
-    wire: Arc<Wire>,
-    line: Arc<Line>,
-    events: mpsc::Receiver<Event>,
+pub(in crate::client::http) struct HttpConnection {
+    wire: Arc<HttpClient>,
+    line: Arc<HttpSession>,
+    events: mpsc::Receiver<TransportEvent>,
     /// What has happened and was not taken yet.
-    inbox: VecDeque<Happened>,
+    inbox: VecDeque<InboxItem>,
     /// The request on whose stream that came which was taken last.
     stream_of: Option<RequestId>,
     /// The request for which nothing comes any more, while it is not known whether what came last was the answer.
     doubtful: Option<RequestId>,
     /// Requests.
-    asking: Running<(Arc<Line>, Post), Asked>,
+    asking: Running<(Arc<HttpSession>, OutgoingPost), ExchangeResult>,
     /// Streams that belong to none.
     listening: JoinSet<()>,
     /// Messages that want no answer.
     telling: JoinSet<()>,
-    open: HashMap<RequestId, Open, OwnIds>,
+    open: HashMap<RequestId, OpenRequest, OwnIds>,
     gate: Gate,
     /// It was opened just now: what is started then is not polled yet.
     opened: bool,
@@ -61,7 +61,7 @@ pub(in crate::client::http) struct Live {
     /// There is something in the inbox since it was looked into last.
     unseen: bool,
     /// What waits for that.
-    queue: VecDeque<Post>,
+    queue: VecDeque<OutgoingPost>,
     /// The session is gone; until then its other requests may be refused.
     lost: Option<Pin<Box<Sleep>>>,
     /// Whether there are two endpoints, once that is known.
@@ -82,7 +82,7 @@ enum Gate {
 }
 
 #[derive(Debug)]
-struct Happened {
+struct InboxItem {
     incoming: Incoming,
     /// The request for which nothing comes after it.
     last_for: Option<RequestId>,
@@ -94,16 +94,16 @@ struct Happened {
 
 /// A request that has no answer yet.
 #[derive(Debug)]
-struct Open {
+struct OpenRequest {
     exchange: Ticket,
     /// Others were sent in the same message.
     has_company: bool,
     hanging_up_cancels: bool,
 }
 
-impl Live {
-    pub(in crate::client::http) fn new(wire: Arc<Wire>) -> Self {
-        let (line, events) = Line::new(wire.clone());
+impl HttpConnection {
+    pub(in crate::client::http) fn new(wire: Arc<HttpClient>) -> Self {
+        let (line, events) = HttpSession::new(wire.clone());
         Self {
             wire,
             line,
@@ -139,7 +139,7 @@ impl Live {
             self.look(cx, false);
             self.unseen = false;
         }
-        if let Some(Happened { incoming, last_for, stream_of, _room }) = self.inbox.pop_front() {
+        if let Some(InboxItem { incoming, last_for, stream_of, _room }) = self.inbox.pop_front() {
             (self.doubtful, self.stream_of) = (last_for, stream_of);
             return Poll::Ready(Some(incoming));
         }
@@ -176,7 +176,7 @@ impl Live {
     /// Returns whether the server notices that the request is abandoned.
     pub(in crate::client::http) fn abandon(&mut self, request: &RequestId) -> bool {
         let Some(open) = self.open.remove(request) else { return self.line.hanging_up_cancels() };
-        let awaited = |other: &Open| other.exchange == open.exchange;
+        let awaited = |other: &OpenRequest| other.exchange == open.exchange;
         if !open.has_company || !self.open.values().any(awaited) {
             self.asking.stop(open.exchange);
         }
@@ -199,7 +199,7 @@ impl Live {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Box<Failed>>> {
         if !std::mem::replace(&mut self.looking, true) {
-            self.listen(oldest::run(self.line.clone()));
+            self.listen(http_sse::run(self.line.clone()));
         }
         self.look(cx, true);
         match self.endpoint.take() {
@@ -216,12 +216,12 @@ impl Live {
 
     /// Looks at what has happened: at all of it, or until there is something in the inbox.
     fn look(&mut self, cx: &mut Context<'_>, all: bool) {
-        if !self.opened && self.asking.rests(cx) {
+        if !self.opened && self.asking.is_idle(cx) {
             return;
         }
         // What ends may open the gate for more.
         for _ in 0..2 {
-            if self.asking.heard_aside() {
+            if self.asking.take_aside() {
                 self.look_aside();
             }
             while let Some(asked) = self.asking.poll_next(cx) {
@@ -230,7 +230,7 @@ impl Live {
                     return;
                 }
             }
-            if !std::mem::take(&mut self.opened) && !self.asking.hears_aside() {
+            if !std::mem::take(&mut self.opened) && !self.asking.aside_woken() {
                 return;
             }
         }
@@ -243,7 +243,7 @@ impl Live {
         let cx = &mut Context::from_waker(&aside);
         // A driver that does not take what is there makes the streams wait.
         loop {
-            self.crowded = self.inbox.len() >= super::line::EVENTS;
+            self.crowded = self.inbox.len() >= super::session::EVENTS;
             if self.crowded {
                 break;
             }
@@ -270,14 +270,14 @@ impl Live {
     }
 
     fn push(&mut self, incoming: Incoming, last_for: Option<RequestId>) {
-        self.inbox.push_back(Happened { incoming, last_for, stream_of: None, _room: None });
+        self.inbox.push_back(InboxItem { incoming, last_for, stream_of: None, _room: None });
         self.unseen = true;
     }
 
     /// Nothing more will come for these where they were sent to.
-    fn end(&mut self, asked: Asked) {
-        let Asked { requests, came } = asked;
-        if !matches!(came, Ok(Came::Message(_))) {
+    fn end(&mut self, asked: ExchangeResult) {
+        let ExchangeResult { requests, came } = asked;
+        if !matches!(came, Ok(Received::Message(_))) {
             // What came on their stream came before its end.
             while let Ok(event) = self.events.try_recv() {
                 self.happened(event);
@@ -287,24 +287,24 @@ impl Live {
             self.open.remove(id);
         }
         let failed = match came {
-            Ok(Came::Elsewhere) => return,
-            Ok(Came::Message(bytes)) => {
+            Ok(Received::Elsewhere) => return,
+            Ok(Received::Message(bytes)) => {
                 if let [id] = &*requests {
                     return self.push(Incoming::Message(bytes), Some(id.clone()));
                 }
                 self.push(Incoming::Message(bytes), None);
                 exchange::unanswered()
             }
-            Ok(Came::All) => exchange::unanswered(),
+            Ok(Received::All) => exchange::unanswered(),
             Err(failed) => failed,
         };
         requests.iter().for_each(|id| self.fail(id, &failed));
     }
 
-    fn happened(&mut self, event: Event) {
+    fn happened(&mut self, event: TransportEvent) {
         match event {
-            Event::Message { bytes, stream_of, room } => {
-                self.inbox.push_back(Happened {
+            TransportEvent::Message { bytes, stream_of, room } => {
+                self.inbox.push_back(InboxItem {
                     incoming: Incoming::Message(bytes),
                     last_for: None,
                     stream_of,
@@ -312,16 +312,16 @@ impl Live {
                 });
                 self.unseen = true;
             }
-            Event::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
-                self.listen(standing::run(self.line.clone()));
+            TransportEvent::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
+                self.listen(session_stream::run(self.line.clone()));
                 self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
             }
-            Event::Initialized { .. } | Event::Standing => self.open_gate(),
-            Event::Lost => {
+            TransportEvent::Initialized { .. } | TransportEvent::Standing => self.open_gate(),
+            TransportEvent::Lost => {
                 self.lost.get_or_insert_with(|| Box::pin(sleep(LAST_REFUSALS)));
             }
-            Event::Endpoint(found) => self.endpoint = Some(found),
-            Event::Ended(why) => self.ended = Some(why),
+            TransportEvent::Endpoint(found) => self.endpoint = Some(found),
+            TransportEvent::Ended(why) => self.ended = Some(why),
         }
     }
 
@@ -347,7 +347,7 @@ impl Live {
                 Purpose::Initialized
             }
             _ if requests.is_empty() => Purpose::Tell,
-            _ => Purpose::Ask,
+            _ => Purpose::PreparedRequest,
         };
         match (purpose, context.revision) {
             (Purpose::Initialize, _) => self.line.begin(),
@@ -357,7 +357,7 @@ impl Live {
         match self.line.post(context.messages, message) {
             Ok(mut ask) => {
                 ask.mirrored = Some(context.headers).filter(|headers| !headers.is_empty()).map(Box::new);
-                let post = Post { ask, purpose, requests };
+                let post = OutgoingPost { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),
                     Gate::Initialized | Gate::Standing(_) => self.queue.push_back(post),
@@ -370,7 +370,7 @@ impl Live {
         }
     }
 
-    fn start(&mut self, post: Post) {
+    fn start(&mut self, post: OutgoingPost) {
         if self.lost.is_some() {
             let mut failed = Failed::new("the session is lost");
             failed.delivery = Delivery::LostSession;
@@ -390,7 +390,7 @@ impl Live {
         let has_company = !others.is_empty();
         let exchange = self.asking.start((line, post));
         for id in first.into_iter().chain(others) {
-            self.open.insert(id, Open { exchange, has_company, hanging_up_cancels });
+            self.open.insert(id, OpenRequest { exchange, has_company, hanging_up_cancels });
         }
     }
 
@@ -437,11 +437,11 @@ impl Live {
     }
 }
 
-fn asking() -> Running<(Arc<Line>, Post), Asked> {
+fn asking() -> Running<(Arc<HttpSession>, OutgoingPost), ExchangeResult> {
     Running::new(|(line, post)| exchange::ask(line, post))
 }
 
-impl Drop for Live {
+impl Drop for HttpConnection {
     fn drop(&mut self) {
         if tokio::runtime::Handle::try_current().is_ok() && self.say_goodbye() {
             // It goes in the background.

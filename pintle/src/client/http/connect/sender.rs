@@ -8,12 +8,12 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use super::{
-    body::{Answer, Body, BoxError},
+    body::{Body, BoxError, ResponseBody},
     pool::Pool,
 };
 
 /// What sends requests.
-pub(in crate::client::http) enum Sender {
+pub(in crate::client::http) enum HttpSender {
     Ours(Pool),
     /// Somebody's own client.
     Theirs(Box<dyn Fetch>),
@@ -25,7 +25,7 @@ pub(in crate::client::http) trait Fetch: Send + Sync {
 }
 
 pub(in crate::client::http) type Fetching =
-    Pin<Box<dyn Future<Output = Result<Response<Answer>, BoxError>> + Send>>;
+    Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, BoxError>> + Send>>;
 
 /// A service of somebody's.
 pub(in crate::client::http) struct Erased<S>(Mutex<S>);
@@ -49,7 +49,7 @@ where
         Box::pin(async move {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
             let answer = service.call(request).await.map_err(Into::into)?;
-            Ok(answer.map(Answer::new))
+            Ok(answer.map(ResponseBody::new))
         })
     }
 }
