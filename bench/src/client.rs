@@ -7,8 +7,7 @@ use std::{
 
 use pintle::{
     Client, Connection,
-    client::http::Http,
-    proto::client::Mode,
+    client::{Mode, http::Http},
     transport::{Child as Piped, Transport},
 };
 use tokio::{

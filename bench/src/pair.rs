@@ -2,7 +2,7 @@
 
 use pintle::{
     Client, Server,
-    proto::client::Mode,
+    client::Mode,
     server::{Arguments, tool},
     transport::Stream,
 };

@@ -106,9 +106,3 @@ impl From<io::Error> for Error {
         Self::Io(error)
     }
 }
-
-impl From<RpcError> for Error {
-    fn from(error: RpcError) -> Self {
-        Self::Rpc(error)
-    }
-}

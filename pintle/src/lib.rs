@@ -107,8 +107,11 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
+pub mod proto;
 #[cfg(feature = "validation")]
 pub mod schema;
+#[cfg(feature = "client")]
+mod sealed;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "client")]
@@ -118,6 +121,7 @@ mod timeouts;
 mod tool_query;
 mod tool_traits;
 pub mod transport;
+pub mod types;
 pub mod uri;
 
 #[cfg(feature = "client")]
@@ -126,8 +130,6 @@ pub use ended::Ended;
 pub use error::{Error, Result};
 #[cfg(feature = "macros")]
 pub use pintle_macros::{handlers, prompt, resource, tool};
-pub use pintle_proto as proto;
-pub use pintle_types as types;
 #[cfg(feature = "server")]
 pub use server::Server;
 #[cfg(feature = "logging")]

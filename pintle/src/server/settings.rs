@@ -19,7 +19,7 @@ impl Server {
     /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
     /// client has hung up, the answer to a question, the next request of a session over HTTP.
     #[must_use]
-    pub fn timeouts(self, timeouts: &Timeouts) -> Self {
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
         let Timeouts {
             keepalive,
             disconnect,
@@ -28,7 +28,7 @@ impl Server {
             idle_session,
             uninitialized_session,
             ..
-        } = *timeouts;
+        } = timeouts;
         self.setting(|settings| {
             settings.keepalive = keepalive;
             settings.grace = disconnect;

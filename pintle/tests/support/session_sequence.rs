@@ -37,7 +37,7 @@ fn server() -> Server {
     let mut timeouts = Timeouts::default();
     timeouts.idle_session = IDLE;
     Server::new("steps", "1")
-        .timeouts(&timeouts)
+        .timeouts(timeouts)
         .call_timeout(IDLE)
         .tool(tool("echo", || async { "here" }))
         .tool(tool("steps", |cx: Cx| async move {

@@ -7,6 +7,8 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::sealed::Sealed;
+
 /// Something that a server wants to know, and which server it is.
 ///
 /// A user interface has to show who asks. The question itself is in `params`; its fields can be reached directly.
@@ -78,10 +80,15 @@ impl Answer {
     message = "`{Self}` is not an answer to this question",
     note = "return `Answer` or `ElicitResult` from `on_elicit`, `CreateMessageResult` from `on_sample`, or a `Result` of one with `RpcError`"
 )]
-pub trait IntoReply<T> {
+pub trait IntoReply<T>: Sealed {
     /// The answer as the protocol has it.
     fn into_reply(self) -> Result<T, RpcError>;
 }
+
+impl Sealed for Answer {}
+impl Sealed for ElicitResult {}
+impl Sealed for CreateMessageResult {}
+impl<T> Sealed for Result<T, RpcError> {}
 
 impl IntoReply<Self> for ElicitResult {
     fn into_reply(self) -> Result<Self, RpcError> {

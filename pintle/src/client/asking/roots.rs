@@ -6,7 +6,7 @@ use std::{
 
 use pintle_types::schema::Root;
 
-use crate::{Error, Result, uri::root_from_path};
+use crate::{Error, Result, sealed::Sealed, uri::root_from_path};
 
 /// The places that servers may work in. They may change while connections are open; servers are told.
 ///
@@ -126,7 +126,7 @@ impl Roots {
 }
 
 /// What can be a client's roots: a [`Roots`] handle, or a list of what each [can be a root](IntoRoot).
-pub trait IntoRoots {
+pub trait IntoRoots: Sealed {
     /// The roots.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl<R: IntoRoot> IntoRoots for Vec<R> {
 }
 
 /// What can be a root: a [`Root`], a URI, or a path of this machine.
-pub trait IntoRoot {
+pub trait IntoRoot: Sealed {
     /// The root.
     ///
     /// # Errors
@@ -200,6 +200,16 @@ impl IntoRoot for &Path {
         root_from_path(self).map_err(|error| Error::Misuse(error.to_string()))
     }
 }
+
+impl Sealed for Roots {}
+impl Sealed for &Roots {}
+impl<R: IntoRoot, const N: usize> Sealed for [R; N] {}
+impl<R: IntoRoot> Sealed for Vec<R> {}
+impl Sealed for Root {}
+impl Sealed for &str {}
+impl Sealed for String {}
+impl Sealed for PathBuf {}
+impl Sealed for &Path {}
 
 fn has_scheme(text: &str) -> bool {
     // One letter and a colon is a drive.

@@ -18,7 +18,7 @@ use super::{
     call::{decode, params},
     exchange::CallOptions,
 };
-use crate::{Error, Result, ToolPredicate, client::state::PageExtent};
+use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sealed};
 
 /// A list that comes in pages, item by item; the next page is fetched when it is needed.
 ///
@@ -52,7 +52,7 @@ enum Cursor {
 }
 
 /// One of the protocol's four lists.
-pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
+pub trait List: Method<Params = ListParams> + Sealed + Send + Sync + 'static {
     /// What is listed.
     type Item: Send + std::fmt::Debug;
     /// The items of a page, and what to ask the next one with.
@@ -63,6 +63,11 @@ pub trait List: Method<Params = ListParams> + Send + Sync + 'static {
         None
     }
 }
+
+impl Sealed for ListTools {}
+impl Sealed for ListResources {}
+impl Sealed for ListResourceTemplates {}
+impl Sealed for ListPrompts {}
 
 impl List for ListTools {
     type Item = Tool;

@@ -126,7 +126,7 @@ async fn a_call_whose_client_has_left_has_ten_minutes() {
     let test = Test::new(|server| {
         let mut timeouts = Timeouts::default();
         timeouts.idle_session = Duration::from_secs(60);
-        server.timeouts(&timeouts)
+        server.timeouts(timeouts)
     });
     for revision in [R3, R4] {
         let wire = Wire::new(&test.http).open(revision, json!({})).await;
@@ -153,7 +153,7 @@ async fn how_long_that_is_can_be_said_and_the_reason_is_kept() {
     let test = Test::new(|server| {
         let mut timeouts = Timeouts::default();
         timeouts.detached_call = Duration::from_secs(5);
-        server.timeouts(&timeouts)
+        server.timeouts(timeouts)
     });
     let wire = Wire::new(&test.http).open(R4, json!({})).await;
     let mut talking = wire.call(2, "tools/call", call("talking")).await;

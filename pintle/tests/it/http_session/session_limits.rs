@@ -166,7 +166,7 @@ async fn a_client_that_says_too_much_of_itself_gets_no_session() {
 async fn a_session_whose_client_never_came_back_is_forgotten_soon() {
     let mut timeouts = Timeouts::default();
     timeouts.uninitialized_session = Duration::from_secs(30);
-    let http = server().timeouts(&timeouts).http().unwrap();
+    let http = server().timeouts(timeouts).http().unwrap();
     let wire = Wire::new(&http);
     let mine = opened(&wire, "192.0.2.1:1").await;
     let held = handshake(&wire, "192.0.2.1:1").await.1.unwrap();

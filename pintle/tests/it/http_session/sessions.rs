@@ -278,7 +278,7 @@ async fn batches_are_for_the_one_revision_that_has_them() {
 async fn an_idle_session_is_forgotten_and_one_in_use_is_not() {
     let mut timeouts = Timeouts::default();
     timeouts.idle_session = Duration::from_secs(60);
-    let http: Http = server().timeouts(&timeouts).http().unwrap();
+    let http: Http = server().timeouts(timeouts).http().unwrap();
     let idle = Wire::new(&http).open(R4, json!({})).await;
     let used = Wire::new(&http).open(R4, json!({})).await;
     let held = Wire::new(&http).open(R4, json!({})).await;

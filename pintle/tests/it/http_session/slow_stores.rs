@@ -88,7 +88,7 @@ impl Backend {
         let mut timeouts = Timeouts::default();
         timeouts.idle_session = Duration::from_secs(60);
         let server = Server::new("s", "0")
-            .timeouts(&timeouts)
+            .timeouts(timeouts)
             .template(template("note://{n}", "note", || async { "" }))
             .tool(tool("one", || async { "1" }));
         let http = server.http().unwrap().session_store(self.clone()).event_log(self.clone());

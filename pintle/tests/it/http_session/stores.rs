@@ -100,7 +100,7 @@ impl Shared {
             }
             "done"
         });
-        let server = Server::new("s", "0").timeouts(&timeouts).tool(count);
+        let server = Server::new("s", "0").timeouts(timeouts).tool(count);
         server.http().unwrap().session_store(self.clone()).event_log(self.clone())
     }
 

@@ -7,8 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
-    proto::server::Outcome,
-    server::{Caller, Cx, Installation, IntoToolResult, Notice, ProtocolExtension, tool},
+    server::{Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::{Value, json};

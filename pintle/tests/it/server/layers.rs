@@ -9,8 +9,7 @@ use std::{
 
 use pintle::{
     Server,
-    proto::server::Outcome,
-    server::{Cx, Next, tool},
+    server::{Cx, Next, Outcome, tool},
     types::RpcError,
 };
 use serde_json::json;

@@ -86,7 +86,7 @@ async fn a_call_that_runs_when_the_client_has_hung_up_holds_nothing_up_for_long(
     timeouts.shutdown = Duration::from_secs(600);
     for expected in [Duration::from_secs(1), Duration::from_secs(7)] {
         timeouts.disconnect = expected;
-        let server = Server::new("s", "0").timeouts(&timeouts).tool(tool("hangs", pending::<String>));
+        let server = Server::new("s", "0").timeouts(timeouts.clone()).tool(tool("hangs", pending::<String>));
         let (ours, theirs) = pintle::transport::memory();
         let serving = server.serve(ours).unwrap();
         let mut client = crate::support::line_client::Raw::over(theirs);

@@ -151,14 +151,14 @@ async fn a_question_that_nobody_answers_is_taken_back() {
     asked(&Server::new("s", "0").tool(ask()), Duration::from_secs(3600)).await;
     let mut timeouts = Timeouts::default();
     timeouts.question = Duration::from_secs(90);
-    asked(&Server::new("s", "0").tool(ask()).timeouts(&timeouts), Duration::from_secs(90)).await;
+    asked(&Server::new("s", "0").tool(ask()).timeouts(timeouts.clone()), Duration::from_secs(90)).await;
     let own = tool("ask", |cx: Cx| async move {
         cx.question_timeout(Duration::from_secs(5));
         cx.ask_all([("roots".to_owned(), pintle::server::Question::Roots)]).await.map(drop).ok();
         cx.elicit::<Seats>("seats", "How many?").await?;
         Ok::<_, ToolError>("")
     });
-    asked(&Server::new("s", "0").tool(own).timeouts(&timeouts), Duration::from_secs(5)).await;
+    asked(&Server::new("s", "0").tool(own).timeouts(timeouts), Duration::from_secs(5)).await;
 }
 
 #[cfg(feature = "http-server")]

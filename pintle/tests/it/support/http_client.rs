@@ -4,10 +4,8 @@ use std::{collections::VecDeque, future::poll_fn, pin::Pin};
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body as _;
-use pintle::{
-    proto::sse::{Decoder, Event},
-    server::http::{Body, Http},
-};
+use pintle::server::http::{Body, Http};
+use pintle_proto::sse::{Decoder, Event};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 

@@ -70,7 +70,7 @@ impl World {
         timeouts.idle_session = idle;
         let (alive, called) = (Arc::new(()), Arc::<Mutex<Vec<String>>>::default());
         let note = template("note://{name}", "note", |_: Vars<Note>| async { "" });
-        let server = Server::new("world", "1").timeouts(&timeouts).template(note);
+        let server = Server::new("world", "1").timeouts(timeouts).template(note);
         let heard = called.clone();
         let server = server.tool(tool("echo", move |Args(Mark { mark, .. }): Args<Mark>| {
             heard.lock().unwrap().push(mark.clone());

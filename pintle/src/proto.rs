@@ -1,0 +1,10 @@
+//! Names of the protocol engine that occur in this crate's API.
+//!
+//! The engine itself, without a runtime, is the crate `pintle-proto`.
+
+pub use pintle_proto::{Limits, Peer, Revision, UnknownRevision, Violation, server::SessionRecord};
+
+/// The rules of HTTP: which hosts and origins are allowed, and how a request is refused.
+pub mod http {
+    pub use pintle_proto::http::{Guard, Head, MCP_PROTOCOL_VERSION, Refusal, adds_to_granted, same_origin};
+}
