@@ -107,7 +107,7 @@ fn endpoint(served: u8, names: &'static [NameSource<'static>]) -> Endpoint<'stat
     endpoint
 }
 
-/// Whatever comes: an opening or a refusal that says so.
+/// Checks that any head is accepted or refused with a reason.
 fn judged(head: &Head<'_>, input: &Input<'_>) {
     const NAMES: &[NameSource<'_>] = &[NameSource::new("tasks/get", "taskId")];
     let endpoint = endpoint(input.served, NAMES);
@@ -150,7 +150,7 @@ fn judged(head: &Head<'_>, input: &Input<'_>) {
     let _ = (head.last_event_id(), head.session(), head.version());
 }
 
-/// What our client sends, our server takes.
+/// Checks that the server accepts what the client sends.
 fn dressed(input: &Input<'_>) {
     const NAMES: &[NameSource<'_>] = &[NameSource::new("tasks/get", "taskId")];
     let endpoint = endpoint(1, NAMES);
@@ -201,11 +201,11 @@ fn encoded(text: &str) {
     let _ = decode_value(text);
 }
 
-/// A client's mirrored arguments pass the server's check, as text and as a tree.
+/// Checks that a client's mirrored arguments pass the server's check, as text and as a tree.
 fn mirrored(input: &Input<'_>, sent: &HeaderMap) {
     let (schema, raw) = (&input.schema.0, &input.arguments.0);
     let raw = serde_json::value::to_raw_value(raw).expect("a tree prints");
-    // As the server sees it: serde_json may print a number that it reads as the one next to it.
+    // As the server parses it: serde_json may print a number that it reads back as a neighbouring one.
     let arguments: &Value = &serde_json::from_str(raw.get()).expect("it was a tree");
     let params = HeaderParams::from_schema(schema);
     let raw_schema = serde_json::value::to_raw_value(schema).expect("a tree prints");
@@ -258,7 +258,7 @@ fn probed(input: &Input<'_>, headers: &HeaderMap) {
     }
 }
 
-/// JSON that looks like a schema, or like what one describes.
+/// JSON that resembles a schema or a value.
 #[derive(Debug)]
 struct Json(Value);
 

@@ -1,4 +1,4 @@
-//! Bytes as a message, a batch or an object: what is read prints as it was meant.
+//! Bytes as a message, a batch or an object: a parsed value prints equivalently.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Event streams, cut anywhere.
+//! Event streams, split at any position.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fuzz_target!(|input: Input<'_>| {
     written_and_read(&input);
 });
 
-/// The same events, the same fault and the same last id, however the stream is cut; and nothing over its limit.
+/// Checks that events, errors and the last id do not depend on how the stream is split, and that limits hold.
 fn cut_anywhere(limits: Limits, stream: &[u8], cuts: &[u8]) {
     let mut whole = Decoder::new(limits);
     let expected = read(&mut whole, [stream]);
@@ -59,7 +59,7 @@ fn cut_anywhere(limits: Limits, stream: &[u8], cuts: &[u8]) {
     assert_eq!(cut.last_event_id(), whole.last_event_id());
 }
 
-/// What was written is read, line breaks of any kind as line feeds.
+/// Checks that written events are read back, with any line break as a line feed.
 fn written_and_read(input: &Input<'_>) {
     let mut out = Vec::new();
     let mut expected = Vec::new();

@@ -111,7 +111,9 @@ impl<'a> Presenter<'a> {
         };
         let (what, id, body) = match Message::parse(message) {
             Ok(Message::Request(request)) => (request.method.into_owned(), Some(request.id), request.params),
-            Ok(Message::Notification(told)) => (notification.method.into_owned(), None, notification.params),
+            Ok(Message::Notification(notification)) => {
+                (notification.method.into_owned(), None, notification.params)
+            }
             Ok(Message::Response(answer)) => match answer.result {
                 Ok(result) => ("result".to_owned(), answer.id, Some(result)),
                 Err(error) => ("error".to_owned(), answer.id, RawObject::from_serialize(&error).ok()),
