@@ -1,7 +1,7 @@
-//! Using servers: connect, list, call, and answer what they ask.
+//! Clients: connecting to servers, listing, calling, and answering input requests.
 //!
-//! A [`Client`] says who is asking and what it can do; [`connect`](Client::connect) makes a [`Connection`] of it and a
-//! transport. Which era and revision the server speaks is found out on the way, and nothing after that depends on it.
+//! A [`Client`] holds its identity, its capabilities and its settings; [`connect`](Client::connect) opens a [`Connection`] over a
+//! transport. The era and revision of the server are negotiated then, and calls do not depend on them.
 
 mod asking;
 mod connection;
@@ -44,7 +44,7 @@ use asking::handler;
 use driver::{DirectSend, Driver};
 use state::{Settings, Shared};
 
-/// A client: who is asking, and what it can do for servers. One client opens any number of connections.
+/// A client with its capabilities and settings. One client can open any number of connections.
 ///
 /// ```
 /// use pintle::client::{Answer, Client};
@@ -80,24 +80,24 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that can do nothing for servers yet. It introduces itself by name and version.
+    /// Creates a client without capabilities, identified by name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { settings: Settings::new(Implementation::new(name, version)) }
     }
 
-    /// The name that people see.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.settings.info.title = Some(title.into());
         self
     }
 
-    /// All that the client says of itself.
+    /// Sets everything that identifies the client to servers.
     pub fn info(mut self, info: Implementation) -> Self {
         self.settings.info = info;
         self
     }
 
-    /// Answers forms that servers want filled in.
+    /// Sets the handler of forms that servers request from the user (`elicitation/create`).
     ///
     /// Fields that the answer leaves out get their defaults. The user interface has to show which server asks, and to
     /// offer declining.
@@ -110,7 +110,7 @@ impl Client {
         self
     }
 
-    /// Answers servers that want the user to open a page.
+    /// Sets the handler of requests to open a URL.
     ///
     /// Show the whole URL and its [host](ElicitUrl::host), and open it only if the user agrees, outside of this program.
     /// Never fetch it. A URL that must not be opened, such as `javascript:`, is refused before it gets here.
@@ -123,7 +123,7 @@ impl Client {
         self
     }
 
-    /// Asks a model on a server's behalf.
+    /// Sets the handler of requests to the client's model (`sampling/createMessage`).
     ///
     /// ```
     /// use pintle::{Client, types::schema::{ContentBlock, CreateMessageResult}};
@@ -142,15 +142,15 @@ impl Client {
         self
     }
 
-    /// Whether [`on_sample`](Self::on_sample) can deal with tools for the model.
+    /// Sets whether [`on_sample`](Self::on_sample) supports tools for the model.
     pub fn sample_with_tools(mut self, can: bool) -> Self {
         self.settings.handlers.sample_tools = can;
         self
     }
 
-    /// The places that servers may work in: URIs, paths, or a [`Roots`] handle to change them later.
+    /// Sets the roots that servers may work in: URIs, paths, or a [`Roots`] handle to change them later.
     ///
-    /// A path that cannot be one is an error of [`connect`](Self::connect).
+    /// A path that cannot be converted is an error of [`connect`](Self::connect).
     pub fn roots(mut self, roots: impl IntoRoots) -> Self {
         match roots.into_roots() {
             Ok(roots) => self.settings.handlers.roots = Some(roots),
@@ -159,112 +159,112 @@ impl Client {
         self
     }
 
-    /// Is called with log messages of the server, in order. Say with [`log_level`](Self::log_level) which are wanted.
+    /// Sets a callback for log messages of the server, in order. [`log_level`](Self::log_level) selects them.
     pub fn on_log(mut self, call: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.settings.on_log = Some(Arc::new(call));
         self
     }
 
-    /// From which level on log messages are wanted, to begin with.
+    /// Sets the initial minimum level of log messages.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.settings.log_level = Some(level);
         self
     }
 
-    /// Is called with the progress of calls that have no callback of their own. All of them ask for it then.
+    /// Sets a callback for the progress of calls without their own callback. All calls request progress then.
     pub fn on_progress(mut self, call: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
         self.settings.on_progress = Some(Arc::new(call));
         self
     }
 
-    /// Is called when something of the server's has changed. [`Connection::changes`] is the same as a stream.
+    /// Sets a callback for changes on the server. [`Connection::changes`] returns them as a stream.
     pub fn on_change(mut self, call: impl Fn(Change) + Send + Sync + 'static) -> Self {
         self.settings.on_change = Some(Arc::new(call));
         self
     }
 
-    /// Is called with what a server prints that is no message. It is counted and ignored otherwise.
+    /// Sets a callback for output of the server that is not a message. Without one it is counted and ignored.
     pub fn on_noise(mut self, call: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.settings.on_noise = Some(Arc::new(call));
         self
     }
 
-    /// Decides whether a tool may be called, before every call.
+    /// Sets a policy that decides before every call whether the tool may be called.
     ///
-    /// It never decides on what the server said of the tool before it was restarted, or before changes could be missed:
-    /// then the tools are listed again first. While nothing tells of changes, that is before every call. An open
-    /// [`changes`](Connection::changes) saves it, and so does a server that says for how long its list is good.
+    /// It always sees the current definition of the tool: after a restart of the server, or when a change may have been missed,
+    /// the tools are listed again first. Without notifications of changes that is before every call. An open
+    /// [`changes`](Connection::changes) stream avoids it, and so does a server that states how long its list is valid.
     pub fn policy(mut self, decide: impl Fn(&Proposal<'_>) -> Policy + Send + Sync + 'static) -> Self {
         self.settings.policy = Some(Arc::new(decide));
         self
     }
 
-    /// Checks results against output schemas, instead of the client's own check of their structure.
+    /// Sets the check of results against output schemas, in place of the default one.
     pub fn output_check(mut self, check: impl OutputCheck) -> Self {
         self.settings.output = Arc::new(check);
         self
     }
 
-    /// How long to wait for anything.
+    /// Sets the timeouts.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.settings.timeouts = timeouts;
         self
     }
 
-    /// How much of anything a server may make this side hold.
+    /// Sets the limits on what a server can make the client hold.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;
         self
     }
 
-    /// Which eras to try.
+    /// Sets which eras to try.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.settings.mode = mode;
         self
     }
 
-    /// Which revisions may be spoken; all of them otherwise.
+    /// Restricts the revisions that may be negotiated. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.settings.revisions = Some(revisions.into_iter().collect());
         self
     }
 
-    /// What an opening of this server found out before: it saves asking again, and is not trusted beyond that.
+    /// Sets the result of an earlier negotiation with this server. It saves probing, and is verified.
     pub fn remember(mut self, verdict: Verdict) -> Self {
         self.settings.remembered = Some(verdict);
         self
     }
 
-    /// Offers an extension, with its settings.
+    /// Declares an extension with its settings.
     pub fn extension(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
         self.settings.extensions.insert(name.into(), settings.into());
         self
     }
 
-    /// Result types that belong to the extensions on offer; other unknown ones are a fault of the server's.
+    /// Adds result types of the declared extensions. Other unknown result types are protocol violations.
     pub fn result_types<T: Into<Box<str>>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.settings.result_types.extend(types.into_iter().map(Into::into));
         self
     }
 
-    /// How many results to keep for as long as the server says that they are good, and how many bytes of them.
-    /// 256 and 16 MiB; none at all if either is 0.
+    /// Sets the size of the cache of results, in entries and bytes. Results are kept as long as the server states.
+    /// Default: 256 entries and 16 MiB; 0 disables the cache.
     pub fn cache(mut self, entries: usize, bytes: usize) -> Self {
         self.settings.cache = (entries > 0 && bytes > 0).then_some((entries, bytes));
         self
     }
 
-    /// How often in a row a lost connection is opened again, by transports that can. 3.
-    pub fn reconnects(mut self, most: u32) -> Self {
-        self.settings.reconnects = most;
+    /// Sets how often in a row a lost connection is opened again, if the transport supports it. Default: 3.
+    pub fn reconnects(mut self, limit: u32) -> Self {
+        self.settings.reconnects = limit;
         self
     }
 
-    /// Opens a connection, in whatever era the server speaks.
+    /// Opens a connection and negotiates the revision.
     ///
     /// # Errors
     ///
-    /// The server is silent, went away, refused, or speaks nothing that this client may speak: the error says which.
+    /// The server did not answer, exited, refused, or supports no revision that this client may use.
     pub async fn connect(&self, transport: impl Transport) -> Result<Connection> {
         self.open(driven(transport)).await
     }

@@ -3,7 +3,7 @@ use std::fmt::Write;
 /// How many lines that are alike are shown around those that are not.
 const AROUND: usize = 3;
 /// Above so many pairs of lines the middle is shown as one block: a finer comparison would take long.
-const MOST_PAIRS: usize = 4_000_000;
+const MAX_PAIRS: usize = 4_000_000;
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Side {
@@ -55,7 +55,7 @@ fn middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(Side, &'a str)> {
     let width = found.len() + 1;
     let mut lines = Vec::new();
     let (mut row, mut column) = (0, 0);
-    if expected.len().saturating_mul(found.len()) <= MOST_PAIRS {
+    if expected.len().saturating_mul(found.len()) <= MAX_PAIRS {
         let mut common = vec![0_u32; (expected.len() + 1) * width];
         for row in (0..expected.len()).rev() {
             for column in (0..found.len()).rev() {

@@ -84,10 +84,10 @@ const PROPERTIES: [(&str, Run); 8] = [
 ];
 
 /// More than any transport takes for any of this.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn in_time(run: impl Future<Output = Outcome>) -> Outcome {
-    timeout(PATIENCE, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {PATIENCE:?}")))
+    timeout(TIMEOUT, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {TIMEOUT:?}")))
 }
 
 async fn idle(left: End, right: End) -> Outcome {

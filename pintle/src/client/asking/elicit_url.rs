@@ -38,9 +38,9 @@ impl ElicitUrl {
         match host_of(&params.url) {
             Ok((host, port)) => Ok(Self { host, port, params }),
             Err(why) => {
-                let said = format!("the page was not shown to the user: its `url` {why}");
-                tracing::warn!(%said, "a server's question was refused");
-                Err(RpcError::invalid_params(said))
+                let reason = format!("the page was not shown to the user: its `url` {why}");
+                tracing::warn!(%reason, "a server's question was refused");
+                Err(RpcError::invalid_params(reason))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Answering what servers ask.
+//! Answers to input requests of servers: forms, URLs, sampling, roots.
 
 mod answer;
 mod elicit_url;

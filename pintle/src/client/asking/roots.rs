@@ -8,9 +8,9 @@ use pintle_types::schema::Root;
 
 use crate::{Error, Result, sealed::Sealed, uri::root_from_path};
 
-/// The places that servers may work in. They may change while connections are open; servers are told.
+/// The roots that servers may work in. They can change while connections are open; servers are notified.
 ///
-/// A clone is another handle to the same roots.
+/// Clones share the same roots.
 ///
 /// ```
 /// use pintle::client::{Client, Roots};
@@ -37,7 +37,7 @@ pub(in crate::client) trait RootsObserver: fmt::Debug + Send + Sync {
 }
 
 impl Roots {
-    /// These roots: URIs, or paths of this machine.
+    /// Creates roots from URIs or local paths.
     ///
     /// # Errors
     ///
@@ -48,12 +48,12 @@ impl Roots {
         Ok(new)
     }
 
-    /// All of them, as they are now.
+    /// Returns the current roots.
     pub fn list(&self) -> Vec<Root> {
         self.lock().roots.clone()
     }
 
-    /// Adds one, or replaces the one with the same URI.
+    /// Adds a root, or replaces the one with the same URI.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Removes one. It is no mistake if it is not there.
+    /// Removes a root, if it exists.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Replaces all of them.
+    /// Replaces all roots.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Roots {
     }
 }
 
-/// What can be a client's roots: a [`Roots`] handle, or a list of what each [can be a root](IntoRoot).
+/// Types that can be a client's roots: a [`Roots`] handle, or a list of [roots](IntoRoot). Sealed.
 pub trait IntoRoots: Sealed {
     /// The roots.
     ///
@@ -159,7 +159,7 @@ impl<R: IntoRoot> IntoRoots for Vec<R> {
     }
 }
 
-/// What can be a root: a [`Root`], a URI, or a path of this machine.
+/// Types that can be a root: a [`Root`], a URI, or a local path. Sealed.
 pub trait IntoRoot: Sealed {
     /// The root.
     ///

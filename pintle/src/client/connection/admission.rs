@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// How often one call is decided on, if the tool is another one each time.
-const MOST_DECISIONS: u32 = 4;
+const MAX_DECISIONS: u32 = 4;
 
 /// A call that the client's policy let pass, and what it knew of the tool.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Connection {
         mut before: Option<Admission>,
     ) -> Result<Admission> {
         let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
-        for _ in 0..MOST_DECISIONS {
+        for _ in 0..MAX_DECISIONS {
             let (tool, stamp) = self.look_up(&name).await;
             // What was decided on this very tool holds.
             if before.as_ref().is_some_and(|before| before.tool == tool) {

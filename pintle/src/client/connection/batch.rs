@@ -41,7 +41,7 @@ impl<'a> Batch<'a> {
 
     /// Adds a call of a tool.
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
-        let params = named(name, &arguments).map_err(|said| misnamed(name, &said));
+        let params = named(name, &arguments).map_err(|message| misnamed(name, &message));
         self.add(method::TOOLS_CALL.into(), params)
     }
 

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// How often a call is decided on anew because the tools changed before it was sent.
-const MOST_CHANGES: u32 = 4;
+const MAX_CHANGES: u32 = 4;
 
 /// A call of a tool, being put together. From [`Connection::call`].
 ///
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
     pub async fn send(self) -> Result<CallToolResult> {
         let Self { connection, name, params, meta, mut options } = self;
         let params = params.unwrap_or_else(|| named(&name, &()));
-        let mut params = params.map_err(|said| misnamed(&name, &said))?;
+        let mut params = params.map_err(|message| misnamed(&name, &message))?;
         if let Some(meta) = meta {
             params = params.with("_meta", &to_raw_value(&meta).map_err(|error| unprintable(&error))?);
         }
@@ -264,7 +264,7 @@ impl Connection {
                 {
                     tries -= 1;
                 }
-                Err(Missing::Failed(CallFailure::Outdated)) if changes < MOST_CHANGES => changes += 1,
+                Err(Missing::Failed(CallFailure::Outdated)) if changes < MAX_CHANGES => changes += 1,
                 ended => return ended.map_err(failed),
             }
         }
@@ -293,8 +293,8 @@ pub(in crate::client) fn named(name: &str, arguments: &impl Serialize) -> Result
 }
 
 /// The arguments of a tool or a prompt cannot be sent.
-pub(in crate::client) fn misnamed(name: &str, said: &str) -> Error {
-    Error::Misuse(format!("the arguments of `{name}`: {said}"))
+pub(in crate::client) fn misnamed(name: &str, message: &str) -> Error {
+    Error::Misuse(format!("the arguments of `{name}`: {message}"))
 }
 
 fn unprintable(error: &serde_json::Error) -> Error {

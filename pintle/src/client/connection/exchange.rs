@@ -47,10 +47,10 @@ impl From<CallFailure> for Missing {
 pub(in crate::client) fn failed(missing: Missing) -> Error {
     match missing {
         Missing::Failed(CallFailure::Unsent(error)) => Error::Misuse(error.to_string()),
-        Missing::Failed(CallFailure::Misused(said)) => Error::Misuse(said),
+        Missing::Failed(CallFailure::Misused(message)) => Error::Misuse(message),
         Missing::Failed(CallFailure::Failed(failed)) => Error::Failed(failed),
         Missing::Failed(CallFailure::Closed(ended)) => Error::Closed(ended),
-        Missing::Failed(CallFailure::Refused(said)) => Error::Refused(said),
+        Missing::Failed(CallFailure::Refused(message)) => Error::Refused(message),
         Missing::Failed(CallFailure::Outdated) => {
             Error::Refused("the server's tools changed before the call was sent: call again".into())
         }

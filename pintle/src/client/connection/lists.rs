@@ -51,7 +51,7 @@ enum Cursor {
     End,
 }
 
-/// One of the protocol's four lists.
+/// One of the four lists of the protocol. Sealed.
 pub trait List: Method<Params = ListParams> + Sealed + Send + Sync + 'static {
     /// What is listed.
     type Item: Send + std::fmt::Debug;

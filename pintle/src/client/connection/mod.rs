@@ -232,7 +232,7 @@ impl Connection {
     ///
     /// There is no such prompt, or it needs other arguments, or the server did not answer.
     pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
-        let params = named(name, &arguments).map_err(|said| misnamed(name, &said))?;
+        let params = named(name, &arguments).map_err(|message| misnamed(name, &message))?;
         self.typed(method::PROMPTS_GET, params).await
     }
 

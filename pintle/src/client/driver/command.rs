@@ -44,7 +44,7 @@ impl CallRequest<'_> {
     }
 }
 
-/// What to be told of.
+/// A change of what is subscribed to.
 #[derive(Clone, Debug)]
 pub(in crate::client) enum Watch {
     /// The lists.

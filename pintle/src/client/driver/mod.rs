@@ -47,11 +47,11 @@ pub(super) const COMMANDS: usize = 256;
 /// How much is done before other tasks get their turn.
 const BUDGET: usize = 64;
 /// How many answers of ours may be queued for a server that does not read. Beyond that it is not read either.
-const MOST_REPLIES: usize = 1024;
+const MAX_REPLIES: usize = 1024;
 /// How long a server that no longer reads may take to say its last words.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How many signs of life may fail to come.
-const MOST_MISSES: u32 = 3;
+const MAX_MISSES: u32 = 3;
 /// A connection that has held for so long is not blamed for having been lost before.
 const STEADY: Duration = Duration::from_secs(30);
 
@@ -352,7 +352,7 @@ impl Driver {
             self.misses = 0;
             return Ok(());
         }
-        if self.misses >= MOST_MISSES {
+        if self.misses >= MAX_MISSES {
             return Err(Ended::Dead);
         }
         self.misses += 1;
@@ -430,7 +430,7 @@ impl Driver {
     /// Whether the server has more answers of ours to read before it is heard again. It chooses their number, and, by ids
     /// and what is repeated of its questions, their size.
     fn owes_much(&self) -> bool {
-        self.replies >= MOST_REPLIES || self.reply_bytes >= self.shared.settings.limits.queued_bytes
+        self.replies >= MAX_REPLIES || self.reply_bytes >= self.shared.settings.limits.queued_bytes
     }
 
     fn send_request(&mut self, request: Request, waiting: Waiter) {

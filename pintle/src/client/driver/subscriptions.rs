@@ -82,8 +82,8 @@ impl Driver {
             }
             Watch::Resource(uri) => {
                 if self.watching.uris.len() >= most && !self.watching.uris.contains(&uri) {
-                    let said = format!("{most} resources are watched already: raise the limit `watched`");
-                    return post.end(Err(CallFailure::Refused(said)), 0);
+                    let message = format!("{most} resources are watched already: raise the limit `watched`");
+                    return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 self.watching.uris.insert(uri.clone());
                 Some(uri)
@@ -212,8 +212,8 @@ impl Driver {
             match uri {
                 Some(uri) if !granted.contains(&uri) => {
                     self.watching.uris.remove(&uri);
-                    let said = format!("the server does not tell of changes of `{uri}`");
-                    post.end(Err(CallFailure::Refused(said)), 0);
+                    let message = format!("the server does not tell of changes of `{uri}`");
+                    post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 _ => done(post),
             }
@@ -286,13 +286,13 @@ impl Driver {
     }
 
     fn listen_later(&mut self) {
-        const MOST: Duration = Duration::from_secs(60);
+        const MAX_WAIT: Duration = Duration::from_secs(60);
         if self.watching.opening.is_some() {
             return;
         }
         let wait = Duration::from_secs(1) * 2u32.saturating_pow(self.watching.failures.min(6));
         self.watching.failures += 1;
-        self.watching.retry = Some(Instant::now() + wait.min(MOST));
+        self.watching.retry = Some(Instant::now() + wait.min(MAX_WAIT));
     }
 }
 

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, watch};
 use super::settings::Settings;
 
 /// How much may wait for slow callbacks: what is older is dropped first.
-const MOST: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// How long a call's result waits for callbacks that came before it. One that takes longer has lost its turn.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the callbacks of a connection are called with.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(in crate::client) struct CallbackQueue {
     filled: Notify,
     /// How many have been handled.
     done: watch::Sender<u64>,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl CallbackQueue {
             queue: Mutex::default(),
             filled: Notify::new(),
             done: watch::Sender::new(0),
-            most_bytes: settings.limits.queued_bytes,
+            max_bytes: settings.limits.queued_bytes,
         });
         tokio::spawn(Self::run(notices.clone(), settings.clone()));
         Some(notices)
@@ -66,13 +66,13 @@ impl CallbackQueue {
     pub(in crate::client) fn push(&self, notice: CallbackEvent) {
         let mut queue = self.lock();
         let bytes = notice.size();
-        while queue.waiting.len() >= MOST || queue.bytes + bytes > self.most_bytes {
+        while queue.waiting.len() >= MAX_WAITING || queue.bytes + bytes > self.max_bytes {
             tracing::debug!("callbacks are too slow: the oldest message is dropped");
             if queue.pop().is_none() {
                 break;
             }
         }
-        if bytes <= self.most_bytes {
+        if bytes <= self.max_bytes {
             queue.bytes += bytes;
             queue.waiting.push_back(notice);
         }
@@ -90,7 +90,7 @@ impl CallbackQueue {
     pub(in crate::client) async fn reached(&self, count: u64) {
         let mut done = self.done.subscribe();
         // Neither a callback that hangs nor one that has ended for good may keep a result back.
-        let _ = tokio::time::timeout(PATIENCE, done.wait_for(|done| *done >= count)).await;
+        let _ = tokio::time::timeout(CALLBACK_TIMEOUT, done.wait_for(|done| *done >= count)).await;
     }
 
     /// No more will come.
@@ -174,7 +174,7 @@ mod tests {
             queue: Mutex::default(),
             filled: Notify::new(),
             done: watch::Sender::new(0),
-            most_bytes: 100,
+            max_bytes: 100,
         };
         let log =
             |bytes: usize| CallbackEvent::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());

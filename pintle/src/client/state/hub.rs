@@ -8,13 +8,13 @@ use pintle_types::Notification;
 use tokio::sync::Notify;
 
 /// How many events may wait for one reader: what is older is dropped first, and counted.
-const MOST: usize = 256;
+const MAX_EVENTS: usize = 256;
 
-/// What happened on the server's side.
+/// An event on the server.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Something is not what it was: list or read it again.
+    /// A list or a resource has changed: list or read it again.
     Changed(Change),
     /// A notification that the protocol leaves to the application, or to an extension.
     Notification(Notification),
@@ -24,12 +24,12 @@ pub enum Event {
     Missed(u64),
 }
 
-/// Hands events to everyone who listens.
+/// Delivers events to all listeners.
 #[derive(Debug)]
 pub(in crate::client) struct EventHub {
     listeners: Mutex<Listeners>,
     /// Bytes that may wait for one of them.
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct Listeners {
 pub(in crate::client) struct EventQueue {
     inside: Mutex<QueueState>,
     filled: Notify,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -55,13 +55,13 @@ struct QueueState {
 }
 
 impl EventHub {
-    pub(in crate::client) fn new(most_bytes: usize) -> Self {
-        Self { listeners: Mutex::default(), most_bytes }
+    pub(in crate::client) fn new(max_bytes: usize) -> Self {
+        Self { listeners: Mutex::default(), max_bytes }
     }
 
     pub(in crate::client) fn listen(&self) -> Arc<EventQueue> {
-        let most_bytes = self.most_bytes;
-        let queue = Arc::new(EventQueue { inside: Mutex::default(), filled: Notify::new(), most_bytes });
+        let max_bytes = self.max_bytes;
+        let queue = Arc::new(EventQueue { inside: Mutex::default(), filled: Notify::new(), max_bytes });
         let mut listeners = lock(&self.listeners);
         lock(&queue.inside).closed = listeners.closed;
         listeners.queues.retain(|queue| queue.strong_count() > 0);
@@ -92,13 +92,13 @@ impl EventQueue {
             return;
         }
         let bytes = size(event);
-        while inside.events.len() >= MOST || inside.bytes + bytes > self.most_bytes {
+        while inside.events.len() >= MAX_EVENTS || inside.bytes + bytes > self.max_bytes {
             inside.missed += 1;
             if inside.pop().is_none() {
                 break;
             }
         }
-        if bytes <= self.most_bytes {
+        if bytes <= self.max_bytes {
             inside.bytes += bytes;
             inside.events.push_back(event.clone());
         }

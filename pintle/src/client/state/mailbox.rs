@@ -12,11 +12,11 @@ use super::shared::Shared;
 use crate::{Ended, transport::Failed};
 
 /// How much progress of one call may wait for the caller to look: what is older is dropped first.
-const MOST_PROGRESS: usize = 64;
+const MAX_PROGRESS: usize = 64;
 /// And how many bytes of it: a step is a few words.
-const MOST_PROGRESS_BYTES: usize = 64 << 10;
+const MAX_PROGRESS_BYTES: usize = 64 << 10;
 
-/// What a call is told, in the order in which it happened.
+/// An update of a call, in order.
 #[derive(Debug)]
 pub(in crate::client) enum CallUpdate {
     /// It goes on.
@@ -42,13 +42,13 @@ pub(in crate::client) enum CallFailure {
     Outdated,
 }
 
-/// Where the driver puts what concerns one call. Dropped without an end, it says that the connection is gone.
+/// The driver's end of a call. Dropping it without [`end`](Self::end) reports that the connection is closed.
 #[derive(Debug)]
 pub(in crate::client) struct CallSender {
     mailbox: Arc<Mailbox>,
 }
 
-/// Where the caller takes it from. Dropped before the end, it tells the driver to give up.
+/// The caller's end of a call. Dropping it before the end cancels the call.
 #[derive(Debug)]
 pub(in crate::client) struct CallReceiver {
     mailbox: Arc<Mailbox>,
@@ -86,13 +86,13 @@ impl CallSender {
     pub(in crate::client) fn progress(&self, params: RawObject) {
         let mut inside = self.mailbox.lock();
         let bytes = params.as_str().len();
-        while inside.progress.len() >= MOST_PROGRESS || inside.progress_bytes + bytes > MOST_PROGRESS_BYTES {
+        while inside.progress.len() >= MAX_PROGRESS || inside.progress_bytes + bytes > MAX_PROGRESS_BYTES {
             inside.dropped += 1;
             if inside.pop_progress().is_none() {
                 break;
             }
         }
-        if bytes <= MOST_PROGRESS_BYTES {
+        if bytes <= MAX_PROGRESS_BYTES {
             inside.progress_bytes += bytes;
             inside.progress.push_back(params);
         }
@@ -151,7 +151,7 @@ impl CallReceiver {
         self.mailbox.lock().dropped
     }
 
-    /// What the server is told when this is dropped now.
+    /// Sets the reason that is sent to the server when this is dropped.
     pub(in crate::client) fn because(&mut self, reason: &'static str) {
         self.reason = reason;
     }

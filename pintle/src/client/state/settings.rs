@@ -26,7 +26,7 @@ pub(in crate::client) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
 /// Is called with a line that is no message.
 pub(in crate::client) type NoiseCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a client was told to be, the same for all its connections.
+/// The settings of a client, shared by all its connections.
 #[derive(Clone)]
 pub(in crate::client) struct Settings {
     pub(in crate::client) info: Implementation,

@@ -6,7 +6,7 @@ use std::{
 
 use pintle_types::RequestId;
 
-/// What the driver of a connection is told besides commands, from where nobody can wait: destructors and callbacks.
+/// Signals to the driver of a connection from code that cannot wait: destructors and callbacks.
 ///
 /// It cannot grow without bound: each call is given up at most once.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use pintle_types::schema::Tool;
 use tokio::time::Instant;
 
 /// How many tools are remembered.
-const MOST: usize = 16_384;
+const MAX_TOOLS: usize = 16_384;
 
 /// The tools of a server as they were listed last, and whether that is still to be believed.
 ///
@@ -16,7 +16,7 @@ pub(in crate::client) struct ToolRegistry {
     known: HashMap<String, KnownTool>,
     /// Of the pages that they came in.
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     /// How often everything known was dropped.
     dropped: u64,
     /// The subscription that tells of changes, as a number that is another one after every gap.
@@ -71,11 +71,11 @@ pub(in crate::client) struct ToolPage {
 }
 
 impl ToolRegistry {
-    pub(in crate::client) fn new(most_bytes: usize) -> Self {
+    pub(in crate::client) fn new(max_bytes: usize) -> Self {
         Self {
             known: HashMap::new(),
             bytes: 0,
-            most_bytes,
+            max_bytes,
             dropped: 0,
             subscribed: None,
             subscriptions: 0,
@@ -154,8 +154,8 @@ impl ToolRegistry {
     }
 
     fn remember(&mut self, tools: Vec<(String, KnownTool)>, bytes: usize) {
-        let fits = self.bytes.saturating_add(bytes) <= self.most_bytes;
-        let room = if fits { MOST.saturating_sub(self.known.len()) } else { 0 };
+        let fits = self.bytes.saturating_add(bytes) <= self.max_bytes;
+        let room = if fits { MAX_TOOLS.saturating_sub(self.known.len()) } else { 0 };
         if fits {
             self.bytes += bytes;
         }

@@ -134,8 +134,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-fn unsupported(said: &'static str) -> BoxError {
-    io::Error::new(io::ErrorKind::Unsupported, said).into()
+fn unsupported(message: &'static str) -> BoxError {
+    io::Error::new(io::ErrorKind::Unsupported, message).into()
 }
 
 /// A connection to a server or to a proxy.

@@ -41,9 +41,9 @@ fn config() -> Result<ClientConfig, BoxError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let said = "the system has no certificates to trust: install them (often the package `ca-certificates`), or \
+        let message = "the system has no certificates to trust: install them (often the package `ca-certificates`), or \
                     name a file of them in `SSL_CERT_FILE`";
-        return Err(said.into());
+        return Err(message.into());
     }
     // An application that has chosen its cryptography keeps its choice.
     let provider = match CryptoProvider::get_default() {

@@ -333,14 +333,15 @@ impl HttpClient {
             None => None,
         };
         let reason = reason.filter(|reason| !reason.is_empty());
-        let said = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let message = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let advice = match status {
             // It has said more than we could.
             StatusCode::FORBIDDEN if reason.is_some() && !head.headers.contains_key(WWW_AUTHENTICATE) => "",
             _ => advice(status, &head.headers, self.auth.is_some()),
         };
         let PreparedRequest { address, what, .. } = ask;
-        let said = format!("`{address}` answered `{what}` with status {}{said}{advice}", status.as_u16());
+        let message =
+            format!("`{address}` answered `{what}` with status {}{message}{advice}", status.as_u16());
         Failed {
             request: None,
             status: Some(status.as_u16()),
@@ -348,7 +349,7 @@ impl HttpClient {
             reason: reason.map(Into::into),
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
-            message: said.into(),
+            message: message.into(),
         }
     }
 }
@@ -397,10 +398,10 @@ fn is_hopeless(error: &(dyn StdError + 'static)) -> bool {
 fn unreached(address: &Address, what: &str, error: &(dyn StdError + 'static), never: bool) -> Failed {
     let cause = cause(error);
     if never {
-        let said = format!(
+        let message = format!(
             "`{address}` could not be reached: {cause}: check the address, and that the server is running"
         );
-        return Failed::new(said).undelivered();
+        return Failed::new(message).undelivered();
     }
     Failed::new(format!(
         "`{address}` broke off before it answered `{what}`: {cause}: the server may have carried it out all the same"

@@ -39,8 +39,8 @@ async fn listen(line: &HttpSession, named: &mut bool) -> Result<String, Failed> 
         return Err(line.wire.refusal(&ask, &head, body).await);
     }
     let address = &ask.address;
-    let garbled = |said: String| {
-        let mut failed = Failed::new(said);
+    let garbled = |message: String| {
+        let mut failed = Failed::new(message);
         failed.status = Some(head.status.as_u16());
         failed.probed = Probed::Answered;
         failed
@@ -57,8 +57,8 @@ async fn listen(line: &HttpSession, named: &mut bool) -> Result<String, Failed> 
         let piece = match body.next().await {
             Some(Ok(piece)) => piece,
             Some(Err(error)) if !*named => {
-                let said = format!("its stream broke off before it named an endpoint: {}", cause(&*error));
-                return Err(Failed::new(format!("`{address}`: {said}")));
+                let message = format!("its stream broke off before it named an endpoint: {}", cause(&*error));
+                return Err(Failed::new(format!("`{address}`: {message}")));
             }
             Some(Err(error)) => return Ok(format!("its stream broke off: {}", cause(&*error))),
             None if !*named => return Err(garbled(format!("`{address}` named no endpoint for messages"))),

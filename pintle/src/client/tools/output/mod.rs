@@ -60,5 +60,5 @@ pub(in crate::client) fn check(
         Some(content) => check.check(schema, content),
         None => Err("there is no structured content, though the tool has an output schema".into()),
     };
-    checked.map_err(|said| Error::Decode(format!("the result of tool `{name}`: {said}")))
+    checked.map_err(|message| Error::Decode(format!("the result of tool `{name}`: {message}")))
 }
