@@ -89,9 +89,9 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
 fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.tools.get(&name);
-    match route.filter(|route| lists::sees(cx, &route.required, Entry::Tool(&route.tool))) {
+    match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
-            permitted(cx, &route.required, &name)?;
+            permitted(cx, &route.options.required, &name)?;
             let arguments = sent(cx);
             if !arguments.starts_with('{') {
                 let said =
@@ -101,7 +101,7 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             mirrored(cx, route)?;
             let filled = route.ready.check.before(arguments).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
-            Ok(go(cx, &route.next))
+            Ok(go(cx, &route.options.next))
         }
         None => Err(unknown("tool", &name)),
     }
@@ -145,11 +145,11 @@ fn sent(cx: &Cx) -> &str {
 fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.state().catalogue.prompts.get(&name);
-    match route.filter(|route| lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))) {
+    match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
-            permitted(cx, &route.required, &name)?;
+            permitted(cx, &route.options.required, &name)?;
             cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
-            Ok(go(cx, &route.next))
+            Ok(go(cx, &route.options.next))
         }
         None => Err(unknown("prompt", &name)),
     }
@@ -165,20 +165,21 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
-        let sees = lists::sees(cx, &route.required, Entry::Resource(&route.resource));
-        sees.then(|| permitted(cx, &route.required, &uri).map(|()| go(cx, &route.next))).transpose()?
+        let sees = lists::sees(cx, route);
+        sees.then(|| permitted(cx, &route.options.required, &uri).map(|()| go(cx, &route.options.next)))
+            .transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
-        lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)).then(|| match cx.call().returned() {
+        lists::passes_filters(cx, Entry::Resource(&resource)).then(|| match cx.call().returned() {
             true => replay::enter(cx, |cx| source.read(cx)),
             false => source.read(cx.clone()),
         })
     } else if let Some((route, vars)) = catalogue.template(&uri) {
-        let sees = lists::sees(cx, &route.required, Entry::Template(&route.described));
+        let sees = lists::sees(cx, route);
         if sees {
-            permitted(cx, &route.required, &uri)?;
+            permitted(cx, &route.options.required, &uri)?;
             cx.give(Given::Template(route.clone(), vars, uri.to_string()));
         }
-        sees.then(|| go(cx, &route.next))
+        sees.then(|| go(cx, &route.options.next))
     } else {
         None
     };

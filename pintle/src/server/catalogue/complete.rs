@@ -12,7 +12,7 @@ use super::{
     lists,
 };
 use crate::server::{
-    Cx, Entry, Partial, PromptRoute, TemplateRoute, ToolRoute,
+    Cx, Partial, PromptRoute, TemplateRoute, ToolRoute,
     access::required::Required,
     call::{dispatch, run::HandlerFuture},
 };
@@ -79,20 +79,18 @@ impl Target {
         match reference {
             CompletionReference::Prompt(prompt) => {
                 let route = catalogue.prompts.get(&prompt.name)?;
-                lists::sees(cx, &route.required, Entry::Prompt(&route.prompt))
-                    .then(|| Self::Prompt(route.clone()))
+                lists::sees(cx, route).then(|| Self::Prompt(route.clone()))
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
                 let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
-                lists::sees(cx, &route.required, Entry::Template(&route.described))
-                    .then(|| Self::Template(route.clone()))
+                lists::sees(cx, route).then(|| Self::Template(route.clone()))
             }
             CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
                 let route =
                     catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;
-                lists::sees(cx, &route.required, Entry::Tool(&route.tool)).then(|| Self::Tool(route.clone()))
+                lists::sees(cx, route).then(|| Self::Tool(route.clone()))
             }
             _ => None,
         }
@@ -100,16 +98,16 @@ impl Target {
 
     fn required(&self) -> &Required {
         match self {
-            Self::Prompt(route) => &route.required,
-            Self::Template(route) => &route.required,
-            Self::Tool(route) => &route.required,
+            Self::Prompt(route) => &route.options.required,
+            Self::Template(route) => &route.options.required,
+            Self::Tool(route) => &route.options.required,
         }
     }
 
     fn name(&self) -> &str {
         match self {
             Self::Prompt(route) => &route.prompt.name,
-            Self::Template(route) => &route.described.uri_template,
+            Self::Template(route) => &route.resource_template.uri_template,
             Self::Tool(route) => &route.tool.name,
         }
     }
@@ -138,7 +136,7 @@ impl Target {
                 {
                     Ok(None)
                 }
-                None => Err(unknown("resource template", &route.described.uri_template)),
+                None => Err(unknown("resource template", &route.resource_template.uri_template)),
             },
             Self::Tool(route) => {
                 let schema = &route.tool.input_schema;

@@ -4,64 +4,11 @@ use std::{collections::HashSet, slice};
 
 use pintle_proto::server::Change;
 
-use super::{Catalogue, ordered_map::OrderedMap};
+use super::{options::CatalogueRoute, ordered_map::OrderedMap};
 use crate::{
     Error, Result,
-    server::{
-        PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute,
-        access::required::{Required, Requires},
-    },
+    server::{PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::Requires},
 };
-
-/// A part of the catalogue, in words that all parts share.
-pub(super) trait Shelved: Sized {
-    /// What it is called in a message.
-    const KIND: &'static str;
-    /// What its clients are told.
-    const CHANGE: Change;
-
-    /// Makes ready what is made once, when it is added. What is wrong with it becomes a fault.
-    fn prepare(&mut self);
-    fn key(&self) -> &str;
-    fn faults(&self) -> &[String];
-    fn required(&self) -> &Required;
-    fn shelf(catalogue: &mut Catalogue) -> &mut OrderedMap<Self>;
-}
-
-macro_rules! impl_shelved {
-    ($route:ident, $kind:literal, $change:ident, $shelf:ident, $prepare:expr, $($key:ident).+) => {
-        impl Shelved for $route {
-            const KIND: &'static str = $kind;
-            const CHANGE: Change = Change::$change;
-
-            fn prepare(&mut self) {
-                let prepare: fn(&mut Self) = $prepare;
-                prepare(self);
-            }
-
-            fn key(&self) -> &str {
-                &self.$($key).+
-            }
-
-            fn faults(&self) -> &[String] {
-                &self.faults
-            }
-
-            fn required(&self) -> &Required {
-                &self.required
-            }
-
-            fn shelf(catalogue: &mut Catalogue) -> &mut OrderedMap<Self> {
-                &mut catalogue.$shelf
-            }
-        }
-    };
-}
-
-impl_shelved!(ToolRoute, "tool", Tools, tools, ToolRoute::prepare, tool.name);
-impl_shelved!(PromptRoute, "prompt", Prompts, prompts, |_| (), prompt.name);
-impl_shelved!(ResourceRoute, "resource", Resources, resources, |_| (), resource.uri);
-impl_shelved!(TemplateRoute, "resource template", Resources, templates, |_| (), described.uri_template);
 
 /// A server that runs may be changed by anybody who has a clone of it.
 impl Server {
@@ -166,57 +113,54 @@ impl Server {
         self.changes().publish(&Change::Resources);
     }
 
-    /// One, as most are added. (Measured: 700 instructions less for each tool of a
-    /// server that starts.)
-    fn put<R: Shelved>(&self, mut route: R) -> Result<()> {
+    /// Adds one route without a `Vec`. (Measured: 700 instructions less for each tool of a server that starts.)
+    fn put<R: CatalogueRoute>(&self, mut route: R) -> Result<()> {
         route.prepare();
         without_fault(&route)?;
-        self.rearrange(Self::required(slice::from_ref(&route)), |shelf| {
+        self.edit(Self::required(slice::from_ref(&route)), |known| {
             let key = route.key().to_owned();
-            shelf.add(key, route).map_err(|route| taken(&route))
+            known.add(key, route).map_err(|route| taken(&route))
         })
     }
 
-    fn extend<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
-        let routes = sound(routes)?;
-        self.rearrange(Self::required(&routes), |shelf| {
-            let there = routes.iter().find(|route: &&R| shelf.get(route.key()).is_some());
-            there.map_or(Ok(()), |route| Err(taken(route)))?;
-            fill(shelf, routes);
+    fn extend<R: CatalogueRoute>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = checked(routes)?;
+        self.edit(Self::required(&routes), |known| {
+            let duplicate = routes.iter().find(|route: &&R| known.get(route.key()).is_some());
+            duplicate.map_or(Ok(()), |route| Err(taken(route)))?;
+            append(known, routes);
             Ok(())
         })
     }
 
-    fn replace<R: Shelved>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
-        let routes = sound(routes)?;
-        self.rearrange(Self::required(&routes), |shelf| {
-            shelf.clear();
-            fill(shelf, routes);
+    fn replace<R: CatalogueRoute>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
+        let routes = checked(routes)?;
+        self.edit(Self::required(&routes), |known| {
+            known.clear();
+            append(known, routes);
             Ok(())
         })
     }
 
-    fn remove<R: Shelved>(&self, key: &str) -> bool {
-        self.rearrange(Requires::default(), |shelf: &mut OrderedMap<R>| {
-            shelf.remove(key).then_some(()).ok_or(())
-        })
-        .is_ok()
+    fn remove<R: CatalogueRoute>(&self, key: &str) -> bool {
+        self.edit(Requires::default(), |known: &mut OrderedMap<R>| known.remove(key).then_some(()).ok_or(()))
+            .is_ok()
     }
 
-    fn required<R: Shelved>(routes: &[R]) -> Requires {
+    fn required<R: CatalogueRoute>(routes: &[R]) -> Requires {
         let mut requires = Requires::default();
-        routes.iter().for_each(|route| requires.note(route.required()));
+        routes.iter().for_each(|route| requires.note(&route.options().required));
         requires
     }
 
-    /// Changes one shelf. What fails must leave it as it was.
-    fn rearrange<R: Shelved, E>(
+    /// Changes the routes of one kind and announces it. A `change` that fails must leave them as they were.
+    fn edit<R: CatalogueRoute, E>(
         &self,
         requires: Requires,
         change: impl FnOnce(&mut OrderedMap<R>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.change_catalogue(|catalogue| {
-            change(R::shelf(catalogue))?;
+            change(R::routes(catalogue))?;
             catalogue.requires.join(requires);
             catalogue.printed = Default::default();
             Ok(())
@@ -226,8 +170,8 @@ impl Server {
     }
 }
 
-/// All of them, if nothing is wrong with any and no two are named alike.
-fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
+/// Prepares all routes. Fails if one has a fault, or if two have the same key.
+fn checked<R: CatalogueRoute>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     let mut routes: Vec<R> = routes.into_iter().collect();
     routes.iter_mut().for_each(R::prepare);
     let mut seen = HashSet::new();
@@ -240,19 +184,19 @@ fn sound<R: Shelved>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     Ok(routes)
 }
 
-fn without_fault<R: Shelved>(route: &R) -> Result<()> {
-    route.faults().first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
+fn without_fault<R: CatalogueRoute>(route: &R) -> Result<()> {
+    route.options().faults.first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
 }
 
-fn fill<R: Shelved>(shelf: &mut OrderedMap<R>, routes: Vec<R>) {
+/// Appends routes whose keys are known to be free.
+fn append<R: CatalogueRoute>(known: &mut OrderedMap<R>, routes: Vec<R>) {
     for route in routes {
         let key = route.key().to_owned();
-        // None is there: that was looked at before.
-        let _ = shelf.add(key, route);
+        let _ = known.add(key, route);
     }
 }
 
-fn taken<R: Shelved>(route: &R) -> Error {
-    let (kind, key) = (R::KIND, route.key());
+fn taken<R: CatalogueRoute>(route: &R) -> Error {
+    let (kind, key) = (R::KIND.word(), route.key());
     Error::misuse(format!("there is a {kind} `{key}` already: choose another name"))
 }

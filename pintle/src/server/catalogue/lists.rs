@@ -10,8 +10,8 @@ use pintle_types::{
     },
 };
 
-use super::ordered_map::OrderedMap;
-use crate::server::{Cx, Entry, access::required::Required, state::State};
+use super::{options::CatalogueRoute, ordered_map::OrderedMap};
+use crate::server::{Cx, Entry, state::State};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -42,8 +42,7 @@ impl ListKind {
 /// `tools/list`.
 pub(crate) fn tools(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &crate::server::ToolRoute| sees(cx, &route.required, Entry::Tool(&route.tool));
-    list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, sees, |page, next| {
+    list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -53,8 +52,7 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
 /// `prompts/list`.
 pub(crate) fn prompts(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees = |route: &crate::server::PromptRoute| sees(cx, &route.required, Entry::Prompt(&route.prompt));
-    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, sees, |page, next| {
+    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, |page, next| {
         let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -64,9 +62,7 @@ pub(crate) fn prompts(cx: &Cx) -> Outcome {
 /// `resources/list`.
 pub(crate) fn resources(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees =
-        |route: &crate::server::ResourceRoute| sees(cx, &route.required, Entry::Resource(&route.resource));
-    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, sees, |page, next| {
+    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, |page, next| {
         let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
         result.next_cursor = next;
         RawObject::from_serialize(&result)
@@ -76,28 +72,30 @@ pub(crate) fn resources(cx: &Cx) -> Outcome {
 /// `resources/templates/list`.
 pub(crate) fn templates(cx: &Cx) -> Outcome {
     let catalogue = &cx.state().catalogue;
-    let sees =
-        |route: &crate::server::TemplateRoute| sees(cx, &route.required, Entry::Template(&route.described));
-    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, sees, |page, next| {
-        let described = page.iter().map(|route| route.described.clone()).collect();
-        let mut result = ListResourceTemplatesResult::new(described);
+    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, |page, next| {
+        let templates = page.iter().map(|route| route.resource_template.clone()).collect();
+        let mut result = ListResourceTemplatesResult::new(templates);
         result.next_cursor = next;
         RawObject::from_serialize(&result)
     })
 }
 
-/// Whether the caller sees this entry. What it does not see does not exist for it.
-pub(crate) fn sees(cx: &Cx, required: &Required, entry: Entry<'_>) -> bool {
-    required.shows(cx.left()) && cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+/// Returns whether the caller sees this route. A route that it does not see does not exist for it.
+pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
+    route.options().required.shows(cx.left()) && passes_filters(cx, route.entry())
 }
 
-fn list<T>(
+/// Returns whether the filters of the server show this entry to the caller.
+pub(crate) fn passes_filters(cx: &Cx, entry: Entry<'_>) -> bool {
+    cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+}
+
+fn list<R: CatalogueRoute>(
     cx: &Cx,
     kind: ListKind,
-    shelf: &OrderedMap<T>,
+    routes: &OrderedMap<R>,
     printed: &OnceLock<Arc<RawObject>>,
-    sees: impl Fn(&T) -> bool,
-    print: impl Fn(&[&Arc<T>], Option<String>) -> Result<RawObject, serde_json::Error>,
+    print: impl Fn(&[&Arc<R>], Option<String>) -> Result<RawObject, serde_json::Error>,
 ) -> Outcome {
     let state = cx.state();
     let letter = kind.letter();
@@ -115,12 +113,12 @@ fn list<T>(
     let mut page = Vec::new();
     let mut next = None;
     let mut last = place;
-    for (place, item) in shelf.after(place).filter(|(_, item)| sees(item)) {
+    for (place, route) in routes.after(place).filter(|(_, route)| sees(cx, route)) {
         if page.len() == size {
             next = Some(last);
             break;
         }
-        page.push(item);
+        page.push(route);
         last = place;
     }
     match print(&page, next.map(|place| printed_cursor(letter, place))) {

@@ -1,4 +1,3 @@
-mod builder;
 pub(crate) mod complete;
 pub(crate) mod completion;
 pub(crate) mod custom;
@@ -8,6 +7,7 @@ pub(crate) mod edit;
 pub(crate) mod extension;
 pub(crate) mod lint;
 pub(crate) mod lists;
+pub(crate) mod options;
 pub(crate) mod ordered_map;
 pub(crate) mod prompt;
 pub(crate) mod resource;
@@ -25,14 +25,14 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use self::{
-    ordered_map::OrderedMap, prompt::PromptRoute, resource::ResourceRoute, source::AnySource,
-    template::TemplateRoute, tool::ToolRoute,
+    options::CatalogueRoute, ordered_map::OrderedMap, prompt::PromptRoute, resource::ResourceRoute,
+    source::AnySource, template::TemplateRoute, tool::ToolRoute,
 };
 use crate::{
     server::{
         Entry,
         access::required::{Required, Requires},
-        handler::{extract::Kind, own::Own},
+        handler::own::Own,
     },
     uri::Vars,
 };
@@ -105,11 +105,11 @@ impl Catalogue {
 
     fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
         Some(if let Some(route) = self.resources.get(uri) {
-            sees(&route.required, Entry::Resource(&route.resource))
+            sees(&route.options.required, route.entry())
         } else if let Some((_, resource)) = self.sources.find(uri) {
             sees(&Required::NOTHING, Entry::Resource(&resource))
         } else if let Some((route, _)) = self.template(uri) {
-            sees(&route.required, Entry::Template(&route.described))
+            sees(&route.options.required, route.entry())
         } else {
             return None;
         })
@@ -126,23 +126,22 @@ impl Catalogue {
 
     /// What handlers take from the server that it does not have.
     pub(crate) fn missing(&self, own: &Own) -> Vec<String> {
-        let tools = self.tools.iter().map(|route| (Kind::Tool, &route.tool.name, &route.needs));
-        let prompts = self.prompts.iter().map(|route| (Kind::Prompt, &route.prompt.name, &route.needs));
-        let resources =
-            self.resources.iter().map(|route| (Kind::Resource, &route.resource.uri, &route.needs));
-        let templates =
-            self.templates.iter().map(|route| (Kind::Template, &route.described.uri_template, &route.needs));
-        let all = tools.chain(prompts).chain(resources).chain(templates);
-        let wanted = all.flat_map(|(kind, name, needs)| needs.iter().map(move |need| (kind, name, need)));
-        let missing = wanted.filter(|(_, _, need)| !own.has(need.id));
+        fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, own: &Own, missing: &mut Vec<String>) {
+            for route in routes.iter() {
+                let needs = route.options().needs.iter().filter(|need| !own.has(need.id));
+                missing.extend(needs.map(|need| {
+                    let (kind, key, state) = (R::KIND.word(), route.key(), need.name);
+                    format!(
+                        "the {kind} `{key}` wants `State<{state}>`: give the server one with `with_state`"
+                    )
+                }));
+            }
+        }
+        let mut missing = Vec::new();
+        of(&self.tools, own, &mut missing);
+        of(&self.prompts, own, &mut missing);
+        of(&self.resources, own, &mut missing);
+        of(&self.templates, own, &mut missing);
         missing
-            .map(|(kind, name, need)| {
-                format!(
-                    "the {} `{name}` wants `State<{}>`: give the server one with `with_state`",
-                    kind.word(),
-                    need.name
-                )
-            })
-            .collect()
     }
 }

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
+use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
@@ -10,18 +10,14 @@ use pintle_uri::nearest;
 use serde_json::Value;
 
 use super::{
-    builder::{route_builder, route_completion},
     completion::{Completers, IntoValues},
+    options::{RouteOptions, route_methods},
     texts::Texts,
 };
 use crate::{
     server::{
         Cx, Description, Handler, HandlerError, Next, RequestError,
-        access::required::Required,
-        handler::{
-            extract::{Kind, Need},
-            size,
-        },
+        handler::{extract::Kind, size},
     },
     uri::Vars,
 };
@@ -47,17 +43,12 @@ use crate::{
 #[derive(Clone)]
 pub struct PromptRoute {
     pub(crate) prompt: Prompt,
-    pub(crate) next: Next,
+    pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
     /// The values that some arguments may have.
     pub(crate) allowed: BTreeMap<String, Vec<String>>,
     /// What the handler takes the arguments for.
     pub(crate) texts: Texts,
-    pub(crate) faults: Vec<String>,
-    /// What a caller needs to get to it.
-    pub(crate) required: Required,
-    /// What the handler takes from the server.
-    pub(crate) needs: Vec<Need>,
 }
 
 /// What was filled in: argument names and their texts. Handlers can take it, where [`Args`](crate::server::Args) does not do.
@@ -88,16 +79,8 @@ where
     texts.complete(&mut completers);
     let mut prompt = Prompt::new(name);
     prompt.arguments = texts.arguments();
-    PromptRoute {
-        prompt,
-        next,
-        completers,
-        allowed: BTreeMap::new(),
-        texts,
-        faults,
-        needs,
-        required: Required::default(),
-    }
+    let options = RouteOptions::new(next, faults, needs);
+    PromptRoute { prompt, options, completers, allowed: BTreeMap::new(), texts }
 }
 
 fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
@@ -107,6 +90,8 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
         Err(error) => error.outcome(None),
     }
 }
+
+route_methods!(PromptRoute, Prompt, prompt.name, Prompts, prompts);
 
 impl PromptRoute {
     /// Something that must be filled in.
@@ -180,6 +165,17 @@ impl PromptRoute {
         self.allowed.insert(argument, values);
         self
     }
+
+    /// Completes the values of one argument.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
+    {
+        self.completers.add(argument.into(), completer);
+        self
+    }
 }
 
 /// The texts that a call brings.
@@ -248,14 +244,5 @@ impl IntoPromptResult for ContentBlock {
 impl<T: IntoPromptResult, E: HandlerError<RequestError>> IntoPromptResult for Result<T, E> {
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
         self.map_err(Into::into)?.into_prompt_result()
-    }
-}
-
-route_builder!(PromptRoute, prompt, name, "prompt");
-route_completion!(PromptRoute, "argument");
-
-impl fmt::Debug for PromptRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PromptRoute").field("prompt", &self.prompt).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -11,16 +11,12 @@ use pintle_types::{
 use serde::Serialize;
 
 use super::{
-    builder::{route_builder, route_contents},
+    options::{RouteOptions, content_methods, route_methods},
     texts::Given,
 };
 use crate::server::{
     Cx, Description, Handler, HandlerError, Json, Next, RequestError,
-    access::required::Required,
-    handler::{
-        extract::{Kind, Need},
-        size,
-    },
+    handler::{extract::Kind, size},
 };
 
 /// A resource and the function that reads it, not yet part of a server.
@@ -35,12 +31,7 @@ use crate::server::{
 #[derive(Clone)]
 pub struct ResourceRoute {
     pub(crate) resource: Resource,
-    pub(crate) next: Next,
-    pub(crate) faults: Vec<String>,
-    /// What a caller needs to get to it.
-    pub(crate) required: Required,
-    /// What the handler takes from the server.
-    pub(crate) needs: Vec<Need>,
+    pub(crate) options: RouteOptions,
 }
 
 /// Makes a resource of an async function, at a fixed URI. [`template`](crate::server::template) takes one with variables.
@@ -52,8 +43,8 @@ where
     let mut description = Description::new(Kind::Resource, &uri);
     H::describe(&mut description);
     let Description { faults, needs, .. } = description;
-    let (resource, next) = (Resource::new(uri, name), reader(handler));
-    ResourceRoute { resource, next, faults, needs, required: Required::default() }
+    let options = RouteOptions::new(reader(handler), faults, needs);
+    ResourceRoute { resource: Resource::new(uri, name), options }
 }
 
 /// The way from a call to what is read.
@@ -82,7 +73,7 @@ pub(crate) fn uri(cx: &Cx) -> String {
 /// The type that the resource declares. What a template declares holds for all of its family.
 fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
     match cx.given() {
-        Some(Given::Template(route, ..)) => route.described.mime_type.as_deref(),
+        Some(Given::Template(route, ..)) => route.resource_template.mime_type.as_deref(),
         _ => cx.state().catalogue.resources.get(uri)?.resource.mime_type.as_deref(),
     }
 }
@@ -95,6 +86,9 @@ pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, Reques
         Err(error) => error.outcome(Some(uri)),
     }
 }
+
+route_methods!(ResourceRoute, Resource, resource.uri, Resources, resources);
+content_methods!(ResourceRoute, resource);
 
 /// What a resource handler may return.
 #[diagnostic::on_unimplemented(
@@ -177,14 +171,5 @@ impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
 impl<T: IntoResourceResult, E: HandlerError<RequestError>> IntoResourceResult for Result<T, E> {
     fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         self.map_err(Into::into)?.into_resource_result(uri, mime)
-    }
-}
-
-route_builder!(ResourceRoute, resource, uri, "resource");
-route_contents!(ResourceRoute, resource);
-
-impl fmt::Debug for ResourceRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceRoute").field("resource", &self.resource).finish_non_exhaustive()
     }
 }

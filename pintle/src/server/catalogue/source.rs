@@ -8,9 +8,7 @@ use pintle_types::{
 };
 
 use super::{lists, resource};
-use crate::server::{
-    Cx, Entry, ListKind, RequestError, access::required::Required, call::run::HandlerFuture,
-};
+use crate::server::{Cx, Entry, ListKind, RequestError, call::run::HandlerFuture};
 
 /// Resources that come and go by themselves: the files of a directory, the rows of a table.
 ///
@@ -102,7 +100,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     match &from {
         Place::Shelf(place) => {
             for (place, route) in state.catalogue.resources.after(*place) {
-                if lists::sees(cx, &route.required, Entry::Resource(&route.resource)) {
+                if lists::sees(cx, route) {
                     page.push(Place::Shelf(place), || route.resource.clone());
                 }
                 if page.more {
@@ -116,7 +114,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
         let resources = source.list(cx.clone()).await?;
         let begin = if at == first { from.behind(&resources) } else { 0 };
         for (behind, resource) in (begin + 1..).zip(resources.into_iter().skip(begin)) {
-            if lists::sees(cx, &Required::NOTHING, Entry::Resource(&resource)) {
+            if lists::passes_filters(cx, Entry::Resource(&resource)) {
                 let place = Place::Source { source: at, behind, uri: resource.uri.clone() };
                 page.push(place, || resource);
             }

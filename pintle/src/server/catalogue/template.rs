@@ -1,19 +1,15 @@
-use std::{fmt, future::Future};
+use std::future::Future;
 
 use pintle_types::schema::ResourceTemplate;
 
 use super::{
-    builder::{route_builder, route_completion, route_contents},
     completion::{Completers, IntoValues},
+    options::{RouteOptions, content_methods, route_methods},
     resource::reader,
     texts::Texts,
 };
 use crate::{
-    server::{
-        Description, Handler, IntoResourceResult, Next,
-        access::required::Required,
-        handler::extract::{Kind, Need},
-    },
+    server::{Description, Handler, IntoResourceResult, handler::extract::Kind},
     uri::Template,
 };
 
@@ -28,18 +24,13 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct TemplateRoute {
-    pub(crate) described: ResourceTemplate,
+    pub(crate) resource_template: ResourceTemplate,
     /// `None` if it could not be read, which is a fault.
     pub(crate) template: Option<Template>,
-    pub(crate) next: Next,
+    pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
     /// What the handler takes the variables for.
     pub(crate) texts: Texts,
-    pub(crate) faults: Vec<String>,
-    /// What a caller needs to get to them.
-    pub(crate) required: Required,
-    /// What the handler takes from the server.
-    pub(crate) needs: Vec<Need>,
 }
 
 /// Makes a family of resources of an async function, which takes the variables as [`Vars`](crate::server::Vars). A path that would
@@ -78,17 +69,23 @@ where
     };
     let mut completers = Completers::default();
     texts.complete(&mut completers);
-    let described = ResourceTemplate::new(text, name);
-    let (next, required) = (reader(handler), Required::default());
-    TemplateRoute { described, template, next, completers, texts, faults, needs, required }
+    let resource_template = ResourceTemplate::new(text, name);
+    let options = RouteOptions::new(reader(handler), faults, needs);
+    TemplateRoute { resource_template, template, options, completers, texts }
 }
 
-route_builder!(TemplateRoute, described, uri_template, "resource template");
-route_completion!(TemplateRoute, "variable");
-route_contents!(TemplateRoute, described);
+route_methods!(TemplateRoute, Template, resource_template.uri_template, Resources, templates);
+content_methods!(TemplateRoute, resource_template);
 
-impl fmt::Debug for TemplateRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TemplateRoute").field("template", &self.described).finish_non_exhaustive()
+impl TemplateRoute {
+    /// Completes the values of one variable.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
+    {
+        self.completers.add(variable.into(), completer);
+        self
     }
 }

@@ -1,30 +1,27 @@
 use std::{
-    fmt, mem,
+    mem,
     sync::{Arc, LazyLock},
 };
 
-use pintle_proto::{http::HeaderParams, server::Outcome};
+use pintle_proto::http::HeaderParams;
 use pintle_types::{
     JsonObject,
     schema::{Tool, ToolAnnotations},
 };
 use serde_json::Value;
-use tower_layer::Layer;
-use tower_service::Service;
 
 use super::{
-    builder::{route_builder, route_completion},
     completion::{Completers, IntoValues},
+    options::{RouteOptions, route_methods},
 };
 use crate::{
     ToolTraits,
     server::{
         Cx, Description, Handler, IntoToolResult, Next, SchemaPart,
-        access::required::Required,
         handler::{
             calling::Calling,
             check::{Check, Subject},
-            extract::{Kind, Need},
+            extract::Kind,
             schema::type_schema::{Ready, TypeSchema},
         },
     },
@@ -43,13 +40,8 @@ use crate::{
 #[derive(Clone)]
 pub struct ToolRoute {
     pub(crate) tool: Tool,
-    pub(crate) next: Next,
+    pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
-    /// What a caller needs to get to it.
-    pub(crate) required: Required,
-    pub(crate) faults: Vec<String>,
-    /// What the handler takes from the server.
-    pub(crate) needs: Vec<Need>,
     /// What the input schema began with, if it is still that of the type that the handler takes.
     typed: Option<Arc<TypeSchema>>,
     /// Whether the author asked for more than the type does.
@@ -101,8 +93,8 @@ where
     route.typed = input;
     route.gives_typed = output.is_some();
     route.tool.output_schema = output;
-    route.faults.extend(faults);
-    route.needs = needs;
+    route.options.faults.extend(faults);
+    route.options.needs = needs;
     route
 }
 
@@ -112,6 +104,8 @@ static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
     let properties = ("properties".to_owned(), Value::Object(JsonObject::new()));
     Arc::new([("type".to_owned(), "object".into()), properties].into_iter().collect())
 });
+
+route_methods!(ToolRoute, Tool, tool.name, Tools, tools, prepare: ToolRoute::prepare);
 
 impl ToolRoute {
     fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {
@@ -123,11 +117,8 @@ impl ToolRoute {
         }
         Self {
             tool: Tool::new(name, schema),
-            next,
+            options: RouteOptions::new(next, faults, Vec::new()),
             completers: Completers::default(),
-            required: Required::default(),
-            faults,
-            needs: Vec::new(),
             typed: None,
             asks_more: false,
             gives_typed: false,
@@ -165,7 +156,7 @@ impl ToolRoute {
     pub fn output(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let Some(schema) = self.tool.output_schema.take() else {
             let name = &self.tool.name;
-            self.faults.push(format!(
+            self.options.faults.push(format!(
                 "`{name}` has no output schema: return a `Json<T>`, or give a schema with `output_schema`"
             ));
             return self;
@@ -179,7 +170,9 @@ impl ToolRoute {
 
     fn note(&mut self, which: &str, faults: Vec<String>) {
         let name = &self.tool.name;
-        self.faults.extend(faults.into_iter().map(|fault| format!("the {which} schema of `{name}` {fault}")));
+        self.options
+            .faults
+            .extend(faults.into_iter().map(|fault| format!("the {which} schema of `{name}` {fault}")));
     }
 
     /// The JSON Schema of the arguments, whole: a JSON value, or its text. It must be an object schema.
@@ -197,7 +190,7 @@ impl ToolRoute {
                 self.tool.input_schema = schema.into();
                 self.typed = None;
             }
-            Some(_) => self.faults.push(format!(
+            Some(_) => self.options.faults.push(format!(
                 "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
                 self.tool.name
             )),
@@ -264,9 +257,10 @@ impl ToolRoute {
     pub fn traits(mut self, traits: ToolTraits) -> Self {
         match serde_json::to_value(traits) {
             Ok(traits) => drop(self.tool.meta.get_or_insert_default().insert(tool_traits::KEY, traits)),
-            Err(error) => {
-                self.faults.push(format!("the traits of `{}` cannot be printed: {error}", self.tool.name))
-            }
+            Err(error) => self
+                .options
+                .faults
+                .push(format!("the traits of `{}` cannot be printed: {error}", self.tool.name)),
         }
         self
     }
@@ -278,16 +272,14 @@ impl ToolRoute {
         self.traits(traits)
     }
 
-    /// Puts a `tower` layer around this tool alone; [`around`](crate::server::around) makes one of a function.
+    /// Completes the values of one argument. Clients see it if the server turned tool completion on.
     #[must_use]
-    pub fn layer<L>(mut self, layer: &L) -> Self
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
-        L: Layer<Next>,
-        L::Service: Service<Cx, Response = Outcome> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Cx>>::Error: fmt::Display + Send,
-        <L::Service as Service<Cx>>::Future: Send + 'static,
+        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        self.next = self.next.wrapped(layer);
+        self.completers.add(argument.into(), completer);
         self
     }
 
@@ -296,7 +288,7 @@ impl ToolRoute {
         let hints = self.annotations();
         if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
             let name = &self.tool.name;
-            self.faults.push(format!(
+            self.options.faults.push(format!(
                 "the tool `{name}` is said to be read-only and destructive: it cannot be both"
             ));
         }
@@ -317,7 +309,7 @@ impl ToolRoute {
         };
         match made {
             Ok(ready) => self.ready = ready,
-            Err(fault) => self.faults.push(fault),
+            Err(fault) => self.options.faults.push(fault),
         }
     }
 
@@ -346,13 +338,4 @@ impl ToolRoute {
 fn legal(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(fits)
-}
-
-route_builder!(ToolRoute, tool, name, "tool");
-route_completion!(ToolRoute, "argument");
-
-impl fmt::Debug for ToolRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolRoute").field("tool", &self.tool).finish_non_exhaustive()
-    }
 }

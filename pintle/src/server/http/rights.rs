@@ -148,7 +148,8 @@ impl<'a> Needs<'a> {
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
-                let named = named.map(|route| (&route.required, Entry::Template(&route.described)));
+                let named =
+                    named.map(|route| (&route.options.required, Entry::Template(&route.resource_template)));
                 self.need(peer, named.or_else(|| behind(catalogue, &resource.uri)), &resource.uri);
             }
             CompletionReference::Unknown(other) => {
@@ -206,21 +207,23 @@ impl<'a> Needs<'a> {
 type Found<'a> = (&'a Required, Entry<'a>);
 
 fn tool<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
-    catalogue.tools.get(name).map(|route| (&route.required, Entry::Tool(&route.tool)))
+    catalogue.tools.get(name).map(|route| (&route.options.required, Entry::Tool(&route.tool)))
 }
 
 fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
-    catalogue.prompts.get(name).map(|route| (&route.required, Entry::Prompt(&route.prompt)))
+    catalogue.prompts.get(name).map(|route| (&route.options.required, Entry::Prompt(&route.prompt)))
 }
 
 /// What this URI leads to.
 fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
     if let Some(route) = catalogue.resources.get(uri) {
-        return Some((&route.required, Entry::Resource(&route.resource)));
+        return Some((&route.options.required, Entry::Resource(&route.resource)));
     }
     // Of what comes from a source nothing is required.
     if catalogue.sources.find(uri).is_some() {
         return None;
     }
-    catalogue.template(uri).map(|(route, _)| (&route.required, Entry::Template(&route.described)))
+    catalogue
+        .template(uri)
+        .map(|(route, _)| (&route.options.required, Entry::Template(&route.resource_template)))
 }

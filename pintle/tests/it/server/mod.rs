@@ -37,4 +37,6 @@ mod replay;
 #[cfg(feature = "server")]
 mod resources;
 #[cfg(feature = "server")]
+mod routes;
+#[cfg(feature = "server")]
 mod sources;

@@ -1,0 +1,219 @@
+use pintle_proto::server::{CacheHint, Change};
+use pintle_types::Meta;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{Catalogue, ordered_map::OrderedMap};
+use crate::server::{
+    Entry, Form, Next,
+    access::required::Required,
+    handler::extract::{Kind, Need},
+};
+
+/// The options that all four kinds of routes share: the handler, and who may reach it.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteOptions {
+    /// The handler, inside the layers of this route.
+    pub(crate) next: Next,
+    /// The rights that a caller needs.
+    pub(crate) required: Required,
+    /// Mistakes in the declaration. A route that has any is not added.
+    pub(crate) faults: Vec<String>,
+    /// The state that the handler takes from the server.
+    pub(crate) needs: Vec<Need>,
+}
+
+impl RouteOptions {
+    pub(crate) fn new(next: Next, faults: Vec<String>, needs: Vec<Need>) -> Self {
+        Self { next, required: Required::default(), faults, needs }
+    }
+
+    /// Applies a cache hint to every complete result.
+    pub(super) fn cache(&mut self, hint: CacheHint) {
+        self.next = self.next.clone().kept(hint);
+    }
+
+    /// Records a fault if `T` cannot be the form of a question.
+    pub(super) fn check_form<T: DeserializeOwned + JsonSchema>(&mut self, kind: Kind, key: &str) {
+        if let Err(error) = Form::of::<T>() {
+            self.faults.push(format!("the {} `{key}` cannot ask for this: {error}", kind.word()));
+        }
+    }
+}
+
+/// Adds members to `_meta`. A later value replaces an earlier one of the same key.
+pub(super) fn merge_meta(meta: &mut Option<Meta>, more: Meta) {
+    meta.get_or_insert_default().as_object_mut().extend(more.into_object());
+}
+
+/// One of the four kinds of routes that a catalogue holds.
+pub(crate) trait CatalogueRoute: Sized {
+    const KIND: Kind;
+    /// The change that is announced when the list of this kind changes.
+    const CHANGE: Change;
+
+    /// Returns the name or URI that identifies the route among those of its kind.
+    fn key(&self) -> &str;
+    /// Returns the part of the route that clients see in a list.
+    fn entry(&self) -> Entry<'_>;
+    fn options(&self) -> &RouteOptions;
+    /// Returns the routes of this kind.
+    fn routes(catalogue: &mut Catalogue) -> &mut OrderedMap<Self>;
+    /// Computes what a call needs, once, when the route is added. Errors become faults.
+    fn prepare(&mut self);
+}
+
+/// Implements [`CatalogueRoute`], `Debug` and the builder methods that all four kinds of routes have.
+macro_rules! route_methods {
+    (
+        $route:ident, $kind:ident, $definition:ident . $key:ident, $change:ident, $routes:ident
+        $(, prepare: $prepare:path)?
+    ) => {
+        impl $route {
+            /// Sets the title, which user interfaces show instead of the name.
+            #[must_use]
+            pub fn title(mut self, text: impl Into<String>) -> Self {
+                self.$definition.title = Some(text.into());
+                self
+            }
+
+            /// Sets the description, which the model and its user read.
+            #[must_use]
+            pub fn description(mut self, text: impl Into<String>) -> Self {
+                self.$definition.description = Some(text.into());
+                self
+            }
+
+            /// Adds an icon.
+            #[must_use]
+            pub fn icon(mut self, icon: ::pintle_types::schema::Icon) -> Self {
+                self.$definition.icons.get_or_insert_default().push(icon);
+                self
+            }
+
+            /// Adds members to the `_meta` of the list entry. A later value replaces an earlier one of the same key.
+            #[must_use]
+            pub fn meta(mut self, meta: ::pintle_types::Meta) -> Self {
+                $crate::server::catalogue::options::merge_meta(&mut self.$definition.meta, meta);
+                self
+            }
+
+            /// Checks at startup that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
+            #[must_use]
+            pub fn asks<T: ::serde::de::DeserializeOwned + ::schemars::JsonSchema>(mut self) -> Self {
+                let kind = $crate::server::handler::extract::Kind::$kind;
+                self.options.check_form::<T>(kind, &self.$definition.$key);
+                self
+            }
+
+            /// Restricts the route to callers who have all of these rights: the scopes of their token, if the server is
+            /// protected by OAuth.
+            ///
+            /// Over HTTP a caller who lacks a right receives 403 before the handler runs, and a client that supports it
+            /// asks its user to grant more. A caller whom nothing [authenticates](crate::server::Authenticated) lacks
+            /// every right, and so does a caller over TCP. The [local](crate::server::Principal::Local) user, at the other
+            /// end of a pipe, has every right.
+            ///
+            /// ```
+            /// use pintle::server::tool;
+            ///
+            /// let clear = tool("clear", || async { "Cleared." }).requires(["notes:write"]);
+            /// ```
+            #[must_use]
+            pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+                self.options.required.add(rights);
+                self
+            }
+
+            /// Hides the route from callers who lack a right that it [requires](Self::requires): it is in none of their
+            /// lists, and requests for it are answered as if it did not exist.
+            #[must_use]
+            pub fn hidden(mut self) -> Self {
+                self.options.required.hide();
+                self
+            }
+
+            /// Wraps the handler in a `tower` layer; [`around`](crate::server::around) makes a layer from a function.
+            #[must_use]
+            pub fn layer<L>(mut self, layer: &L) -> Self
+            where
+                L: ::tower_layer::Layer<$crate::server::Next>,
+                L::Service: ::tower_service::Service<$crate::server::Cx, Response = $crate::server::Outcome>
+                    + Clone
+                    + Send
+                    + Sync
+                    + 'static,
+                <L::Service as ::tower_service::Service<$crate::server::Cx>>::Error: ::std::fmt::Display + Send,
+                <L::Service as ::tower_service::Service<$crate::server::Cx>>::Future: Send + 'static,
+            {
+                self.options.next = self.options.next.wrapped(layer);
+                self
+            }
+        }
+
+        impl $crate::server::catalogue::options::CatalogueRoute for $route {
+            const KIND: $crate::server::handler::extract::Kind = $crate::server::handler::extract::Kind::$kind;
+            const CHANGE: ::pintle_proto::server::Change = ::pintle_proto::server::Change::$change;
+
+            fn key(&self) -> &str {
+                &self.$definition.$key
+            }
+
+            fn entry(&self) -> $crate::server::Entry<'_> {
+                $crate::server::Entry::$kind(&self.$definition)
+            }
+
+            fn options(&self) -> &$crate::server::catalogue::options::RouteOptions {
+                &self.options
+            }
+
+            fn routes(
+                catalogue: &mut $crate::server::catalogue::Catalogue,
+            ) -> &mut $crate::server::catalogue::ordered_map::OrderedMap<Self> {
+                &mut catalogue.$routes
+            }
+
+            fn prepare(&mut self) {
+                $($prepare(self);)?
+            }
+        }
+
+        impl ::std::fmt::Debug for $route {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($route))
+                    .field(stringify!($definition), &self.$definition)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Implements the builder methods of routes whose handler returns the contents of a resource.
+macro_rules! content_methods {
+    ($route:ident, $definition:ident) => {
+        impl $route {
+            /// Sets the MIME type of the contents.
+            #[must_use]
+            pub fn mime_type(mut self, mime: impl Into<String>) -> Self {
+                self.$definition.mime_type = Some(mime.into());
+                self
+            }
+
+            /// Sets the audience and the priority.
+            #[must_use]
+            pub fn annotations(mut self, annotations: ::pintle_types::schema::Annotations) -> Self {
+                self.$definition.annotations = Some(annotations);
+                self
+            }
+
+            /// Sets how long the contents may be cached, and by whom.
+            #[must_use]
+            pub fn cache(mut self, hint: ::pintle_proto::server::CacheHint) -> Self {
+                self.options.cache(hint);
+                self
+            }
+        }
+    };
+}
+
+pub(super) use {content_methods, route_methods};
