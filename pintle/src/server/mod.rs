@@ -31,6 +31,7 @@ mod state;
 mod stream;
 
 use std::{
+    any::type_name,
     collections::HashMap,
     fmt,
     future::Future,
@@ -40,7 +41,7 @@ use std::{
 
 use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
 use pintle_types::{
-    Notification,
+    JsonObject, Notification,
     schema::{Icon, Implementation, Tool},
 };
 use serde_json::Value;
@@ -163,75 +164,110 @@ impl Server {
     }
 
     /// Adds a tool.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn tool(self, route: ToolRoute) -> Self {
         self.noting(|server| server.add_tool(route))
     }
 
     /// Adds several tools.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn tools(self, routes: impl IntoIterator<Item = ToolRoute>) -> Self {
         self.noting(|server| server.extend_tools(routes))
     }
 
     /// Adds a prompt.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn prompt(self, route: PromptRoute) -> Self {
         self.noting(|server| server.add_prompt(route))
     }
 
     /// Adds several prompts.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn prompts(self, routes: impl IntoIterator<Item = PromptRoute>) -> Self {
         self.noting(|server| server.extend_prompts(routes))
     }
 
     /// Adds a resource.
+    ///
+    /// A URI that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn resource(self, route: ResourceRoute) -> Self {
         self.noting(|server| server.add_resource(route))
     }
 
     /// Adds several resources.
+    ///
+    /// A URI that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn resources(self, routes: impl IntoIterator<Item = ResourceRoute>) -> Self {
         self.noting(|server| server.extend_resources(routes))
     }
 
-    /// Adds a family of resources.
+    /// Adds a resource template.
+    ///
+    /// A URI template that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn template(self, route: TemplateRoute) -> Self {
         self.noting(|server| server.add_template(route))
     }
 
-    /// Adds several families of resources.
+    /// Adds several resource templates.
+    ///
+    /// A URI template that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn templates(self, routes: impl IntoIterator<Item = TemplateRoute>) -> Self {
         self.noting(|server| server.extend_templates(routes))
     }
 
-    /// Adds resources that come and go by themselves. They are read after those that were added one by one, and
-    /// before templates.
+    /// Adds a source of resources that may change at any time.
+    ///
+    /// A URI is looked up among the resources first, then in the sources in the order in which they were added, then
+    /// among the templates. The first that has the URI answers.
     #[must_use]
     pub fn source(self, source: impl ResourceSource) -> Self {
         self.change(|state| state.catalogue.sources.push(Arc::new(source)));
         self
     }
 
-    /// Adds the files of a directory, and nothing outside of it whatever a URI says.
+    /// Adds the files of a directory as a [source](Self::source). No URI leads to a file outside of it.
     ///
-    /// Say [`resource_updated`](Self::resource_updated) or [`resources_changed`](Self::resources_changed) when you know
-    /// that a file changed: nobody watches the disk.
+    /// The directory is not watched. Call [`resource_updated`](Self::resource_updated) or
+    /// [`resources_changed`](Self::resources_changed) when a file has changed.
     #[must_use]
     pub fn directory(self, directory: Directory) -> Self {
         self.source(directory)
     }
 
-    /// Gives the server something of its own, for handlers that take `State<S>`. One of each type.
+    /// Adds a value for handlers that take [`State<S>`](State).
+    ///
+    /// A type that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn with_state<S: Clone + Send + Sync + 'static>(self, state: S) -> Self {
-        self.change(|snapshot| snapshot.own.put(state));
-        self
+        self.noting(|server| {
+            server.change(|snapshot| snapshot.own.put(state)).map_err(|_| {
+                Error::misuse(format!(
+                    "a state of type `{}` is already registered; wrap one of them in a type of its own",
+                    type_name::<S>()
+                ))
+            })
+        })
     }
 
     /// Tells every client how to use the server.
@@ -325,10 +361,16 @@ impl Server {
         self.setting(|settings| drop(settings.list_hints.insert(list, hint)))
     }
 
-    /// Announces an extension, with its settings.
+    /// Declares an extension, with its settings. [`with`](Self::with) adds one that is implemented here.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn extension(self, name: impl Into<String>, settings: Value) -> Self {
-        self.setting(|known| drop(known.extensions.insert(name.into(), settings)))
+        let name = name.into();
+        self.noting(|server| {
+            server.change(|state| declare(&mut state.settings.extensions, "extension", name, settings))
+        })
     }
 
     /// How long clients may keep what the server says of itself, and who may.
@@ -337,10 +379,18 @@ impl Server {
         self.service(|service| service.discover_hint(hint))
     }
 
-    /// Announces something experimental, with its settings.
+    /// Declares an experimental capability, with its settings.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn experimental(self, name: impl Into<String>, settings: Value) -> Self {
-        self.setting(|known| drop(known.experimental.insert(name.into(), settings)))
+        let name = name.into();
+        self.noting(|server| {
+            server.change(|state| {
+                declare(&mut state.settings.experimental, "experimental capability", name, settings)
+            })
+        })
     }
 
     /// Declares tools, prompts and resources although there are none yet, because some will be added while it runs.
@@ -380,8 +430,20 @@ impl Server {
         self
     }
 
-    fn hear(&self, name: String, handler: Arc<OnNotification>) {
-        self.0.notified.write().unwrap_or_else(PoisonError::into_inner).insert(name, handler);
+    /// Registers the handlers of notifications: all of them, or none if one of the names is taken.
+    fn add_notification_handlers(&self, handlers: Vec<(String, Arc<OnNotification>)>) -> Result<()> {
+        let mut known = self.0.notified.write().unwrap_or_else(PoisonError::into_inner);
+        let mut added = known.clone();
+        for (name, handler) in handlers {
+            if added.contains_key(&name) {
+                return Err(Error::misuse(format!(
+                    "a handler for the notification `{name}` is already registered; handle it in one function"
+                )));
+            }
+            added.insert(name, handler);
+        }
+        *known = added;
+        Ok(())
     }
 
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
@@ -471,6 +533,15 @@ impl Server {
         self.change(|state| change(&mut state.settings));
         self
     }
+}
+
+/// Adds a capability with its settings, unless there is one of this name.
+pub(crate) fn declare(known: &mut JsonObject, kind: &str, name: String, settings: Value) -> Result<()> {
+    if known.contains_key(&name) {
+        return Err(Error::misuse(format!("an {kind} named `{name}` is already registered; add it once")));
+    }
+    known.insert(name, settings);
+    Ok(())
 }
 
 impl fmt::Debug for Server {

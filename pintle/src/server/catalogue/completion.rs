@@ -1,6 +1,6 @@
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -79,36 +79,43 @@ impl<T: IntoValues, E: fmt::Display> IntoValues for Result<T, E> {
     }
 }
 
-/// Who completes which argument.
+/// The completers of a route, by argument.
 #[derive(Clone, Default)]
-pub(crate) struct Completers(BTreeMap<String, Completer>);
+pub(crate) struct Completers {
+    /// Those that the author added.
+    declared: BTreeMap<String, Completer>,
+    /// Those that complete from a list of allowed values, for arguments without a declared one.
+    values: BTreeMap<String, Completer>,
+}
 
-pub(crate) type Completer = Arc<dyn Fn(Partial) -> Completing + Send + Sync>;
-type Completing = Pin<Box<dyn Future<Output = Result<Values, String>> + Send>>;
+pub(crate) type Completer = Arc<dyn Fn(Partial) -> CompleterFuture + Send + Sync>;
+type CompleterFuture = Pin<Box<dyn Future<Output = Result<Values, String>> + Send>>;
 
 impl Completers {
-    pub(crate) fn add<F, Fut>(&mut self, argument: String, completer: F)
+    /// Adds a completer. Returns `false`, and changes nothing, if the argument has one already.
+    pub(crate) fn add<F, Fut>(&mut self, argument: String, completer: F) -> bool
     where
         F: Fn(Partial) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        let completer: Completer = Arc::new(move |partial| {
+        let Entry::Vacant(vacant) = self.declared.entry(argument) else { return false };
+        vacant.insert(Arc::new(move |partial| {
             let completing = completer(partial);
             Box::pin(async move { completing.await.into_values() })
-        });
-        self.0.insert(argument, completer);
+        }));
+        true
     }
 
     pub(crate) fn add_values(&mut self, argument: String, values: Vec<String>) {
-        self.0.insert(argument, fixed(values));
+        self.values.insert(argument, fixed(values));
     }
 
     pub(crate) fn get(&self, argument: &str) -> Option<Completer> {
-        self.0.get(argument).cloned()
+        self.declared.get(argument).or_else(|| self.values.get(argument)).cloned()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.declared.is_empty() && self.values.is_empty()
     }
 }
 
@@ -124,7 +131,7 @@ pub(crate) fn fixed(values: Vec<String>) -> Completer {
 
 /// Runs a completer to its end, or to where it panics.
 pub(crate) async fn caught(
-    begin: impl FnOnce() -> Completing,
+    begin: impl FnOnce() -> CompleterFuture,
 ) -> Result<Result<Values, String>, Box<dyn Any + Send>> {
     let mut completing = catch_unwind(AssertUnwindSafe(begin))?;
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| completing.as_mut().poll(cx))) {
@@ -136,6 +143,6 @@ pub(crate) async fn caught(
 
 impl fmt::Debug for Completers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.declared.keys()).entries(self.values.keys()).finish()
     }
 }

@@ -4,10 +4,16 @@ use pintle_proto::Peer;
 use pintle_types::{Notification, RawObject, RpcError};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::server::{Cx, OnNotification, Server};
+use crate::{
+    Error,
+    server::{Cx, OnNotification, Server},
+};
 
 impl Server {
-    /// Answers a method of your own. Nothing is required of its callers: decide by [`Cx::identity`].
+    /// Adds a handler for a method that the protocol does not define. Any caller may call it: check [`Cx::identity`].
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -35,15 +41,23 @@ impl Server {
         Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
     {
         let name = name.into();
-        self.change(|state| {
-            state.service = state.service.clone().methods([name.clone()]);
-            state.custom.insert(name, CustomMethod::new(handler));
-        });
-        self
+        self.noting(|server| {
+            server.change(|state| {
+                if state.custom.contains_key(&name) {
+                    return Err(method_taken(&name));
+                }
+                state.service = state.service.clone().methods([name.clone()]);
+                state.custom.insert(name, CustomMethod::new(handler));
+                Ok(())
+            })
+        })
     }
 
-    /// Hears notifications of this name: one of your own, or `notifications/roots/list_changed`, which clients with a
-    /// session send.
+    /// Adds a handler for notifications of this name: one that the protocol does not define, or
+    /// `notifications/roots/list_changed`, which clients with a session send.
+    ///
+    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     ///
     /// ```
     /// use pintle::Server;
@@ -64,16 +78,20 @@ impl Server {
     {
         let handler: Arc<OnNotification> =
             Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
-        self.hear(name.into(), handler);
-        self
+        self.noting(|server| server.add_notification_handlers(vec![(name.into(), handler)]))
     }
 }
 
-/// A method of the application's own, or of an extension.
-#[derive(Clone)]
-pub(crate) struct CustomMethod(pub(crate) Arc<dyn Fn(Cx) -> Answering + Send + Sync>);
+/// The error of a method that has two handlers.
+pub(super) fn method_taken(name: &str) -> Error {
+    Error::misuse(format!("a handler for the method `{name}` is already registered; choose another name"))
+}
 
-type Answering = Pin<Box<dyn Future<Output = Result<RawObject, RpcError>> + Send>>;
+/// The handler of a method that the application or an extension defines.
+#[derive(Clone)]
+pub(crate) struct CustomMethod(pub(crate) Arc<dyn Fn(Cx) -> MethodFuture + Send + Sync>);
+
+type MethodFuture = Pin<Box<dyn Future<Output = Result<RawObject, RpcError>> + Send>>;
 
 impl CustomMethod {
     pub(crate) fn new<P, R, F, Fut>(handler: F) -> Self

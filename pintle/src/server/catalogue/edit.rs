@@ -1,4 +1,4 @@
-//! Adding and taking away while the server runs. Whoever wants to know is told once, however much it was.
+//! Changing the catalogue while the server runs. Several changes are merged into one notification.
 
 use std::{collections::HashSet, slice};
 
@@ -7,12 +7,19 @@ use pintle_proto::server::Change;
 use super::{options::CatalogueRoute, ordered_map::OrderedMap};
 use crate::{
     Error, Result,
-    server::{PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::Requires},
+    server::{
+        PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::Requires,
+        handler::extract::Kind,
+    },
 };
 
-/// A server that runs may be changed by anybody who has a clone of it.
+/// A running server can be changed through any of its clones.
 impl Server {
-    /// Adds a tool while the server runs; clients that want to know are told.
+    /// Adds a tool while the server runs, and notifies clients.
+    ///
+    /// # Errors
+    ///
+    /// The name is already registered, or the route is invalid. Nothing is overwritten.
     ///
     /// ```
     /// use pintle::server::{Server, tool};
@@ -20,7 +27,7 @@ impl Server {
     /// let server = Server::new("growing", "1.0.0").grows();
     /// server.add_tool(tool("one", || async { 1 }))?;
     /// let error = server.add_tool(tool("one", || async { 1 })).unwrap_err();
-    /// assert_eq!(error.to_string(), "there is a tool `one` already: choose another name");
+    /// assert_eq!(error.to_string(), "a tool named `one` is already registered; choose another name");
     /// assert!(server.remove_tool("one"));
     /// # Ok::<(), pintle::Error>(())
     /// ```
@@ -28,87 +35,131 @@ impl Server {
         self.put(route)
     }
 
-    /// Adds several tools: all of them, or none if one cannot be.
+    /// Adds several tools while the server runs: all of them, or none on an error.
+    ///
+    /// # Errors
+    ///
+    /// One of the names is already registered or occurs twice, or a route is invalid. Nothing is overwritten.
     pub fn extend_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
         self.extend(routes)
     }
 
-    /// Offers these tools instead of all others; no client ever sees half of the change.
+    /// Replaces all tools. Clients never see a part of the change.
+    ///
+    /// # Errors
+    ///
+    /// Two of the routes have the same name, or a route is invalid. Then nothing is replaced.
     pub fn replace_tools(&self, routes: impl IntoIterator<Item = ToolRoute>) -> Result<()> {
         self.replace(routes)
     }
 
-    /// Takes a tool away. `false` if there is none of that name. Calls that run already come to their end.
+    /// Removes a tool. Returns `false` if the name is not registered. Running calls finish.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.remove::<ToolRoute>(name)
     }
 
-    /// Adds a prompt while the server runs.
+    /// Adds a prompt while the server runs, and notifies clients.
+    ///
+    /// # Errors
+    ///
+    /// The name is already registered, or the route is invalid. Nothing is overwritten.
     pub fn add_prompt(&self, route: PromptRoute) -> Result<()> {
         self.put(route)
     }
 
-    /// Adds several prompts: all of them, or none if one cannot be.
+    /// Adds several prompts while the server runs: all of them, or none on an error.
+    ///
+    /// # Errors
+    ///
+    /// One of the names is already registered or occurs twice, or a route is invalid. Nothing is overwritten.
     pub fn extend_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
         self.extend(routes)
     }
 
-    /// Offers these prompts instead of all others.
+    /// Replaces all prompts. Clients never see a part of the change.
+    ///
+    /// # Errors
+    ///
+    /// Two of the routes have the same name, or a route is invalid. Then nothing is replaced.
     pub fn replace_prompts(&self, routes: impl IntoIterator<Item = PromptRoute>) -> Result<()> {
         self.replace(routes)
     }
 
-    /// Takes a prompt away. `false` if there is none of that name.
+    /// Removes a prompt. Returns `false` if the name is not registered. Running calls finish.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.remove::<PromptRoute>(name)
     }
 
-    /// Adds a resource while the server runs.
+    /// Adds a resource while the server runs, and notifies clients.
+    ///
+    /// # Errors
+    ///
+    /// The URI is already registered, or the route is invalid. Nothing is overwritten.
     pub fn add_resource(&self, route: ResourceRoute) -> Result<()> {
         self.put(route)
     }
 
-    /// Adds several resources: all of them, or none if one cannot be.
+    /// Adds several resources while the server runs: all of them, or none on an error.
+    ///
+    /// # Errors
+    ///
+    /// One of the URIs is already registered or occurs twice, or a route is invalid. Nothing is overwritten.
     pub fn extend_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
         self.extend(routes)
     }
 
-    /// Offers these resources instead of all others.
+    /// Replaces all resources. Clients never see a part of the change.
+    ///
+    /// # Errors
+    ///
+    /// Two of the routes have the same URI, or a route is invalid. Then nothing is replaced.
     pub fn replace_resources(&self, routes: impl IntoIterator<Item = ResourceRoute>) -> Result<()> {
         self.replace(routes)
     }
 
-    /// Takes a resource away. `false` if there is none of that URI.
+    /// Removes a resource. Returns `false` if the URI is not registered. Running calls finish.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.remove::<ResourceRoute>(uri)
     }
 
-    /// Adds a family of resources while the server runs.
+    /// Adds a resource template while the server runs, and notifies clients.
+    ///
+    /// # Errors
+    ///
+    /// The URI template is already registered, or the route is invalid. Nothing is overwritten.
     pub fn add_template(&self, route: TemplateRoute) -> Result<()> {
         self.put(route)
     }
 
-    /// Adds several families of resources: all of them, or none if one cannot be.
+    /// Adds several resource templates while the server runs: all of them, or none on an error.
+    ///
+    /// # Errors
+    ///
+    /// One of the URI templates is already registered or occurs twice, or a route is invalid. Nothing is overwritten.
     pub fn extend_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
         self.extend(routes)
     }
 
-    /// Offers these families of resources instead of all others.
+    /// Replaces all resource templates. Clients never see a part of the change.
+    ///
+    /// # Errors
+    ///
+    /// Two of the routes have the same URI template, or a route is invalid. Then nothing is replaced.
     pub fn replace_templates(&self, routes: impl IntoIterator<Item = TemplateRoute>) -> Result<()> {
         self.replace(routes)
     }
 
-    /// Takes a family of resources away. `false` if there is none of that template.
+    /// Removes a resource template. Returns `false` if the URI template is not registered. Running calls finish.
     pub fn remove_template(&self, uri_template: &str) -> bool {
         self.remove::<TemplateRoute>(uri_template)
     }
 
-    /// Tells whoever watches it that a resource holds something else now.
+    /// Notifies subscribers that a resource was updated.
     pub fn resource_updated(&self, uri: impl Into<Box<str>>) {
         self.changes().publish(&Change::Resource(uri.into()));
     }
 
-    /// Tells whoever wants to know that the list of resources is another: for sources whose resources come and go.
+    /// Notifies clients that the list of resources has changed, for [sources](crate::server::ResourceSource).
     pub fn resources_changed(&self) {
         self.changes().publish(&Change::Resources);
     }
@@ -196,7 +247,17 @@ fn append<R: CatalogueRoute>(known: &mut OrderedMap<R>, routes: Vec<R>) {
     }
 }
 
+/// The error of a route whose key is registered already.
 fn taken<R: CatalogueRoute>(route: &R) -> Error {
-    let (kind, key) = (R::KIND.word(), route.key());
-    Error::misuse(format!("there is a {kind} `{key}` already: choose another name"))
+    let key = route.key();
+    Error::misuse(match R::KIND {
+        Kind::Tool => format!("a tool named `{key}` is already registered; choose another name"),
+        Kind::Prompt => format!("a prompt named `{key}` is already registered; choose another name"),
+        Kind::Resource => {
+            format!("a resource with the URI `{key}` is already registered; choose another URI")
+        }
+        Kind::Template => {
+            format!("a resource template `{key}` is already registered; choose another URI template")
+        }
+    })
 }

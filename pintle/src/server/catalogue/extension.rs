@@ -1,4 +1,4 @@
-use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{
     Peer,
@@ -8,10 +8,10 @@ use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::custom::CustomMethod;
+use super::custom::{CustomMethod, method_taken};
 use crate::{
     Error, Result,
-    server::{Cx, Server},
+    server::{Cx, Server, declare},
 };
 
 /// Something that the protocol does not have and some clients know: methods, notifications, kinds of results.
@@ -63,7 +63,7 @@ pub trait ProtocolExtension: Send + Sync + 'static {
 pub struct Installation {
     wire: Wire,
     settings: JsonObject,
-    methods: HashMap<String, CustomMethod>,
+    methods: Vec<(String, CustomMethod)>,
     notified: Vec<(String, Arc<crate::server::OnNotification>)>,
 }
 
@@ -72,13 +72,16 @@ impl Installation {
         let empty = Self {
             wire: Wire::new(extension.name()),
             settings: extension.settings(),
-            methods: HashMap::new(),
+            methods: Vec::new(),
             notified: Vec::new(),
         };
         extension.install(empty)
     }
 
-    /// Answers a method. Nothing is required of its callers: decide by [`Cx::identity`].
+    /// Adds a handler for a method. Any caller may call it: check [`Cx::identity`].
+    ///
+    /// A name that is already registered is an error: [`Server::check`] reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn method<P, R, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
@@ -89,11 +92,14 @@ impl Installation {
     {
         let name = name.into();
         self.wire.methods.push(name.clone());
-        self.methods.insert(name, CustomMethod::new(handler));
+        self.methods.push((name, CustomMethod::new(handler)));
         self
     }
 
-    /// Hears a notification of clients.
+    /// Adds a handler for a notification that clients send.
+    ///
+    /// A name that is already registered is an error: [`Server::check`] reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn on_notification<F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
@@ -157,7 +163,10 @@ impl Installation {
 }
 
 impl Server {
-    /// Gives the server an extension.
+    /// Adds an extension.
+    ///
+    /// An extension, method or notification that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     #[must_use]
     pub fn with(self, extension: impl ProtocolExtension) -> Self {
         self.noting(|server| server.install(Installation::of(extension)))
@@ -173,23 +182,20 @@ impl Server {
             )));
         }
         self.change(|state| {
-            if state.service.extensions().iter().any(|known| known.name == name) {
-                return Err(Error::misuse(format!("there is an extension `{name}` already: add it once")));
+            let mut extensions = state.settings.extensions.clone();
+            declare(&mut extensions, "extension", name, Value::Object(settings))?;
+            let mut custom = state.custom.clone();
+            for (method, handler) in methods {
+                if custom.contains_key(&method) {
+                    return Err(method_taken(&method));
+                }
+                custom.insert(method, handler);
             }
-            if let Some(method) = methods.keys().find(|method| state.custom.contains_key(*method)) {
-                return Err(Error::misuse(format!(
-                    "the method `{method}` of `{name}` has a handler already"
-                )));
-            }
-            state.settings.extensions.insert(name, Value::Object(settings));
+            self.add_notification_handlers(notified)?;
+            (state.custom, state.settings.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
-            state.custom.extend(methods);
             Ok(())
-        })?;
-        for (name, handler) in notified {
-            self.hear(name, handler);
-        }
-        Ok(())
+        })
     }
 
     /// Tells whoever wants to know what an extension has to say.

@@ -33,6 +33,12 @@ impl RouteOptions {
         self.next = self.next.clone().kept(hint);
     }
 
+    /// Records the fault that an argument has two completers.
+    pub(super) fn completed_twice(&mut self, kind: Kind, key: &str, argument: &str) {
+        let kind = kind.word();
+        self.faults.push(format!("the {kind} `{key}` has two completers for `{argument}`; keep one of them"));
+    }
+
     /// Records a fault if `T` cannot be the form of a question.
     pub(super) fn check_form<T: DeserializeOwned + JsonSchema>(&mut self, kind: Kind, key: &str) {
         if let Err(error) = Form::of::<T>() {

@@ -153,7 +153,10 @@ impl PromptRoute {
         )))
     }
 
-    /// The only values that an argument may have. They complete it too.
+    /// Restricts an argument to these values, which also complete it unless [`complete`](Self::complete) does.
+    ///
+    /// Two lists for one argument are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
+    /// to start. Nothing is overwritten.
     #[must_use]
     pub fn argument_values<T: Into<String>>(
         mut self,
@@ -161,19 +164,32 @@ impl PromptRoute {
         values: impl IntoIterator<Item = T>,
     ) -> Self {
         let (argument, values) = (argument.into(), values.into_iter().map(Into::into).collect::<Vec<_>>());
+        if self.allowed.contains_key(&argument) {
+            let name = &self.prompt.name;
+            self.options.faults.push(format!(
+                "the prompt `{name}` has two lists of values for `{argument}`; keep one of them"
+            ));
+            return self;
+        }
         self.completers.add_values(argument.clone(), values.clone());
         self.allowed.insert(argument, values);
         self
     }
 
     /// Completes the values of one argument.
+    ///
+    /// Two completers of one argument are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
+    /// to start. Nothing is overwritten.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        self.completers.add(argument.into(), completer);
+        let argument = argument.into();
+        if !self.completers.add(argument.clone(), completer) {
+            self.options.completed_twice(Kind::Prompt, &self.prompt.name, &argument);
+        }
         self
     }
 }

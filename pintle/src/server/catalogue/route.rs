@@ -41,7 +41,10 @@ impl From<TemplateRoute> for Route {
 }
 
 impl Server {
-    /// Adds tools, prompts and resources, in any mixture.
+    /// Adds tools, prompts, resources and resource templates, in any mixture.
+    ///
+    /// A name or URI that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
+    /// overwritten.
     ///
     /// ```
     /// use pintle::server::{Route, prompt, resource, tool};

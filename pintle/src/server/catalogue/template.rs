@@ -79,13 +79,19 @@ content_methods!(TemplateRoute, resource_template);
 
 impl TemplateRoute {
     /// Completes the values of one variable.
+    ///
+    /// Two completers of one variable are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
+    /// to start. Nothing is overwritten.
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, completer: F) -> Self
     where
         F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        self.completers.add(variable.into(), completer);
+        let variable = variable.into();
+        if !self.completers.add(variable.clone(), completer) {
+            self.options.completed_twice(Kind::Template, &self.resource_template.uri_template, &variable);
+        }
         self
     }
 }

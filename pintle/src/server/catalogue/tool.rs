@@ -272,14 +272,21 @@ impl ToolRoute {
         self.traits(traits)
     }
 
-    /// Completes the values of one argument. Clients see it if the server turned tool completion on.
+    /// Completes the values of one argument. Clients see it if [`Server::tool_completion`](crate::server::Server::tool_completion)
+    /// is enabled.
+    ///
+    /// Two completers of one argument are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
+    /// to start. Nothing is overwritten.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoValues> + Send + 'static,
     {
-        self.completers.add(argument.into(), completer);
+        let argument = argument.into();
+        if !self.completers.add(argument.clone(), completer) {
+            self.options.completed_twice(Kind::Tool, &self.tool.name, &argument);
+        }
         self
     }
 

@@ -10,9 +10,13 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
-        self.types.insert(TypeId::of::<T>());
+    /// Adds a value, or returns it if there is one of its type.
+    pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) -> Result<(), T> {
+        if !self.types.insert(TypeId::of::<T>()) {
+            return Err(value);
+        }
         self.values.insert(value);
+        Ok(())
     }
 
     pub(crate) fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {

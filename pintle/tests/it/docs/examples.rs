@@ -123,7 +123,7 @@ async fn a_catalogue_grows_and_those_who_listen_are_told() {
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
         assert_eq!(server.tools().await.unwrap().len(), 3);
         assert_eq!(said(&server, "greet_in_welsh", json!({"name": "Ann"})).await, "Helo, Ann!");
-        assert_eq!(learn().await, "there is a tool `greet_in_welsh` already: choose another name");
+        assert_eq!(learn().await, "a tool named `greet_in_welsh` is already registered; choose another name");
         assert_eq!(said(&server, "forget", json!({"language": "welsh"})).await, "forgotten");
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
         assert_eq!(server.tools().await.unwrap().len(), 2);

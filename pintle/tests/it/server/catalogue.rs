@@ -43,7 +43,7 @@ async fn several_changes_are_told_once_and_never_half() {
         );
         assert_eq!(names(client, "tools/list", "tools").await, ["a", "b"]);
         let said = server.extend_tools([named("d"), named("b")]).unwrap_err().to_string();
-        assert_eq!(said, "there is a tool `b` already: choose another name");
+        assert_eq!(said, "a tool named `b` is already registered; choose another name");
         assert!(server.extend_tools([named("d"), named("d")]).is_err());
         assert!(server.replace_tools([named("not a name")]).is_err());
         assert_eq!(names(client, "tools/list", "tools").await, ["a", "b"], "all or nothing");

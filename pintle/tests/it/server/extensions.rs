@@ -208,11 +208,11 @@ fn what_is_wrong_with_an_extension_is_said() {
         (Server::new("s", "0").with(Named("clock")), "`clock` is not an extension's name"),
         (
             Server::new("s", "0").with(Named("com.example/a")).with(Named("com.example/a")),
-            "there is an extension `com.example/a` already",
+            "an extension named `com.example/a` is already registered",
         ),
         (
             Server::new("s", "0").with(Named("com.example/a")).with(Named("com.example/b")),
-            "the method `x/y` of `com.example/b` has a handler already",
+            "a handler for the method `x/y` is already registered",
         ),
     ] {
         let error = server.check().unwrap_err().to_string();

@@ -13,6 +13,8 @@ mod content;
 #[cfg(feature = "server")]
 mod custom;
 #[cfg(feature = "server")]
+mod duplicates;
+#[cfg(feature = "server")]
 mod elicit;
 #[cfg(feature = "server")]
 mod extensions;
