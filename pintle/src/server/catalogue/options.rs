@@ -222,4 +222,29 @@ macro_rules! content_methods {
     };
 }
 
-pub(super) use {content_methods, route_methods};
+/// Implements `complete` for routes whose handler takes named texts.
+macro_rules! completion_methods {
+    ($route:ident, $definition:ident . $key:ident, $argument:literal) => {
+        impl $route {
+            #[doc = concat!("Completes the values of one ", $argument, ".")]
+            ///
+            #[doc = concat!("Two completers for one ", $argument, " are an error: [`Server::check`](crate::server::Server::check) reports it,")]
+            /// and `serve` refuses to start. Nothing is overwritten.
+            #[must_use]
+            pub fn complete<F, Fut>(mut self, name: impl Into<String>, completer: F) -> Self
+            where
+                F: Fn($crate::server::Partial) -> Fut + Send + Sync + 'static,
+                Fut: ::std::future::Future<Output: $crate::server::IntoValues> + Send + 'static,
+            {
+                let name = name.into();
+                if !self.completers.add(name.clone(), completer) {
+                    let kind = <Self as $crate::server::catalogue::options::CatalogueRoute>::KIND;
+                    self.options.completed_twice(kind, &self.$definition.$key, &name);
+                }
+                self
+            }
+        }
+    };
+}
+
+pub(super) use {completion_methods, content_methods, route_methods};

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
@@ -10,8 +10,8 @@ use pintle_uri::nearest;
 use serde_json::Value;
 
 use super::{
-    completion::{Completers, IntoValues},
-    options::{RouteOptions, route_methods},
+    completion::Completers,
+    options::{RouteOptions, completion_methods, route_methods},
     texts::Texts,
 };
 use crate::{
@@ -92,6 +92,7 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
 }
 
 route_methods!(PromptRoute, Prompt, prompt.name, Prompts, prompts);
+completion_methods!(PromptRoute, prompt.name, "argument");
 
 impl PromptRoute {
     /// Something that must be filled in.
@@ -173,23 +174,6 @@ impl PromptRoute {
         }
         self.completers.add_values(argument.clone(), values.clone());
         self.allowed.insert(argument, values);
-        self
-    }
-
-    /// Completes the values of one argument.
-    ///
-    /// Two completers of one argument are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
-    /// to start. Nothing is overwritten.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        let argument = argument.into();
-        if !self.completers.add(argument.clone(), completer) {
-            self.options.completed_twice(Kind::Prompt, &self.prompt.name, &argument);
-        }
         self
     }
 }

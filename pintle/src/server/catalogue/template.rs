@@ -1,10 +1,8 @@
-use std::future::Future;
-
 use pintle_types::schema::ResourceTemplate;
 
 use super::{
-    completion::{Completers, IntoValues},
-    options::{RouteOptions, content_methods, route_methods},
+    completion::Completers,
+    options::{RouteOptions, completion_methods, content_methods, route_methods},
     resource::reader,
     texts::Texts,
 };
@@ -75,23 +73,5 @@ where
 }
 
 route_methods!(TemplateRoute, Template, resource_template.uri_template, Resources, templates);
+completion_methods!(TemplateRoute, resource_template.uri_template, "variable");
 content_methods!(TemplateRoute, resource_template);
-
-impl TemplateRoute {
-    /// Completes the values of one variable.
-    ///
-    /// Two completers of one variable are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
-    /// to start. Nothing is overwritten.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        let variable = variable.into();
-        if !self.completers.add(variable.clone(), completer) {
-            self.options.completed_twice(Kind::Template, &self.resource_template.uri_template, &variable);
-        }
-        self
-    }
-}

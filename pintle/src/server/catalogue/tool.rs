@@ -11,8 +11,8 @@ use pintle_types::{
 use serde_json::Value;
 
 use super::{
-    completion::{Completers, IntoValues},
-    options::{RouteOptions, route_methods},
+    completion::Completers,
+    options::{RouteOptions, completion_methods, route_methods},
 };
 use crate::{
     ToolTraits,
@@ -106,6 +106,7 @@ static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
 });
 
 route_methods!(ToolRoute, Tool, tool.name, Tools, tools, prepare: ToolRoute::prepare);
+completion_methods!(ToolRoute, tool.name, "argument");
 
 impl ToolRoute {
     fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {
@@ -270,24 +271,6 @@ impl ToolRoute {
     pub fn tag(self, tag: impl Into<String>) -> Self {
         let traits = ToolTraits::of(&self.tool).tag(tag);
         self.traits(traits)
-    }
-
-    /// Completes the values of one argument. Clients see it if [`Server::tool_completion`](crate::server::Server::tool_completion)
-    /// is enabled.
-    ///
-    /// Two completers of one argument are an error: [`Server::check`](crate::server::Server::check) reports it, and `serve` refuses
-    /// to start. Nothing is overwritten.
-    #[must_use]
-    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, completer: F) -> Self
-    where
-        F: Fn(crate::server::Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
-    {
-        let argument = argument.into();
-        if !self.completers.add(argument.clone(), completer) {
-            self.options.completed_twice(Kind::Tool, &self.tool.name, &argument);
-        }
-        self
     }
 
     /// Finds hints that contradict each other.
