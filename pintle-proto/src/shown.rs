@@ -4,8 +4,8 @@ pub(crate) fn shown(word: &str) -> Box<str> {
 }
 
 /// The first characters of it, at most so many.
-pub(crate) fn cut(word: &str, most: usize) -> Box<str> {
-    match word.char_indices().nth(most) {
+pub(crate) fn cut(word: &str, limit: usize) -> Box<str> {
+    match word.char_indices().nth(limit) {
         None => word.into(),
         Some((end, _)) => format!("{}…", &word[..end]).into(),
     }

@@ -22,7 +22,7 @@ pub enum Violation {
     /// Bytes that are no JSON-RPC message.
     NotAMessage {
         /// What is wrong with them.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// An array of messages, in a revision that has none.
     Batch,
@@ -34,21 +34,21 @@ pub enum Violation {
     /// An error without an id, so that nobody knows whom it is for.
     AnonymousError {
         /// What it said.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// An answer that is no JSON-RPC response.
     MalformedAnswer {
         /// The request that it answers.
         id: RequestId,
         /// What is wrong with it.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// A result that lacks what its method promises.
     MalformedResult {
         /// The method that was answered.
         method: Box<str>,
         /// What is wrong with it.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// A `resultType` that neither the protocol nor an extension of ours defines.
     UnknownResultType {
@@ -70,7 +70,7 @@ pub enum Violation {
     /// More questions in one round than anybody would answer.
     TooManyQuestions {
         /// How many there may be.
-        most: usize,
+        limit: usize,
     },
     /// A question that is none of the three that can be asked.
     UnknownQuestion {
@@ -103,17 +103,17 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAMessage { said } => write!(f, "not a message: {said}"),
+            Self::NotAMessage { reason } => write!(f, "not a message: {reason}"),
             Self::Batch => f.write_str("an array of messages, which this revision does not have"),
             Self::UnwelcomeRequest { method } => {
                 write!(f, "a request, `{method}`, from a server that may not send any in this revision")
             }
-            Self::AnonymousError { said } => write!(f, "an error without an `id`: {said}"),
-            Self::MalformedAnswer { id, said } => {
-                write!(f, "the answer to request {id} is no response: {said}")
+            Self::AnonymousError { reason } => write!(f, "an error without an `id`: {reason}"),
+            Self::MalformedAnswer { id, reason } => {
+                write!(f, "the answer to request {id} is no response: {reason}")
             }
-            Self::MalformedResult { method, said } => {
-                write!(f, "the result of `{method}` is malformed: {said}")
+            Self::MalformedResult { method, reason } => {
+                write!(f, "the result of `{method}` is malformed: {reason}")
             }
             Self::UnknownResultType { method, result_type } => write!(
                 f,
@@ -131,7 +131,7 @@ impl fmt::Display for Violation {
                     "`{method}` was answered with `input_required` that has no `inputRequests` and no `requestState`"
                 )
             }
-            Self::TooManyQuestions { most } => write!(f, "more than {most} questions in one round"),
+            Self::TooManyQuestions { limit } => write!(f, "more than {limit} questions in one round"),
             Self::UnknownQuestion { key, method } => {
                 write!(f, "the question `{key}` asks for `{method}`, which cannot be asked")
             }

@@ -39,8 +39,8 @@ pub struct Cache {
     /// When everything was.
     cleared: u64,
     bytes: usize,
-    most_entries: usize,
-    most_bytes: usize,
+    max_entries: usize,
+    max_bytes: usize,
 }
 
 /// When a request was sent, as the cache counts.
@@ -75,7 +75,7 @@ struct Entry {
 
 impl Cache {
     /// A cache that holds at most so many results, and at most so many bytes of them.
-    pub fn new(most_entries: usize, most_bytes: usize) -> Self {
+    pub fn new(max_entries: usize, max_bytes: usize) -> Self {
         Self {
             entries: HashMap::new(),
             order: BTreeMap::new(),
@@ -83,8 +83,8 @@ impl Cache {
             forgotten: BTreeMap::new(),
             cleared: 0,
             bytes: 0,
-            most_entries,
-            most_bytes,
+            max_entries,
+            max_bytes,
         }
     }
 
@@ -162,10 +162,10 @@ impl Cache {
         let entry =
             Entry { result: result.clone(), until: now.saturating_add(ttl), used: self.next_tick(), uri };
         let size = size(&key, &entry);
-        if size > self.most_bytes || self.most_entries == 0 {
+        if size > self.max_bytes || self.max_entries == 0 {
             return;
         }
-        while self.entries.len() >= self.most_entries || self.bytes + size > self.most_bytes {
+        while self.entries.len() >= self.max_entries || self.bytes + size > self.max_bytes {
             let Some(oldest) = self.order.first_key_value().map(|(_, key)| Arc::clone(key)) else { return };
             self.remove(&oldest);
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     extras::Extras,
-    flights::{Flight, Flights, Progress, Standing},
+    flights::{Flight, FlightState, Flights, Progress},
     opening::Opened,
     profile::Profile,
     send_error::SendError,
@@ -148,7 +148,7 @@ impl Engine {
     ) -> Result<Request, SendError> {
         self.available(MessageKind::Request, &method)?;
         if self.flights.len() >= self.limits.in_flight {
-            return Err(SendError::TooMany { most: self.limits.in_flight });
+            return Err(SendError::TooMany { limit: self.limits.in_flight });
         }
         // Nearly always there is none, and no empty one is made.
         let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
@@ -203,7 +203,7 @@ impl Engine {
     /// Nothing is told of a request that is over, nor of `initialize`, which cannot be cancelled. Over HTTP in the
     /// stateless era closing the request's stream says the same, and this is not sent.
     pub fn cancel(&mut self, id: &RequestId, reason: Option<&str>) -> Option<Notification> {
-        let Standing::Flying(number) = self.flights.standing(id) else { return None };
+        let FlightState::Flying(number) = self.flights.state(id) else { return None };
         let flight = self.flights.remove(number)?;
         if let Era::Stateless(stateless) = &mut self.era {
             stateless.subscriptions.remove(number);
@@ -219,7 +219,7 @@ impl Engine {
     ///
     /// Returns the params to listen again with, if it was a subscription.
     pub fn abandon(&mut self, id: &RequestId) -> Option<RawObject> {
-        let Standing::Flying(number) = self.flights.standing(id) else { return None };
+        let FlightState::Flying(number) = self.flights.state(id) else { return None };
         self.flights.remove(number);
         match &mut self.era {
             Era::Stateless(stateless) => stateless.subscriptions.remove(number),

@@ -33,7 +33,7 @@ pub(super) enum Progress {
 
 /// Where an id stands.
 #[derive(Debug, PartialEq)]
-pub(super) enum Standing {
+pub(super) enum FlightState {
     Flying(i64),
     Over,
     Never,
@@ -67,12 +67,12 @@ impl Flights {
         self.flights.get_mut(&id)
     }
 
-    pub(super) fn standing(&self, id: &RequestId) -> Standing {
+    pub(super) fn state(&self, id: &RequestId) -> FlightState {
         // Some answer request `7` as `"7"`.
         match id.as_number() {
-            Some(id) if self.flights.contains_key(&id) => Standing::Flying(id),
-            Some(id) if (1..self.next).contains(&id) => Standing::Over,
-            _ => Standing::Never,
+            Some(id) if self.flights.contains_key(&id) => FlightState::Flying(id),
+            Some(id) if (1..self.next).contains(&id) => FlightState::Over,
+            _ => FlightState::Never,
         }
     }
 

@@ -137,7 +137,7 @@ impl fmt::Display for Ignored {
             Self::StrayCancel => f.write_str("the cancellation of nothing that is in flight"),
             Self::Malformed(method) => write!(f, "`{method}` with params that do not fit"),
             Self::TooEarly(method) => write!(f, "`{method}` before the opening is done"),
-            Self::Noise(said) => write!(f, "bytes that are no message: {said}"),
+            Self::Noise(reason) => write!(f, "bytes that are no message: {reason}"),
         }
     }
 }

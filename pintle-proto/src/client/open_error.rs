@@ -44,7 +44,7 @@ pub enum OpenError {
         /// The HTTP status.
         status: u16,
         /// What it said, as it is to be shown.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// There is no revision that both sides speak.
     NothingInCommon {
@@ -91,8 +91,8 @@ impl fmt::Display for OpenError {
             Self::Garbled { method, status: None } => {
                 write!(f, "`{method}` was answered with something that is no JSON-RPC message: check that it is an MCP server")
             }
-            Self::Rejected { method, status, said } => {
-                write!(f, "the server refused `{method}` with HTTP status {status}: {said}")?;
+            Self::Rejected { method, status, reason } => {
+                write!(f, "the server refused `{method}` with HTTP status {status}: {reason}")?;
                 match status {
                     404 | 405 => f.write_str("; check that the URL is that of an MCP endpoint"),
                     _ => Ok(()),

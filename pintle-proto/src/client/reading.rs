@@ -76,7 +76,7 @@ pub struct Reading {
     revision: Revision,
     can: Capabilities,
     extension_types: Vec<Box<str>>,
-    most_questions: usize,
+    max_questions: usize,
 }
 
 impl Reading {
@@ -86,7 +86,7 @@ impl Reading {
             revision: Revision::LATEST,
             can: Capabilities::of(&profile.capabilities),
             extension_types: profile.result_types.clone(),
-            most_questions: limits.questions,
+            max_questions: limits.questions,
         }
     }
 
@@ -104,8 +104,8 @@ impl Reading {
         let result_type: Box<str> = match result.decode_member("resultType") {
             Ok(Some(result_type)) => result_type,
             _ => {
-                let said = "`resultType` is not a string".into();
-                return Outcome::Violation(Violation::MalformedResult { method: method.into(), said });
+                let reason = "`resultType` is not a string".into();
+                return Outcome::Violation(Violation::MalformedResult { method: method.into(), reason });
             }
         };
         match &*result_type {
@@ -128,7 +128,8 @@ impl Reading {
         if !method::find(method).is_some_and(|row| row.may_ask) {
             return Err(Violation::InputNotAllowed { method: method.into() });
         }
-        let malformed = |said: &str| Violation::MalformedResult { method: method.into(), said: said.into() };
+        let malformed =
+            |reason: &str| Violation::MalformedResult { method: method.into(), reason: reason.into() };
         let state = match result.get("requestState") {
             None => None,
             Some(text) if text.starts_with('"') => Some(
@@ -142,13 +143,13 @@ impl Reading {
         };
         let mut requests = Vec::new();
         for (printed, request) in asked.iter().flat_map(RawObject::iter) {
-            if requests.len() == self.most_questions {
-                return Err(Violation::TooManyQuestions { most: self.most_questions });
+            if requests.len() == self.max_questions {
+                return Err(Violation::TooManyQuestions { limit: self.max_questions });
             }
             let key: Box<str> = serde_json::from_str(&format!("\"{printed}\""))
                 .map_err(|_| malformed("a key that is no string"))?;
             requests.push(question(key, request, self.can, self.revision).map_err(|fault| match fault {
-                Fault::Malformed(said) => malformed(said),
+                Fault::Malformed(reason) => malformed(reason),
                 Fault::Violation(violation) => violation,
             })?);
         }

@@ -8,7 +8,7 @@ use pintle_types::{
 use super::{
     Engine,
     engine::Era,
-    flights::{Progress, Standing},
+    flights::{FlightState, Progress},
     inbound::{Ignored, Inbound},
     reading::Outcome,
     shapes,
@@ -47,10 +47,10 @@ impl Engine {
     }
 
     fn receive_answer(&mut self, id: RequestId, result: Result<RawObject, RpcError>) -> Inbound {
-        let number = match self.flights.standing(&id) {
-            Standing::Flying(number) => number,
-            Standing::Over => return Inbound::Ignored(Ignored::LateAnswer(id)),
-            Standing::Never => return Inbound::Ignored(Ignored::UnknownAnswer(id)),
+        let number = match self.flights.state(&id) {
+            FlightState::Flying(number) => number,
+            FlightState::Over => return Inbound::Ignored(Ignored::LateAnswer(id)),
+            FlightState::Never => return Inbound::Ignored(Ignored::UnknownAnswer(id)),
         };
         let Some(flight) = self.flights.remove(number) else {
             return Inbound::Ignored(Ignored::LateAnswer(id));
@@ -64,11 +64,11 @@ impl Engine {
         };
         let result = match raised {
             Ok(result) => result,
-            Err(said) => {
+            Err(reason) => {
                 if let Era::Stateless(stateless) = &mut self.era {
                     stateless.subscriptions.remove(number);
                 }
-                let violation = Violation::MalformedResult { method: flight.method.into(), said };
+                let violation = Violation::MalformedResult { method: flight.method.into(), reason };
                 return Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) };
             }
         };
@@ -93,7 +93,7 @@ impl Engine {
                 self.receive_answer(id.into(), Err(error))
             }
             (_, _, Err(error)) => {
-                Inbound::Violation(Violation::AnonymousError { said: shown(&error.to_string()) })
+                Inbound::Violation(Violation::AnonymousError { reason: shown(&error.to_string()) })
             }
             (_, _, Ok(_)) => Inbound::Ignored(Ignored::AnonymousAnswer),
         }
@@ -139,7 +139,7 @@ impl Engine {
             return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
         };
         // The token of a request is its id.
-        let Standing::Flying(id) = self.flights.standing(&token) else {
+        let FlightState::Flying(id) = self.flights.state(&token) else {
             return Inbound::Ignored(Ignored::StrayProgress);
         };
         let Some(flight) = self.flights.get_mut(id) else {
@@ -156,24 +156,24 @@ impl Engine {
     }
 
     fn receive_malformed(&mut self, malformed: &Malformed) -> Inbound {
-        let said = shown(&malformed.fault);
+        let reason = shown(&malformed.fault);
         match (malformed.kind, &malformed.id) {
-            (MalformedKind::Answer, Some(id)) => match self.flights.standing(id) {
-                Standing::Flying(number) => {
+            (MalformedKind::Answer, Some(id)) => match self.flights.state(id) {
+                FlightState::Flying(number) => {
                     self.flights.remove(number);
                     if let Era::Stateless(stateless) = &mut self.era {
                         stateless.subscriptions.remove(number);
                     }
-                    let violation = Violation::MalformedAnswer { id: number.into(), said };
+                    let violation = Violation::MalformedAnswer { id: number.into(), reason };
                     Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) }
                 }
-                _ => Inbound::Violation(Violation::NotAMessage { said }),
+                _ => Inbound::Violation(Violation::NotAMessage { reason }),
             },
-            (MalformedKind::Call, Some(_)) if matches!(self.era, Era::Session(_)) => {
-                malformed.reply().map_or(Inbound::Violation(Violation::NotAMessage { said }), Inbound::Reply)
-            }
-            (MalformedKind::Unclear, None) => Inbound::Ignored(Ignored::Noise(said)),
-            _ => Inbound::Violation(Violation::NotAMessage { said }),
+            (MalformedKind::Call, Some(_)) if matches!(self.era, Era::Session(_)) => malformed
+                .reply()
+                .map_or(Inbound::Violation(Violation::NotAMessage { reason }), Inbound::Reply),
+            (MalformedKind::Unclear, None) => Inbound::Ignored(Ignored::Noise(reason)),
+            _ => Inbound::Violation(Violation::NotAMessage { reason }),
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::Part;
 #[derive(Clone, Debug)]
 pub struct Rounds {
     original: RawObject,
-    most: u32,
+    limit: u32,
     done: u32,
     /// How many rounds in a row asked nothing.
     idle: u32,
@@ -52,8 +52,8 @@ pub struct Round {
 
 impl Rounds {
     /// Starts from the params of the first request, as they were before dressing.
-    pub fn new(params: RawObject, most: u32) -> Self {
-        Self { original: params, most, done: 0, idle: 0 }
+    pub fn new(params: RawObject, limit: u32) -> Self {
+        Self { original: params, limit, done: 0, idle: 0 }
     }
 
     /// The params of the next request, from what was asked and what is answered.
@@ -66,8 +66,8 @@ impl Rounds {
         asked: &InputRequired,
         answers: impl IntoIterator<Item = (K, RawObject)>,
     ) -> Result<Round, RetryError> {
-        if self.done >= self.most {
-            return Err(RetryError::TooManyRounds { most: self.most });
+        if self.done >= self.limit {
+            return Err(RetryError::TooManyRounds { limit: self.limit });
         }
         let mut given: Vec<(K, RawObject)> = answers.into_iter().collect();
         given.sort_by(|(one, _), (other, _)| one.as_ref().cmp(other.as_ref()));
@@ -126,10 +126,10 @@ impl Rounds {
 /// The first retry is free, as the specification has it; a server that keeps shedding load is asked ever less often.
 fn back_off(idle: u32) -> u64 {
     const FIRST: u64 = 100;
-    const MOST: u64 = 5_000;
+    const MAX_MS: u64 = 5_000;
     match idle {
         0 | 1 => 0,
-        more => FIRST.saturating_mul(1 << (more - 2).min(16)).min(MOST),
+        more => FIRST.saturating_mul(1 << (more - 2).min(16)).min(MAX_MS),
     }
 }
 
@@ -148,7 +148,7 @@ pub enum RetryError {
     /// The server would go on asking for ever.
     TooManyRounds {
         /// How many are allowed.
-        most: u32,
+        limit: u32,
     },
     /// A question was left open: all must be answered before the request is sent again.
     Unanswered {
@@ -174,8 +174,8 @@ pub enum RetryError {
 impl fmt::Display for RetryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooManyRounds { most } => {
-                write!(f, "the server still asks after {most} rounds: raise the limit if it needs more")
+            Self::TooManyRounds { limit } => {
+                write!(f, "the server still asks after {limit} rounds: raise the limit if it needs more")
             }
             Self::Unanswered { key } => {
                 write!(f, "the question `{key}` has no answer: answer all before going on")

@@ -20,12 +20,12 @@ pub enum SendError {
     /// The params are JSON that cannot be read back, such as one nested too deep.
     Unreadable {
         /// What is wrong with it.
-        said: Box<str>,
+        reason: Box<str>,
     },
     /// As many requests are in flight as the limit allows.
     TooMany {
         /// The limit.
-        most: usize,
+        limit: usize,
     },
 }
 
@@ -37,9 +37,9 @@ impl fmt::Display for SendError {
                 write!(f, "the server speaks revision `{revision}`, which has no `{method}`")
             }
             Self::Unsayable(unsayable) => unsayable.fmt(f),
-            Self::Unreadable { said } => write!(f, "the params cannot be read back: {said}"),
-            Self::TooMany { most } => {
-                write!(f, "{most} requests are in flight already: wait for their answers")
+            Self::Unreadable { reason } => write!(f, "the params cannot be read back: {reason}"),
+            Self::TooMany { limit } => {
+                write!(f, "{limit} requests are in flight already: wait for their answers")
             }
         }
     }

@@ -23,10 +23,10 @@ pub(super) struct Session {
     can: Capabilities,
     /// Questions of the server that wait for our answer, and what they ask.
     questions: HashMap<RequestId, Open>,
-    most_questions: usize,
+    max_questions: usize,
     /// Bytes of them.
     question_bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 /// What a handshake brought.
@@ -56,7 +56,7 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
         Ok(Some(name)) => Ok(name),
         _ => Err(Violation::MalformedResult {
             method: method::INITIALIZE.into(),
-            said: "`protocolVersion` is missing, or not a string".into(),
+            reason: "`protocolVersion` is missing, or not a string".into(),
         }),
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
 /// Reads the rest of the answer, once its revision is known to be one of ours.
 pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handshake, Violation> {
     let result = shapes::raise(revision, Part::Result(method::INITIALIZE), result.clone())
-        .map_err(|said| Violation::MalformedResult { method: method::INITIALIZE.into(), said })?;
+        .map_err(|reason| Violation::MalformedResult { method: method::INITIALIZE.into(), reason })?;
     let object = |name| result.decode_member::<RawObject>(name).ok().flatten();
     Ok(Handshake {
         info: object("serverInfo"),
@@ -102,9 +102,9 @@ impl Session {
             revision,
             can,
             questions: HashMap::new(),
-            most_questions: limits.questions,
+            max_questions: limits.questions,
             question_bytes: 0,
-            most_bytes: limits.queued_bytes,
+            max_bytes: limits.queued_bytes,
         }
     }
 
@@ -193,7 +193,7 @@ impl Session {
             ));
         }
         let params = shapes::raise(self.revision, Part::Params(method), params)
-            .map_err(|said| RpcError::invalid_params(String::from(said)))?;
+            .map_err(|reason| RpcError::invalid_params(String::from(reason)))?;
         match self.can.answers(method, &params) {
             Ok(()) => {}
             Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
@@ -203,17 +203,17 @@ impl Session {
                 return Err(RpcError::invalid_params(format!("the client did not declare `{capability}`")));
             }
         }
-        if self.questions.len() >= self.most_questions {
-            let said = format!("{} questions are open already: wait for their answers", self.most_questions);
-            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
+        if self.questions.len() >= self.max_questions {
+            let reason = format!("{} questions are open already: wait for their answers", self.max_questions);
+            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
         // One alone may be as large as a message.
-        if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.most_bytes {
-            let said = format!(
+        if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.max_bytes {
+            let reason = format!(
                 "{} bytes of questions are open already: wait for their answers",
                 self.question_bytes
             );
-            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
+            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
         Ok(params)
     }

@@ -8,7 +8,7 @@ use crate::{Part, Revision, revision::ReshapeError};
 /// Returns a canonical payload in the shapes of `revision`.
 pub(super) fn lower(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, SendError> {
     revision.lowered(part, payload).map_err(|error| match error {
-        ReshapeError::Unreadable(error) => SendError::Unreadable { said: error.to_string().into() },
+        ReshapeError::Unreadable(error) => SendError::Unreadable { reason: error.to_string().into() },
         ReshapeError::Unsayable(unsayable) => SendError::Unsayable(unsayable),
     })
 }

@@ -55,9 +55,9 @@ impl Scalar<'_> {
             Self::Text(value) => value == text,
             Self::Bool(value) => text == if *value { "true" } else { "false" },
             Self::Number(number) => {
-                serde_json::from_str::<Number>(text).is_ok_and(|said| match (exact(&said), exact(number)) {
-                    (Some(said), Some(number)) => said == number,
-                    _ => said == *number,
+                serde_json::from_str::<Number>(text).is_ok_and(|sent| match (exact(&sent), exact(number)) {
+                    (Some(sent), Some(number)) => sent == number,
+                    _ => sent == *number,
                 })
             }
             Self::Absent | Self::Null | Self::Other => false,

@@ -87,12 +87,12 @@ impl Posts {
             _ => return Ok(Vec::new()),
         };
         let mut own = Vec::with_capacity(4);
-        let said = match method {
+        let sent = match method {
             // Nearly every one; it need not be copied.
             Cow::Borrowed(method) if encode_value(method) == *method => HeaderValue::from_static(method),
             method => value(&MCP_METHOD, method)?,
         };
-        own.push((MCP_METHOD.clone(), said));
+        own.push((MCP_METHOD.clone(), sent));
         let member = name_member(method, extensions);
         if let Some(name) = member.and_then(|member| name_in(params?, member)) {
             own.push((MCP_NAME.clone(), value(&MCP_NAME, &encode_value(&name))?));

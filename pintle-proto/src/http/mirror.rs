@@ -92,10 +92,10 @@ pub(super) fn missing(header: &str, value: &str) -> Refusal {
     ))
 }
 
-pub(super) fn mismatch(header: &str, said: &str, member: &str, value: &str) -> Refusal {
+pub(super) fn mismatch(header: &str, sent: &str, member: &str, value: &str) -> Refusal {
     Refusal::header_mismatch(format!(
         "the `{header}` header says `{}` and the body's `{member}` says `{}`; send the same value in both",
-        shown(said),
+        shown(sent),
         shown(value)
     ))
 }

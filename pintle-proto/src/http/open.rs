@@ -104,7 +104,7 @@ pub fn open<'a>(head: &Head<'a>, guard: &Guard, endpoint: &Endpoint<'_>) -> Resu
     match *head.method {
         Method::POST => open_post(head, endpoint).map(Opening::Post),
         Method::GET => {
-            let session = standing(head, endpoint)?;
+            let session = required_session(head, endpoint)?;
             if !Accepts::read(head).events {
                 return Err(Refusal::not_acceptable(EVENTS));
             }
@@ -113,7 +113,7 @@ pub fn open<'a>(head: &Head<'a>, guard: &Guard, endpoint: &Endpoint<'_>) -> Resu
                 None => Opening::Listen { session },
             })
         }
-        Method::DELETE => Ok(Opening::End { session: standing(head, endpoint)? }),
+        Method::DELETE => Ok(Opening::End { session: required_session(head, endpoint)? }),
         Method::OPTIONS => Ok(Opening::Options { allow: endpoint.allow() }),
         _ => Err(Refusal::method_not_allowed(head.method, endpoint.allow())),
     }
@@ -122,7 +122,7 @@ pub fn open<'a>(head: &Head<'a>, guard: &Guard, endpoint: &Endpoint<'_>) -> Resu
 /// Whether a text may be the id of a session: visible ASCII, and not beyond all measure.
 pub fn is_session_id(text: &str) -> bool {
     // All bytes are looked at, so that the compiler makes one wide pass of it.
-    (1..=LONGEST_SESSION_ID).contains(&text.len())
+    (1..=MAX_SESSION_ID).contains(&text.len())
         && text.bytes().fold(true, |fits, byte| fits & byte.is_ascii_graphic())
 }
 
@@ -142,7 +142,7 @@ pub(super) fn session_missing() -> Refusal {
     ))
 }
 
-const LONGEST_SESSION_ID: usize = 1024;
+const MAX_SESSION_ID: usize = 1024;
 
 fn open_post(head: &Head<'_>, endpoint: &Endpoint<'_>) -> Result<Accepts, Refusal> {
     check_content_type(head)?;
@@ -158,7 +158,7 @@ fn open_post(head: &Head<'_>, endpoint: &Endpoint<'_>) -> Result<Accepts, Refusa
 }
 
 /// The session that a GET or DELETE is about. Both exist in the session era only.
-fn standing<'a>(head: &Head<'a>, endpoint: &Endpoint<'_>) -> Result<&'a str, Refusal> {
+fn required_session<'a>(head: &Head<'a>, endpoint: &Endpoint<'_>) -> Result<&'a str, Refusal> {
     let not_allowed = || Refusal::method_not_allowed(head.method, "POST");
     if !endpoint.sessions {
         return Err(not_allowed());

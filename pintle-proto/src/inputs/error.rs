@@ -23,12 +23,12 @@ pub enum AskError {
     /// The question cannot be printed as JSON.
     Unprintable {
         /// Why.
-        said: String,
+        reason: String,
     },
     /// The question is none that the protocol has words for.
     BadQuestion {
         /// What is wrong with it.
-        said: String,
+        reason: String,
     },
     /// Two different questions under one key.
     KeyReused {
@@ -40,12 +40,12 @@ pub enum AskError {
         /// The question's key.
         key: String,
         /// What is wrong with it.
-        said: String,
+        reason: String,
     },
     /// The call has gone through as many rounds, or asked as many questions, as it may.
     TooMany {
         /// How many that is.
-        most: usize,
+        limit: usize,
     },
     /// The method is none of those whose handlers may ask.
     NotHere {
@@ -72,17 +72,17 @@ impl fmt::Display for AskError {
             }
             Self::Refused(error) => write!(f, "the client refused: {error}"),
             Self::Unsayable(unsayable) => unsayable.fmt(f),
-            Self::Unprintable { said } => write!(f, "the question cannot be printed: {said}"),
-            Self::BadQuestion { said } => f.write_str(said),
+            Self::Unprintable { reason } => write!(f, "the question cannot be printed: {reason}"),
+            Self::BadQuestion { reason } => f.write_str(reason),
             Self::KeyReused { key } => {
                 write!(
                     f,
                     "the key `{key}` stands for another question already: give each question a key of its own"
                 )
             }
-            Self::BadAnswer { key, said } => write!(f, "the answer to `{key}` does not fit: {said}"),
-            Self::TooMany { most } => {
-                write!(f, "the call asked {most} times already: raise the limit or ask less")
+            Self::BadAnswer { key, reason } => write!(f, "the answer to `{key}` does not fit: {reason}"),
+            Self::TooMany { limit } => {
+                write!(f, "the call asked {limit} times already: raise the limit or ask less")
             }
             Self::NotHere { method } => write!(
                 f,
@@ -105,12 +105,12 @@ impl std::error::Error for AskError {}
 
 impl From<AskError> for RpcError {
     fn from(error: AskError) -> Self {
-        let said = error.to_string();
+        let reason = error.to_string();
         match error {
-            AskError::CannotAnswer { required } => Self::new(ErrorCode::MISSING_CLIENT_CAPABILITY, said)
+            AskError::CannotAnswer { required } => Self::new(ErrorCode::MISSING_CLIENT_CAPABILITY, reason)
                 .with_data(&MissingCapabilityData::new(*required)),
-            AskError::BadAnswer { .. } => Self::invalid_params(said),
-            _ => Self::internal(said),
+            AskError::BadAnswer { .. } => Self::invalid_params(reason),
+            _ => Self::internal(reason),
         }
     }
 }

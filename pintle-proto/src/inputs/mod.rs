@@ -68,7 +68,7 @@ struct Inner {
     /// The state that the round came with.
     used: Option<Used>,
     /// How long the questions of this round may wait for an answer, in milliseconds, if that is not the service's to say.
-    patience_ms: Option<u64>,
+    answer_timeout_ms: Option<u64>,
 }
 
 /// A state, and what of it this round may have added to.
@@ -135,7 +135,7 @@ impl Inputs {
         limits: &Limits,
     ) -> Result<Ask, AskError> {
         let request =
-            question.request().map_err(|error| AskError::Unprintable { said: error.to_string() })?;
+            question.request().map_err(|error| AskError::Unprintable { reason: error.to_string() })?;
         let mark = Mark::new(question.kind(), request.params.as_deref().map_or("", RawValue::get));
         let mut inner = self.lock();
         // Looked at under the lock: whoever ends the round and then takes it sees all that was asked.
@@ -163,10 +163,10 @@ impl Inputs {
         }
         let begins = inner.asked.is_empty();
         if begins && inner.state.round >= limits.rounds {
-            return Err(AskError::TooMany { most: limits.rounds as usize });
+            return Err(AskError::TooMany { limit: limits.rounds as usize });
         }
         if inner.asked.len() >= limits.questions && !inner.asked.contains_key(key) {
-            return Err(AskError::TooMany { most: limits.questions });
+            return Err(AskError::TooMany { limit: limits.questions });
         }
         // On a session no answer ends the round, so the first question counts it.
         inner.state.round += u32::from(self.live && begins);
@@ -209,12 +209,15 @@ impl Inputs {
     }
 
     /// How long the questions of this round may wait for an answer, at most as long as `most`.
-    pub(crate) fn patience_ms(&self, most: u64) -> u64 {
-        self.lock().as_ref().and_then(|inner| inner.patience_ms).map_or(most, |patience| patience.min(most))
+    pub(crate) fn answer_timeout_ms(&self, limit: u64) -> u64 {
+        self.lock()
+            .as_ref()
+            .and_then(|inner| inner.answer_timeout_ms)
+            .map_or(limit, |timeout| timeout.min(limit))
     }
 
-    pub(crate) fn set_patience_ms(&self, patience: u64) {
-        self.lock().get_or_insert_default().patience_ms = Some(patience);
+    pub(crate) fn set_answer_timeout_ms(&self, timeout: u64) {
+        self.lock().get_or_insert_default().answer_timeout_ms = Some(timeout);
     }
 
     /// Ends the round: from here on nobody is asked.
@@ -252,7 +255,7 @@ fn read_answer(
     revision: Revision,
     text: &str,
 ) -> Result<(Answer, Box<RawValue>), AskError> {
-    let bad = |said: String| AskError::BadAnswer { key: key.to_owned(), said };
+    let bad = |reason: String| AskError::BadAnswer { key: key.to_owned(), reason };
     let text =
         revision.raised_text(Part::Result(kind.method()), text).map_err(|error| bad(error.to_string()))?;
     let answer = kind.read(&text).map_err(|error| bad_answer(key, &error))?;
@@ -261,5 +264,5 @@ fn read_answer(
 }
 
 fn bad_answer(key: &str, error: &serde_json::Error) -> AskError {
-    AskError::BadAnswer { key: key.to_owned(), said: Plain(error).to_string() }
+    AskError::BadAnswer { key: key.to_owned(), reason: Plain(error).to_string() }
 }

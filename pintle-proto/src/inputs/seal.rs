@@ -93,12 +93,12 @@ impl Binding<'_> {
         &self,
         seal: &dyn Seal,
         state: &str,
-        most: usize,
+        limit: usize,
         now: u64,
     ) -> Result<Opened, RpcError> {
-        if state.len() > most {
+        if state.len() > limit {
             return Err(RpcError::invalid_params(format!(
-                "`requestState` has {} bytes and at most {most} are read: send back the one you were given",
+                "`requestState` has {} bytes and at most {limit} are read: send back the one you were given",
                 state.len()
             )));
         }

@@ -63,8 +63,8 @@ impl State {
             #[serde(rename = "f", default)]
             format: u32,
         }
-        let unreadable = |said: String| {
-            RpcError::invalid_params(format!("`requestState` is of {said}: make the call anew"))
+        let unreadable = |reason: String| {
+            RpcError::invalid_params(format!("`requestState` is of {reason}: make the call anew"))
         };
         match serde_json::from_slice(text) {
             Ok(Written { format: FORMAT }) => {}

@@ -85,8 +85,8 @@ impl TooMuch {
     pub(super) fn error(&self, service: &Service, own: &str) -> RpcError {
         match self {
             Self::Own => {
-                let most = service.bounds().session_bytes;
-                RpcError::invalid_params(format!("more than {most} bytes would have to be kept: {own}"))
+                let limit = service.bounds().session_bytes;
+                RpcError::invalid_params(format!("more than {limit} bytes would have to be kept: {own}"))
             }
             Self::Total => RpcError::overloaded(
                 "the server keeps as much for its clients as it may: send less, or try again later",

@@ -316,8 +316,8 @@ impl Call {
 
     /// Has the questions of this round wait no longer than this for their answers, in milliseconds. A state that is good for
     /// less time stays so.
-    pub fn set_patience_ms(&self, patience: u64) {
-        self.0.inputs.set_patience_ms(patience);
+    pub fn set_answer_timeout_ms(&self, timeout: u64) {
+        self.0.inputs.set_answer_timeout_ms(timeout);
     }
 
     /// Ends the call without an answer: it was cancelled. What still runs for it falls silent.

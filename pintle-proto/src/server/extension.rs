@@ -72,9 +72,9 @@ impl Extension {
         let mut required = ClientCapabilities::default();
         let settings = Value::Object(JsonObject::new());
         required.extensions.get_or_insert_default().insert(self.name.clone(), settings);
-        let said =
+        let reason =
             format!("the extension `{}` is not declared: name it in the client's capabilities", self.name);
-        RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, said)
+        RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, reason)
             .with_data(&MissingCapabilityData::new(required))
     }
 }
@@ -122,7 +122,7 @@ impl Service {
         principal: Option<&str>,
     ) -> Result<JsonObject, RpcError> {
         let mut granted = JsonObject::new();
-        let most = self.bounds().watched;
+        let limit = self.bounds().watched;
         for (member, value) in wanted {
             let Some(extension) = self.extensions.iter().find(|known| known.listens.contains(&member)) else {
                 continue;
@@ -130,9 +130,9 @@ impl Service {
             if !extension.is_declared(peer) {
                 return Err(extension.undeclared());
             }
-            if value.as_array().is_some_and(|several| several.len() > most) {
+            if value.as_array().is_some_and(|several| several.len() > limit) {
                 return Err(RpcError::invalid_params(format!(
-                    "`{member}` has more than {most} entries: open several subscriptions"
+                    "`{member}` has more than {limit} entries: open several subscriptions"
                 )));
             }
             let value = match &extension.grant {

@@ -27,19 +27,19 @@ pub struct Ticket {
 
 impl InFlight {
     /// Lets a request in, unless one of that id is already there or there are too many.
-    pub(super) fn enter(&mut self, id: &RequestId, most: usize) -> Result<Ticket, RpcError> {
-        self.add(id, most, false)
+    pub(super) fn enter(&mut self, id: &RequestId, limit: usize) -> Result<Ticket, RpcError> {
+        self.add(id, limit, false)
     }
 
-    fn add(&mut self, id: &RequestId, most: usize, subscription: bool) -> Result<Ticket, RpcError> {
+    fn add(&mut self, id: &RequestId, limit: usize, subscription: bool) -> Result<Ticket, RpcError> {
         if self.get(id).is_some() {
             return Err(RpcError::invalid_request(format!(
                 "the id {id} is in use by a request that is not answered yet: give each request an id of its own"
             )));
         }
-        if self.len() >= most {
-            let said = format!("{most} requests wait for an answer: send more when some came");
-            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
+        if self.len() >= limit {
+            let reason = format!("{limit} requests wait for an answer: send more when some came");
+            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
         self.last += 1;
         let ticket = Ticket { number: self.last, subscription };
@@ -61,14 +61,14 @@ impl InFlight {
     pub(super) fn subscribe(
         &mut self,
         id: &RequestId,
-        most: usize,
+        limit: usize,
         subscriptions: usize,
     ) -> Result<Ticket, RpcError> {
         if self.subscriptions >= subscriptions {
-            let said = format!("{subscriptions} subscriptions are open: end one first");
-            return Err(RpcError::overloaded(said, RETRY_AFTER_MS));
+            let reason = format!("{subscriptions} subscriptions are open: end one first");
+            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
-        let ticket = self.add(id, most, true)?;
+        let ticket = self.add(id, limit, true)?;
         self.subscriptions += 1;
         Ok(ticket)
     }

@@ -182,10 +182,10 @@ impl Listener {
         if self.watched.contains(uri) {
             return Ok(());
         }
-        let most = service.bounds().watched;
-        if self.watched.len() >= most {
-            let said = format!("{most} resources are watched: unsubscribe from one first");
-            return Err(RpcError::overloaded(said, crate::RETRY_AFTER_MS));
+        let limit = service.bounds().watched;
+        if self.watched.len() >= limit {
+            let reason = format!("{limit} resources are watched: unsubscribe from one first");
+            return Err(RpcError::overloaded(reason, crate::RETRY_AFTER_MS));
         }
         let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
         let much = |much: budget::TooMuch| much.error(service, "unsubscribe from something first");

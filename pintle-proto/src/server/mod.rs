@@ -261,8 +261,8 @@ impl Engine {
         arrival: &Arrival<'_>,
     ) -> Inbound {
         if !self.takes_batches() {
-            let said = "no batches in this protocol revision: send each message on its own";
-            return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(said))));
+            let reason = "no batches in this protocol revision: send each message on its own";
+            return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(reason))));
         }
         let id = self.batches.open();
         let mut decisions = Vec::with_capacity(items.len());
@@ -319,8 +319,8 @@ impl Engine {
             Err(error) => return reply(request.id, Err(error)),
             Ok(Sender::Session(progress)) => progress,
             Ok(Sender::Stateless(_)) if batch.is_some() => {
-                let said = "a request that stands alone cannot come in a batch: send it on its own";
-                return reply(request.id, Err(RpcError::invalid_request(said)));
+                let reason = "a request that stands alone cannot come in a batch: send it on its own";
+                return reply(request.id, Err(RpcError::invalid_request(reason)));
             }
             Ok(Sender::Stateless(caller)) => {
                 return match stateless::admit(service, &mut request, caller, arrival) {
@@ -330,8 +330,8 @@ impl Engine {
             }
         };
         if batch.is_some() && request.method == method::INITIALIZE {
-            let said = "`initialize` cannot come in a batch: send it on its own";
-            return reply(request.id, Err(RpcError::invalid_request(said)));
+            let reason = "`initialize` cannot come in a batch: send it on its own";
+            return reply(request.id, Err(RpcError::invalid_request(reason)));
         }
         match session::admit(&mut self.session, self.handshakes, service, &mut request) {
             Err(error) => reply(request.id, Err(self.worded(&request.method, error))),

@@ -57,8 +57,8 @@ impl SessionRecord {
         if self.client.is_none() {
             return 0;
         }
-        let told = |said: serde_json::Result<String>| said.map_or(0, |text| budget::weight(&text));
-        told(serde_json::to_string(&self.client)) + told(serde_json::to_string(&self.capabilities))
+        let weight = |printed: serde_json::Result<String>| printed.map_or(0, |text| budget::weight(&text));
+        weight(serde_json::to_string(&self.client)) + weight(serde_json::to_string(&self.capabilities))
     }
 }
 

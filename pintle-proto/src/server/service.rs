@@ -73,22 +73,22 @@ impl Default for CacheHint {
 #[derive(Clone, Debug)]
 enum Identity {
     /// The member of `_meta`, printed.
-    Told(Arc<str>),
-    Untold,
+    Shown(Arc<str>),
+    Hidden,
 }
 
 impl Identity {
-    fn told(info: &Implementation) -> Self {
+    fn shown(info: &Implementation) -> Self {
         let mut member = br#""io.modelcontextprotocol/serverInfo":"#.to_vec();
         print::json(&mut member, info);
-        Self::Told(String::from_utf8_lossy(&member).into())
+        Self::Shown(String::from_utf8_lossy(&member).into())
     }
 }
 
 impl Service {
     /// A server that speaks every revision.
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
-        let identity = Identity::told(&info);
+        let identity = Identity::shown(&info);
         Self {
             info,
             capabilities,
@@ -110,8 +110,8 @@ impl Service {
     /// Gives it another name, title or version.
     #[must_use]
     pub fn named(mut self, info: Implementation) -> Self {
-        if matches!(self.identity, Identity::Told(_)) {
-            self.identity = Identity::told(&info);
+        if matches!(self.identity, Identity::Shown(_)) {
+            self.identity = Identity::shown(&info);
         }
         self.info = info;
         // Results that were lowered hold the name.
@@ -163,8 +163,8 @@ impl Service {
 
     /// Leaves the server's name and version out of stateless results.
     #[must_use]
-    pub fn untold(mut self) -> Self {
-        self.identity = Identity::Untold;
+    pub fn hide_identity(mut self) -> Self {
+        self.identity = Identity::Hidden;
         self.lowered = Arc::default();
         self
     }
@@ -275,19 +275,19 @@ impl Service {
     /// Whether there is anything to subscribe to.
     fn announces(&self) -> bool {
         let can = &self.capabilities;
-        let told = |flag: Option<bool>| flag == Some(true);
+        let on = |flag: Option<bool>| flag == Some(true);
         self.extensions.iter().any(|extension| !extension.listens.is_empty())
-            || can.tools.as_ref().is_some_and(|tools| told(tools.list_changed))
-            || can.prompts.as_ref().is_some_and(|prompts| told(prompts.list_changed))
-            || can.resources.as_ref().is_some_and(|known| told(known.list_changed) || told(known.subscribe))
+            || can.tools.as_ref().is_some_and(|tools| on(tools.list_changed))
+            || can.prompts.as_ref().is_some_and(|prompts| on(prompts.list_changed))
+            || can.resources.as_ref().is_some_and(|known| on(known.list_changed) || on(known.subscribe))
     }
 
     /// The names of all revisions, for a client that named another.
     pub(super) fn unsupported(&self, requested: &str) -> RpcError {
         let supported: Vec<_> = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
         let requested = &*shown(requested);
-        let said = format!("unsupported protocol version: `{requested}`: {}", self.ways());
-        RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, said)
+        let message = format!("unsupported protocol version: `{requested}`: {}", self.ways());
+        RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message)
             .with_data(&UnsupportedVersionData::new(supported, requested))
     }
 
@@ -322,8 +322,8 @@ impl Service {
     /// The member of `_meta` that says who made a result.
     pub(super) fn signature(&self) -> Option<&str> {
         match &self.identity {
-            Identity::Told(member) => Some(member),
-            Identity::Untold => None,
+            Identity::Shown(member) => Some(member),
+            Identity::Hidden => None,
         }
     }
 }

@@ -144,8 +144,10 @@ pub(super) fn admit(
 
 fn member<T: serde::de::DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, RpcError> {
     serde_json::from_str(raw.get()).map_err(|error| {
-        let said = Plain(&error);
-        RpcError::invalid_params(format!("`_meta[\"io.modelcontextprotocol/{name}\"]` does not fit: {said}"))
+        let reason = Plain(&error);
+        RpcError::invalid_params(format!(
+            "`_meta[\"io.modelcontextprotocol/{name}\"]` does not fit: {reason}"
+        ))
     })
 }
 
@@ -205,7 +207,7 @@ fn grant(
     principal: Option<&str>,
 ) -> Result<SubscriptionFilter, RpcError> {
     let ServerCapabilities { tools, prompts, resources, .. } = service.capabilities();
-    let most = service.bounds().watched;
+    let limit = service.bounds().watched;
     let tells = |wanted: Option<bool>, offered: Option<bool>| {
         (wanted == Some(true) && offered == Some(true)).then_some(true)
     };
@@ -219,9 +221,9 @@ fn grant(
     if resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)) {
         granted.resource_subscriptions = wanted.resource_subscriptions;
     }
-    if granted.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
+    if granted.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limit) {
         return Err(RpcError::invalid_params(format!(
-            "`resourceSubscriptions` has more than {most} entries: open several subscriptions"
+            "`resourceSubscriptions` has more than {limit} entries: open several subscriptions"
         )));
     }
     granted.extra = service.granted(wanted.extra, peer, principal)?;
@@ -363,14 +365,14 @@ pub(super) fn input_required(
         }
     }
     let plain = call.inner().inputs.remembered();
-    let lives = call.inner().inputs.patience_ms(service.bounds().state_ttl_ms);
+    let lives = call.inner().inputs.answer_timeout_ms(service.bounds().state_ttl_ms);
     let expires = now.saturating_add(lives);
     let sealed = call.binding(service).seal(seal, &plain, expires);
     let state = sealed.map_err(|error| RpcError::internal(error.to_string()))?;
-    let most = service.bounds().state_bytes;
-    if state.len() > most {
+    let limit = service.bounds().state_bytes;
+    if state.len() > limit {
         return Err(RpcError::internal(format!(
-            "what the call remembers takes {} bytes and may take {most}: remember less, or raise the limit",
+            "what the call remembers takes {} bytes and may take {limit}: remember less, or raise the limit",
             state.len()
         )));
     }
@@ -425,7 +427,7 @@ mod tests {
         for (patience, lives) in [(None, most), (Some(5000), 5000), (Some(u64::MAX), most)] {
             let call = admit("", 1000).unwrap();
             call.ask(&service, "roots", &Question::Roots).unwrap();
-            patience.into_iter().for_each(|patience| call.set_patience_ms(patience));
+            patience.into_iter().for_each(|patience| call.set_answer_timeout_ms(patience));
             let reply = call.finish(&service, Outcome::InputRequired, 1000).reply(call.id());
             let result: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
             let state = format!(r#","requestState":{}"#, result["requestState"]);

@@ -52,7 +52,7 @@ pub struct Event {
 }
 
 /// An id of more bytes is as good as none.
-const LONGEST_ID: usize = 4096;
+const MAX_ID: usize = 4096;
 
 /// How much of a stream is kept at once.
 #[expect(clippy::exhaustive_structs, reason = "two numbers")]
@@ -205,7 +205,7 @@ impl Decoder {
             }
             b"id" if !value.contains(&0) => {
                 // No header carries more, and it is kept for as long as the stream: there is nothing to come back with.
-                let id = if value.len() > LONGEST_ID { "" } else { text(value)? };
+                let id = if value.len() > MAX_ID { "" } else { text(value)? };
                 self.event.id = Some(id.to_owned());
                 self.pending = true;
             }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn an_id_that_no_header_carries_is_none() {
         let mut decoder = Decoder::default();
-        let kept = "i".repeat(LONGEST_ID);
+        let kept = "i".repeat(MAX_ID);
         feed(&mut decoder, &[format!("id: {kept}\ndata: a\n\n").as_bytes()]).unwrap();
         assert_eq!(decoder.last_event_id(), kept);
         // Not the one before either: coming back with that would bring everything since once more.

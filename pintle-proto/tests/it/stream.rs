@@ -282,5 +282,5 @@ pub(crate) fn service(tweaks: &str) -> Service {
     if sealed {
         service = service.seal(Arc::new(Checksum));
     }
-    if untold { service.untold() } else { service.instructions("Try it.") }
+    if untold { service.hide_identity() } else { service.instructions("Try it.") }
 }

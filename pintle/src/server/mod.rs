@@ -322,7 +322,7 @@ impl Server {
     /// Leaves the server's name out of stateless results.
     #[must_use]
     pub fn anonymous(self) -> Self {
-        self.service(Service::untold)
+        self.service(Service::hide_identity)
     }
 
     /// Lists at most this many entries on one page.

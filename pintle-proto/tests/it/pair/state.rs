@@ -156,7 +156,7 @@ fn a_state_that_is_left_out_begins_anew() {
     let (pair, call) = thinking(Server::new(ALL), Some(forge));
     let (end, charges) = end(pair, call);
     // What was remembered went with the state, and the first answer is not sent again: it never ends by itself.
-    assert!(matches!(end, Err(Failure::Retry(RetryError::TooManyRounds { most: 8 }))), "{end:?}");
+    assert!(matches!(end, Err(Failure::Retry(RetryError::TooManyRounds { limit: 8 }))), "{end:?}");
     assert!(charges > 0);
 }
 

@@ -99,7 +99,7 @@ impl Stage {
             0..4 => {}
             4 => service = service.speaks(Revision::all().filter(|revision| *revision != Revision::LATEST)),
             5 => service = service.speaks([Revision::LATEST]),
-            6 => service = service.untold(),
+            6 => service = service.hide_identity(),
             _ => service = service.speaks(Revision::all().nth(course.below(5))),
         }
         Self {

@@ -259,7 +259,7 @@ impl Driver {
             .find_map(|method| refusals.iter().find(|refusal| refusal.method == method));
         let error = match (error, said) {
             (OpenError::Garbled { status: Some(_), .. }, Some(Refusal { method, status, reason })) => {
-                OpenError::Rejected { method, status: *status, said: reason.clone() }
+                OpenError::Rejected { method, status: *status, reason: reason.clone() }
             }
             (error, _) => error,
         };

@@ -82,7 +82,7 @@ impl Cx {
         let form = self.server().forms().of::<T>();
         let form = match &*form {
             Ok(form) => form,
-            Err(error) => return Err(AskError::BadQuestion { said: error.to_string() }),
+            Err(error) => return Err(AskError::BadQuestion { reason: error.to_string() }),
         };
         self.show(key, message, form, |content| form.read(content)).await
     }
@@ -98,7 +98,7 @@ impl Cx {
         message: &str,
         form: &Form,
     ) -> Result<Elicited<JsonObject>, AskError> {
-        form.check().map_err(|error| AskError::BadQuestion { said: error.to_string() })?;
+        form.check().map_err(|error| AskError::BadQuestion { reason: error.to_string() })?;
         self.show(key, message, form, |content| form.fits(&content).map(|()| content)).await
     }
 
@@ -120,7 +120,7 @@ impl Cx {
             ElicitAction::Cancel => Ok(Elicited::Cancel),
             ElicitAction::Accept => {
                 let value = read(content.unwrap_or_default());
-                let value = value.map_err(|said| AskError::BadAnswer { key: key.to_owned(), said });
+                let value = value.map_err(|reason| AskError::BadAnswer { key: key.to_owned(), reason });
                 value.inspect_err(|error| self.note_refusal(error)).map(Elicited::Accept)
             }
         }

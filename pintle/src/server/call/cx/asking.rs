@@ -279,7 +279,7 @@ impl Cx {
     fn park(&self) {
         // What other systems know the call by is the same in the next round, whoever asks for it first.
         self.call_key();
-        self.0.call.set_patience_ms(u64::try_from(self.patience().as_millis()).unwrap_or(u64::MAX));
+        self.0.call.set_answer_timeout_ms(u64::try_from(self.patience().as_millis()).unwrap_or(u64::MAX));
         self.0.parked.store(true, Ordering::Release);
         self.wake();
     }
