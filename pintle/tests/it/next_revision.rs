@@ -20,6 +20,7 @@ use crate::support::{eras::R5, http_client::Wire, pipe::Pipe};
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Seat {
+    #[expect(dead_code, reason = "printed")]
     number: String,
 }
 
