@@ -21,7 +21,7 @@ use pintle::{
         Revision,
         http::{MCP_PROTOCOL_VERSION, Refusal, adds_to_granted},
     },
-    server::{Authenticated, Lacking},
+    server::{Authenticated, MissingRights},
     types::RpcError,
 };
 use tower_service::Service;
@@ -154,10 +154,10 @@ impl Gatekeeper {
     fn known(self: &Arc<Self>, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
         let (gatekeeper, whose) = (self.clone(), principal.clone());
         let known = Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
-            move |lacking: &Lacking<'_>| {
+            move |lacking: &MissingRights<'_>| {
                 let needed =
                     gatekeeper.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));
-                Some(gatekeeper.lacking(&whose, &needed, lacking.adds))
+                Some(gatekeeper.lacking(&whose, &needed, lacking.accumulates))
             },
         );
         match principal.expires_at() {

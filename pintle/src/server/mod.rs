@@ -47,7 +47,7 @@ use pintle_types::{
 use serde_json::Value;
 use tower_layer::Layer;
 
-pub use access::authenticated::{Authenticated, Lacking};
+pub use access::authenticated::{Authenticated, MissingRights};
 pub use access::caller::Caller;
 pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};

@@ -4,118 +4,127 @@ use http::HeaderValue;
 #[cfg(feature = "http-server")]
 use {std::pin::Pin, tokio::time::Sleep};
 
-/// On whose behalf a request comes and what it may do, as an authentication layer found out: it leaves this in the
-/// extensions of the HTTP request.
+/// An authenticated caller and its rights, put into the extensions of an HTTP request by an authentication layer.
 ///
 /// A request without one is [anonymous](crate::server::Principal::Anonymous) and has no rights.
 ///
-/// The principal binds sessions, states and subscriptions, unless `Http::principal` says otherwise. What the caller may
-/// do is compared with what tools, prompts and resources [require](crate::server::ToolRoute::requires).
+/// Sessions, states and subscriptions are bound to the principal, unless `Http::principal` overrides it. The rights are
+/// compared with those that tools, prompts and resources [require](crate::server::ToolRoute::requires).
 ///
 /// ```
 /// use pintle::server::Authenticated;
 ///
 /// # fn layer<B>(mut request: http::Request<B>) {
-/// // In a layer around the service, once the caller's password was found to be right:
+/// // In a layer around the service, after checking the caller's password:
 /// let ann = Authenticated::new("ann").rights(|right| right == "notes:read");
 /// request.extensions_mut().insert(ann);
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Authenticated {
-    /// `None` for the local user, who has no name.
+    /// The name of the principal; `None` for the local user.
     principal: Option<Box<str>>,
-    has: Option<Arc<Has>>,
-    challenge: Option<Arc<Challenge>>,
-    body: Option<Arc<Body>>,
-    until: Option<SystemTime>,
+    rights: Option<Arc<RightsCheck>>,
+    challenge: Option<Arc<ChallengeMaker>>,
+    body: Option<Arc<BodyCheck>>,
+    expiry: Option<SystemTime>,
 }
 
-type Has = dyn Fn(&str) -> bool + Send + Sync;
-type Body = dyn Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync;
-type Challenge = dyn Fn(&Lacking<'_>) -> Option<HeaderValue> + Send + Sync;
+type RightsCheck = dyn Fn(&str) -> bool + Send + Sync;
+type BodyCheck = dyn Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync;
+type ChallengeMaker = dyn Fn(&MissingRights<'_>) -> Option<HeaderValue> + Send + Sync;
 
-/// What a request needs and its caller does not have all of.
+/// The rights that a request needs, given to [`Authenticated::challenge`] if its caller lacks some of them.
+///
+/// ```
+/// use pintle::server::Authenticated;
+///
+/// let ann = Authenticated::new("ann").rights(|right| right == "notes:read").challenge(|missing| {
+///     format!("Bearer scope=\"{}\"", missing.needed.join(" ")).parse().ok()
+/// });
+/// assert!(!ann.has("notes:write"));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
-pub struct Lacking<'a> {
+pub struct MissingRights<'a> {
     /// All rights that the request needs.
     pub needed: &'a [&'a str],
-    /// Whether clients of this revision add what they are asked for to what they were granted before. Others ask for
-    /// nothing else, so that what they have is to be named again.
-    pub adds: bool,
+    /// Whether clients of this revision add the requested rights to those granted before. Other clients request only what
+    /// the challenge names, so it has to repeat the rights that the caller already has.
+    pub accumulates: bool,
 }
 
 impl Authenticated {
-    /// Somebody who may do everything.
+    /// Creates a caller with every right.
     pub fn new(principal: impl Into<Box<str>>) -> Self {
-        Self { principal: Some(principal.into()), has: None, challenge: None, body: None, until: None }
+        Self { principal: Some(principal.into()), rights: None, challenge: None, body: None, expiry: None }
     }
 
-    /// The user of this machine, at the other end of a pipe: may do everything, and has no name.
+    /// Creates the local user, who has every right and no name.
     pub(crate) fn local() -> Self {
-        Self { principal: None, has: None, challenge: None, body: None, until: None }
+        Self { principal: None, rights: None, challenge: None, body: None, expiry: None }
     }
 
-    /// Which rights it has.
+    /// Sets the function that decides whether the caller has a right.
     #[must_use]
     pub fn rights(mut self, has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.has = Some(Arc::new(has));
+        self.rights = Some(Arc::new(has));
         self
     }
 
-    /// What `WWW-Authenticate` says when it lacks some: the answer is 403, and nothing of the request is run.
+    /// Sets the function that creates the `WWW-Authenticate` header if the caller lacks rights. The response is 403, and
+    /// nothing of the request is run.
     #[must_use]
     pub fn challenge(
         mut self,
-        say: impl Fn(&Lacking<'_>) -> Option<HeaderValue> + Send + Sync + 'static,
+        make: impl Fn(&MissingRights<'_>) -> Option<HeaderValue> + Send + Sync + 'static,
     ) -> Self {
-        self.challenge = Some(Arc::new(say));
+        self.challenge = Some(Arc::new(make));
         self
     }
 
-    /// Only with a body that this agrees to, for callers who have signed it: for any other the answer is 401, with this in
-    /// `WWW-Authenticate`, and nothing of the request is run.
+    /// Sets a check of the request's body, for callers who sign it. If it fails, the response is 401 with the returned value
+    /// in `WWW-Authenticate`, and nothing of the request is run.
     #[must_use]
-    pub fn body(mut self, fits: impl Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync + 'static) -> Self {
-        self.body = Some(Arc::new(fits));
+    pub fn body(mut self, check: impl Fn(&[u8]) -> Result<(), HeaderValue> + Send + Sync + 'static) -> Self {
+        self.body = Some(Arc::new(check));
         self
     }
 
-    /// Only until then. Streams on which the server tells of changes end, and the client has to come back with whatever it
-    /// authenticates with; calls that run come to their end.
+    /// Sets when the authentication expires. Notification streams are then closed, and the client has to authenticate again;
+    /// running calls continue.
     #[must_use]
-    pub fn until(mut self, end: SystemTime) -> Self {
-        self.until = Some(end);
+    pub fn until(mut self, expiry: SystemTime) -> Self {
+        self.expiry = Some(expiry);
         self
     }
 
-    /// On whose behalf it is.
+    /// Returns the name of the principal, or `None` for the local user.
     pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()
     }
 
-    /// Whether it has this right.
+    /// Returns whether the caller has this right.
     pub fn has(&self, right: &str) -> bool {
-        self.has.as_ref().is_none_or(|has| has(right))
+        self.rights.as_ref().is_none_or(|has| has(right))
     }
 
-    /// Comes when it is over, if that is known.
+    /// Returns a timer that fires when the authentication of a request expires, if it does.
     #[cfg(feature = "http-server")]
-    pub(crate) fn end(extensions: &http::Extensions) -> Option<Pin<Box<Sleep>>> {
-        let end = extensions.get::<Self>()?.until?;
-        let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+    pub(crate) fn expiry(extensions: &http::Extensions) -> Option<Pin<Box<Sleep>>> {
+        let expiry = extensions.get::<Self>()?.expiry?;
+        let left = expiry.duration_since(SystemTime::now()).unwrap_or_default();
         Some(Box::pin(tokio::time::sleep(left)))
     }
 
     #[cfg(feature = "http-server")]
-    pub(crate) fn signed(&self, body: &[u8]) -> Result<(), HeaderValue> {
-        self.body.as_ref().map_or(Ok(()), |fits| fits(body))
+    pub(crate) fn check_body(&self, body: &[u8]) -> Result<(), HeaderValue> {
+        self.body.as_ref().map_or(Ok(()), |check| check(body))
     }
 
     #[cfg(feature = "http-server")]
-    pub(crate) fn challenged(&self, lacking: &Lacking<'_>) -> Option<HeaderValue> {
-        self.challenge.as_ref().and_then(|say| say(lacking))
+    pub(crate) fn challenge_for(&self, missing: &MissingRights<'_>) -> Option<HeaderValue> {
+        self.challenge.as_ref().and_then(|make| make(missing))
     }
 }
 

@@ -4,10 +4,10 @@ use http::Extensions;
 
 use crate::server::Authenticated;
 
-/// Who is at the other end of a connection, as far as somebody has checked that.
+/// The caller at the other end of a connection, as established by the transport.
 ///
-/// Which of the three [principals](crate::server::Principal) it is has to be said: [`new`](Self::new) is an anonymous one, whatever
-/// the transport.
+/// [`new`](Self::new) is an anonymous caller on every transport; use [`local`](Self::local) or
+/// [`principal`](Self::principal) for the other kinds of [`Principal`](crate::server::Principal).
 ///
 /// ```
 /// use pintle::{Server, server::Caller, transport::memory};
@@ -28,13 +28,13 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Nobody in particular: may do nothing that something is [required](crate::server::ToolRoute::requires) for, until an
+    /// Creates an anonymous caller, without any [required](crate::server::ToolRoute::requires) right until an
     /// [`Authenticated`] is added with [`with`](Self::with).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The user who runs this process: may do everything. For transports of your own whose other end nobody else can reach.
+    /// Creates the local user, who has every right. For custom transports that no other user can connect to.
     ///
     /// ```
     /// use pintle::{Server, server::{Caller, tool}, transport::Stream};
@@ -50,15 +50,15 @@ impl Caller {
         Self::new().with(Authenticated::local())
     }
 
-    /// Calls are made on somebody's behalf: states that are sealed for one are good for no other. The name of its
-    /// [`Authenticated`] if nothing is said. A name alone gives no rights.
+    /// Sets the name of the principal. States sealed for one principal are not valid for another. Default: the name of its
+    /// [`Authenticated`]. A name alone gives no rights.
     #[must_use]
     pub fn principal(mut self, name: impl Into<Box<str>>) -> Self {
         self.principal = Some(name.into());
         self
     }
 
-    /// Leaves a value for filters, layers and handlers, where they find it by its type.
+    /// Adds a value that filters, layers and handlers look up by its type.
     #[must_use]
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.extensions.insert(value);
@@ -67,10 +67,10 @@ impl Caller {
 }
 
 impl Caller {
-    /// The principal's name: as was said, or as whoever authenticated it says.
+    /// Returns the name of the principal: the one that was set, or that of its [`Authenticated`].
     pub(crate) fn name(&self) -> Option<&str> {
-        let known = || self.extensions.get::<Authenticated>().and_then(Authenticated::principal);
-        self.principal.as_deref().or_else(known)
+        let authenticated = || self.extensions.get::<Authenticated>().and_then(Authenticated::principal);
+        self.principal.as_deref().or_else(authenticated)
     }
 }
 

@@ -1,7 +1,9 @@
-//! The caller of a request, and what it may see and call.
+//! The caller of a request, and the rights it needs to see and call entries of the catalogue.
 
 pub(crate) mod authenticated;
 pub(crate) mod caller;
+#[cfg(feature = "http-server")]
+pub(crate) mod peer_address;
 pub(crate) mod principal;
 pub(crate) mod required;
 pub(crate) mod scope;

@@ -2,14 +2,15 @@ use http::Extensions;
 
 use crate::server::Authenticated;
 
-/// On whose behalf a request comes.
+/// The identity on whose behalf a request is made.
 ///
-/// What is not known to be local or authenticated is anonymous: no path treats "nothing known" as allowed.
+/// A caller that is neither known to be local nor authenticated is anonymous: the absence of information never grants
+/// access.
 ///
 /// ```
 /// use pintle::{Server, server::{Cx, Next, Outcome, Principal, around, tool}, types::RpcError};
 ///
-/// // The user of this machine, and whoever was authenticated.
+/// // Only the local user and authenticated callers.
 /// async fn known_only(cx: Cx, next: Next) -> Outcome {
 ///     match cx.identity() {
 ///         Principal::Local | Principal::Named(_) => next.run(cx).await,
@@ -26,16 +27,16 @@ use crate::server::Authenticated;
 /// # }
 /// # Ok(()) }
 /// ```
-#[expect(clippy::exhaustive_enums, reason = "whoever decides must judge each")]
+#[expect(clippy::exhaustive_enums, reason = "an access decision must handle each")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Principal<'a> {
-    /// The user who runs this process, at the other end of a pipe, of a Unix socket that only they can open, or within the
-    /// process. Has every right.
+    /// The user who runs this process, connected by a pipe, a Unix socket that only they can open, or within the process. Has
+    /// every right.
     Local,
-    /// Somebody on the network whom nobody has authenticated. Has no rights.
+    /// A caller on the network that was not authenticated. Has no rights.
     Anonymous,
-    /// Somebody who was authenticated, by the name that binds sessions, states and subscriptions. Has the rights that its
-    /// [`Authenticated`] says.
+    /// An authenticated caller, by the name to which sessions, states and subscriptions are bound. Has the rights of its
+    /// [`Authenticated`].
     Named(&'a str),
 }
 
@@ -44,7 +45,7 @@ impl<'a> Principal<'a> {
         match (name, extensions.get::<Authenticated>()) {
             (Some(name), _) => Self::Named(name),
             (None, None) => Self::Anonymous,
-            (None, Some(known)) => known.principal().map_or(Self::Local, Self::Named),
+            (None, Some(caller)) => caller.principal().map_or(Self::Local, Self::Named),
         }
     }
 }

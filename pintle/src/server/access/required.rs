@@ -2,22 +2,23 @@ use http::Extensions;
 
 use crate::server::Authenticated;
 
-/// What a caller needs to get to something, in the words of whoever authenticates: the scopes of a token, say.
+/// The rights that a caller needs for an entry of the catalogue, named as the authentication layer names them: for example
+/// the scopes of a token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Required {
     rights: Vec<Box<str>>,
-    /// Whether it does not exist for those who lack something.
+    /// Whether the entry is hidden from callers that lack a right.
     hidden: bool,
 }
 
 impl Required {
-    /// Nothing at all.
+    /// No required rights.
     pub(crate) const NOTHING: Self = Self { rights: Vec::new(), hidden: false };
 
     pub(crate) fn add<T: Into<String>>(&mut self, rights: impl IntoIterator<Item = T>) {
         for right in rights {
             let right: String = right.into();
-            if !self.rights.iter().any(|known| **known == *right) {
+            if !self.rights.iter().any(|other| **other == *right) {
                 self.rights.push(right.into());
             }
         }
@@ -40,7 +41,7 @@ impl Required {
         self.rights.iter().map(|right| &**right)
     }
 
-    /// Whether the caller has all of it. A caller of whom nothing is known has nothing.
+    /// Returns whether the caller has all of the rights. An anonymous caller has none.
     pub(crate) fn is_met(&self, extensions: &Extensions) -> bool {
         self.rights.is_empty()
             || extensions
@@ -48,27 +49,27 @@ impl Required {
                 .is_some_and(|caller| self.rights.iter().all(|right| caller.has(right)))
     }
 
-    /// Whether the caller gets to know that it is there.
+    /// Returns whether the entry is visible to the caller.
     pub(crate) fn shows(&self, extensions: &Extensions) -> bool {
         !self.hidden || self.is_met(extensions)
     }
 }
 
-/// Whether anything was ever required in a catalogue: in most nothing is, and then nothing is looked for.
+/// A summary of the requirements of a catalogue. Most have none, and then no request has to look for any.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Requires {
-    pub(crate) some: bool,
+pub(crate) struct RequirementSummary {
+    pub(crate) any: bool,
     pub(crate) hides: bool,
 }
 
-impl Requires {
+impl RequirementSummary {
     pub(crate) fn join(&mut self, other: Self) {
-        self.some |= other.some;
+        self.any |= other.any;
         self.hides |= other.hides;
     }
 
-    pub(crate) fn note(&mut self, required: &Required) {
-        self.some |= !required.is_nothing();
+    pub(crate) fn add(&mut self, required: &Required) {
+        self.any |= !required.is_nothing();
         self.hides |= required.hides();
     }
 }
@@ -78,11 +79,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_is_compared_with_what_the_caller_may() {
+    fn required_rights_are_compared_with_those_of_the_caller() {
         let mut required = Required::default();
         required.add(["read", "write", "read"]);
         let mut extensions = Extensions::new();
-        assert!(!required.is_met(&extensions), "nobody was authenticated");
+        assert!(!required.is_met(&extensions), "an anonymous caller has no rights");
         extensions.insert(Authenticated::local());
         assert!(required.is_met(&extensions));
         extensions.insert(Authenticated::new("ann").rights(|right| right == "read"));

@@ -3,7 +3,7 @@ use pintle_proto::Peer;
 
 use crate::server::Principal;
 
-/// Who asks, for decisions that no handler makes: what is shown, what completes.
+/// The caller of a request, for functions that run without a handler: filters and completions.
 ///
 /// ```
 /// use pintle::server::{Entry, Server, tool};
@@ -19,23 +19,23 @@ use crate::server::Principal;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The client, as far as this request says.
+    /// The client, as described by this request.
     pub peer: &'a Peer,
-    /// On whose behalf, if somebody has checked that.
+    /// The name of the principal, if the caller is authenticated.
     pub principal: Option<&'a str>,
-    /// What layers below have left: headers, tokens, the peer's address.
+    /// The extensions that layers have added, such as headers, tokens and the client's address.
     pub extensions: &'a Extensions,
 }
 
 impl<'a> Scope<'a> {
-    /// Whether the caller is local, anonymous or somebody by name.
+    /// Returns whether the caller is local, anonymous or a named principal.
     pub fn identity(&self) -> Principal<'a> {
         Principal::of(self.principal, self.extensions)
     }
 }
 
-/// One entry of the catalogue, for a filter to judge.
-#[expect(clippy::exhaustive_enums, reason = "a filter must judge each")]
+/// An entry of the catalogue that a filter shows or hides.
+#[expect(clippy::exhaustive_enums, reason = "a filter must handle each")]
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
     /// A tool.
@@ -44,9 +44,10 @@ pub enum Entry<'a> {
     Prompt(&'a pintle_types::schema::Prompt),
     /// A resource.
     Resource(&'a pintle_types::schema::Resource),
-    /// A template of resources.
+    /// A resource template.
     Template(&'a pintle_types::schema::ResourceTemplate),
 }
 
-/// Says who sees what. What is not seen cannot be called, read or completed either.
+/// A function that decides whether a caller sees an entry. An entry that is not seen cannot be called, read or completed
+/// either.
 pub(crate) type Filter = dyn Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync;

@@ -6,7 +6,7 @@ use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 
 #[cfg(feature = "http-server")]
-use crate::server::http::PeerAddress;
+use crate::server::access::peer_address::PeerAddress;
 use crate::server::{Cx, FromCall};
 
 /// What came with a request besides its message.

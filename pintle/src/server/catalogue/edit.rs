@@ -8,7 +8,7 @@ use super::{options::CatalogueRoute, ordered_map::OrderedMap};
 use crate::{
     Error, Result,
     server::{
-        PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::Requires,
+        PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::RequirementSummary,
         handler::extract::Kind,
     },
 };
@@ -194,20 +194,20 @@ impl Server {
     }
 
     fn remove<R: CatalogueRoute>(&self, key: &str) -> bool {
-        self.edit(Requires::default(), |known: &mut OrderedMap<R>| known.remove(key).then_some(()).ok_or(()))
+        self.edit(RequirementSummary::default(), |known: &mut OrderedMap<R>| known.remove(key).then_some(()).ok_or(()))
             .is_ok()
     }
 
-    fn required<R: CatalogueRoute>(routes: &[R]) -> Requires {
-        let mut requires = Requires::default();
-        routes.iter().for_each(|route| requires.note(&route.options().required));
+    fn required<R: CatalogueRoute>(routes: &[R]) -> RequirementSummary {
+        let mut requires = RequirementSummary::default();
+        routes.iter().for_each(|route| requires.add(&route.options().required));
         requires
     }
 
     /// Changes the routes of one kind and announces it. A `change` that fails must leave them as they were.
     fn edit<R: CatalogueRoute, E>(
         &self,
-        requires: Requires,
+        requires: RequirementSummary,
         change: impl FnOnce(&mut OrderedMap<R>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.change_catalogue(|catalogue| {

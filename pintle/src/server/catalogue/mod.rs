@@ -31,7 +31,7 @@ use self::{
 use crate::{
     server::{
         Entry,
-        access::required::{Required, Requires},
+        access::required::{Required, RequirementSummary},
         handler::own::Own,
     },
     uri::Vars,
@@ -45,7 +45,7 @@ pub(crate) struct Catalogue {
     pub(crate) resources: OrderedMap<ResourceRoute>,
     pub(crate) templates: OrderedMap<TemplateRoute>,
     pub(crate) sources: Sources,
-    pub(crate) requires: Requires,
+    pub(crate) requires: RequirementSummary,
     /// The lists as they are printed for those who see everything, on one page.
     pub(crate) printed: Printed,
 }

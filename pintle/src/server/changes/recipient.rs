@@ -31,7 +31,7 @@ impl Recipient<'_> {
     /// Drops changes of resources that are hidden from the client.
     pub(crate) fn withhold(&mut self) {
         let Self { state, principal, extensions, peer, .. } = *self;
-        if state.filters.is_empty() && !state.catalogue.requires.some {
+        if state.filters.is_empty() && !state.catalogue.requires.any {
             return;
         }
         let scope = Scope { peer, principal, extensions };

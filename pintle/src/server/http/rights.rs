@@ -21,14 +21,14 @@ use pintle_types::{
 
 use super::{Body, edge::response::refused, post::id_of, session::Session};
 use crate::server::{
-    Authenticated, Entry, Lacking, Scope, access::required::Required, call::context::RequestContext,
+    Authenticated, Entry, MissingRights, Scope, access::required::Required, call::context::RequestContext,
     catalogue::Catalogue, state::State,
 };
 
 /// Refuses a body that is not the one that its caller has signed.
 pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {
     let Some(caller) = extensions.get::<Authenticated>() else { return Ok(()) };
-    caller.signed(body).map_err(|challenge| {
+    caller.check_body(body).map_err(|challenge| {
         let error =
             RpcError::invalid_request("the body is not the one that was signed: sign each request anew");
         let mut response = refused(&Refusal::new(StatusCode::UNAUTHORIZED, error), None);
@@ -43,7 +43,7 @@ pub(super) fn check_call(
     context: &RequestContext,
     call: &Call,
 ) -> Result<(), Box<Response<Body>>> {
-    if !state.catalogue.requires.some {
+    if !state.catalogue.requires.any {
         return Ok(());
     }
     let peer = call.peer();
@@ -60,7 +60,7 @@ pub(super) fn check_frame(
     frame: &Frame,
     session: &Session,
 ) -> Result<(), Box<Response<Body>>> {
-    if !state.catalogue.requires.some {
+    if !state.catalogue.requires.any {
         return Ok(());
     }
     let peer = session.peer();
@@ -195,8 +195,8 @@ impl<'a> Needs<'a> {
             said += ", and nobody has checked who is calling";
         }
         let mut response = refused(&Refusal::forbidden(said), id);
-        let lacking = Lacking { needed: &needed, adds: revision.is_some_and(adds_to_granted) };
-        if let Some(challenge) = caller.and_then(|caller| caller.challenged(&lacking)) {
+        let lacking = MissingRights { needed: &needed, accumulates: revision.is_some_and(adds_to_granted) };
+        if let Some(challenge) = caller.and_then(|caller| caller.challenge_for(&lacking)) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         Err(Box::new(response))

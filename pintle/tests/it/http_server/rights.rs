@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderValue, Request};
 use pintle::{
     Client, Server,
-    server::{Authenticated, Caller, Cx, Lacking, http::Http, resource, tool},
+    server::{Authenticated, Caller, Cx, MissingRights, http::Http, resource, tool},
 };
 use serde_json::{Value, json};
 
@@ -39,8 +39,8 @@ fn server() -> Server {
 fn by(mut request: Request<String>, rights: &'static [&'static str], told: &Challenged) -> Request<String> {
     let told = told.clone();
     let ann = Authenticated::new("ann").rights(|right| rights.contains(&right)).challenge(
-        move |lacking: &Lacking<'_>| {
-            told.lock().unwrap().push((lacking.needed.join(" "), lacking.adds));
+        move |lacking: &MissingRights<'_>| {
+            told.lock().unwrap().push((lacking.needed.join(" "), lacking.accumulates));
             Some(HeaderValue::from_static("Badge"))
         },
     );

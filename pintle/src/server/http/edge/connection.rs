@@ -24,9 +24,9 @@ use tower_service::Service;
 use super::{
     activity_io::ActivityIo,
     idle::{IdleClock, IdleLimits, TrackedBody},
-    incoming::{PeerAddress, RequestBody},
+    incoming::RequestBody,
 };
-use crate::error::BoxError;
+use crate::{error::BoxError, server::access::peer_address::PeerAddress};
 
 /// The service, limits and stop signal of one connection.
 pub(in crate::server::http) struct ConnectionConfig<S> {

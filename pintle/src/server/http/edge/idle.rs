@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::incoming::PeerAddress;
+use crate::server::access::peer_address::PeerAddress;
 
 /// The limits on the time a connection may spend without activity.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,6 @@
 use std::{
     error::Error as StdError,
     fmt,
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::idle::IdleClock;
+use crate::server::access::peer_address::PeerAddress;
 
 /// The body of a request received by an [`HttpServer`](crate::server::http::HttpServer).
 #[derive(Debug)]
@@ -82,19 +82,3 @@ impl StdError for BodyError {
         self.error.source()
     }
 }
-
-/// The address of the client: an extension of every request received by an
-/// [`HttpServer`](crate::server::http::HttpServer).
-///
-/// Behind a proxy, this is the address of the proxy.
-///
-/// ```
-/// use pintle::server::{Extension, http::PeerAddress, tool};
-///
-/// let whence = tool("whence", |Extension(PeerAddress(address)): Extension<PeerAddress>| async move {
-///     format!("You connected from {}.", address.ip())
-/// });
-/// ```
-#[expect(clippy::exhaustive_structs, reason = "a newtype of an address")]
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PeerAddress(pub SocketAddr);

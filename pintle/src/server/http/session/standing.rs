@@ -36,7 +36,7 @@ pub(in crate::server::http) async fn open(
     let (number, outdated) = session.standing_number();
     let channel = Channel::new(shared, session, number, false);
     let reader = channel.begin().await;
-    let end = Authenticated::end(&extensions);
+    let end = Authenticated::expiry(&extensions);
     stand(&channel, extensions, ());
     if session.is_over() {
         // It was ended while the stream was opened, and what the log knew of it was forgotten before.
@@ -67,7 +67,7 @@ pub(in crate::server::http) async fn resume(
     }
     let channel = session.channel(last.stream);
     let runs = channel.is_some();
-    let end = Authenticated::end(&extensions);
+    let end = Authenticated::expiry(&extensions);
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
     // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
     // what there is: or it would go on taking messages in between.

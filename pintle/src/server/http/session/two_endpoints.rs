@@ -100,7 +100,7 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
     reader.begin_with(&Event::data(&target).event("endpoint"));
     session.keep(&channel);
     let end = End { shared: shared.clone(), session: session.clone() };
-    let until = Authenticated::end(extensions);
+    let until = Authenticated::expiry(extensions);
     standing::stand_until(&channel, extensions.clone(), until, end);
     session.opened(extensions);
     Ok(events(reader, shared.settings.keep_alive))

@@ -60,7 +60,7 @@ pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<R
     event(&mut said, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
     let (server, context) = (server.clone(), context.clone());
-    let end = Authenticated::end(context.left());
+    let end = Authenticated::expiry(context.left());
     let stream = Stream { call, listener, inbox, server, context, _place: place, said, end };
     Ok(events(stream, keep_alive))
 }
