@@ -142,7 +142,7 @@ impl FromCall for Principal {
                 method = cx.method(),
                 "a handler takes a `Principal`, but the request was not authenticated; serve the server with `Protected`"
             );
-            Outcome::Failed(RpcError::internal("the server is not set up: see its log"))
+            Outcome::Failed(RpcError::internal("the server is misconfigured; see its log"))
         })
     }
 }

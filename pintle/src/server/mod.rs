@@ -19,6 +19,7 @@ mod call;
 mod catalogue;
 mod changes;
 mod clock;
+mod form;
 mod handler;
 mod hooks;
 #[cfg(feature = "http-server")]
@@ -70,9 +71,9 @@ pub use catalogue::route::Route;
 pub use catalogue::source::ResourceSource;
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
+pub use form::{Field, Form, FormError};
+pub use handler::error::{HandlerError, RequestError, ToolError};
 pub use handler::extract::{Args, Description, Extension, State};
-pub use handler::fault::{HandlerError, RequestError, ToolError};
-pub use handler::form::{Field, Form, FormError};
 pub use handler::schema::part::SchemaPart;
 pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
@@ -87,7 +88,7 @@ use self::{
     call::dispatch::{self, Start},
     catalogue::{Catalogue, lint},
     changes::ChangeHub,
-    handler::form::Forms,
+    form::FormCache,
     state::{Settings, State as Snapshot},
 };
 use crate::{Error, Result, ToolPredicate, directory::Directory};
@@ -127,7 +128,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     state: RwLock<Arc<Snapshot>>,
     changes: ChangeHub,
-    forms: Forms,
+    forms: FormCache,
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
@@ -157,7 +158,7 @@ impl Server {
         Self(Arc::new(Shared {
             state: RwLock::new(Arc::new(state)),
             changes: ChangeHub::default(),
-            forms: Forms::default(),
+            forms: FormCache::default(),
             linted: Once::new(),
             notified: RwLock::default(),
         }))
@@ -480,7 +481,7 @@ impl Server {
         &self.0.changes
     }
 
-    pub(crate) fn forms(&self) -> &Forms {
+    pub(crate) fn forms(&self) -> &FormCache {
         &self.0.forms
     }
 

@@ -19,7 +19,7 @@ use crate::{
         ListKind, MemoryReplayGuard, Next, ReplayGuard,
         access::scope::Filter,
         catalogue::{Catalogue, custom::CustomMethod},
-        handler::own::Own,
+        handler::state_map::StateMap,
         hooks::Hooks,
     },
 };
@@ -34,7 +34,7 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) filters: Vec<Arc<Filter>>,
     pub(crate) hooks: Hooks,
-    pub(crate) own: Own,
+    pub(crate) own: StateMap,
     pub(crate) custom: HashMap<String, CustomMethod>,
     /// What every call goes through, if there are layers.
     pub(crate) layered: Option<Next>,

@@ -2,12 +2,9 @@
 use std::sync::OnceLock;
 
 use http::{Extensions, HeaderMap, Method, Uri};
-use pintle_proto::server::Outcome;
-use pintle_types::RpcError;
 
 #[cfg(feature = "http-server")]
 use crate::server::access::peer_address::PeerAddress;
-use crate::server::{Cx, FromCall};
 
 /// What came with a request besides its message.
 #[derive(Debug, Default)]
@@ -61,7 +58,7 @@ impl RequestContext {
 
 /// The head of the HTTP request that brought a call: for handlers that read a header.
 ///
-/// A handler takes it as an argument, or asks [`Cx::http`], which copies nothing.
+/// A handler takes it as an argument, or asks [`Cx::http`](crate::server::Cx::http), which copies nothing.
 ///
 /// ```
 /// use pintle::server::{HttpHead, tool};
@@ -86,20 +83,5 @@ impl HttpHead {
     /// A head: for tests of what reads one.
     pub fn new(method: Method, uri: Uri, headers: HeaderMap) -> Self {
         Self { method, uri, headers }
-    }
-}
-
-impl FromCall for HttpHead {
-    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        cx.http().cloned().ok_or_else(|| {
-            Outcome::Failed(RpcError::internal("this needs an HTTP request: call it over HTTP"))
-        })
-    }
-}
-
-/// The same, if the call came over HTTP.
-impl FromCall for Option<HttpHead> {
-    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        Ok(cx.http().cloned())
     }
 }

@@ -99,7 +99,7 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
                 return Err(Outcome::Failed(RpcError::invalid_params(said)));
             }
             mirrored(cx, route)?;
-            let filled = route.ready.check.before(arguments).map_err(Outcome::BadArguments)?;
+            let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
             cx.call_tool(Called { route: route.clone(), filled });
             Ok(go(cx, &route.options.next))
         }

@@ -51,7 +51,7 @@ impl Cx {
     /// Asks the user for a `T`: the client shows a form with its fields.
     ///
     /// A flat struct of texts, numbers, booleans and enums will do; doc comments are its descriptions. Say
-    /// [`asks`](crate::server::ToolRoute::asks) when the tool is registered, and a `T` that is no form is found when the server
+    /// [`asks`](crate::server::ToolRoute::asks) when the tool is registered, and a `T` that cannot be a form is found when the server
     /// starts. See [`ask`](Self::ask) for what may run twice.
     ///
     /// ```

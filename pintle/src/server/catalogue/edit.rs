@@ -9,7 +9,7 @@ use crate::{
     Error, Result,
     server::{
         PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::RequirementSummary,
-        handler::extract::Kind,
+        handler::extract::HandlerKind,
     },
 };
 
@@ -194,8 +194,10 @@ impl Server {
     }
 
     fn remove<R: CatalogueRoute>(&self, key: &str) -> bool {
-        self.edit(RequirementSummary::default(), |known: &mut OrderedMap<R>| known.remove(key).then_some(()).ok_or(()))
-            .is_ok()
+        self.edit(RequirementSummary::default(), |known: &mut OrderedMap<R>| {
+            known.remove(key).then_some(()).ok_or(())
+        })
+        .is_ok()
     }
 
     fn required<R: CatalogueRoute>(routes: &[R]) -> RequirementSummary {
@@ -251,12 +253,12 @@ fn append<R: CatalogueRoute>(known: &mut OrderedMap<R>, routes: Vec<R>) {
 fn taken<R: CatalogueRoute>(route: &R) -> Error {
     let key = route.key();
     Error::misuse(match R::KIND {
-        Kind::Tool => format!("a tool named `{key}` is already registered; choose another name"),
-        Kind::Prompt => format!("a prompt named `{key}` is already registered; choose another name"),
-        Kind::Resource => {
+        HandlerKind::Tool => format!("a tool named `{key}` is already registered; choose another name"),
+        HandlerKind::Prompt => format!("a prompt named `{key}` is already registered; choose another name"),
+        HandlerKind::Resource => {
             format!("a resource with the URI `{key}` is already registered; choose another URI")
         }
-        Kind::Template => {
+        HandlerKind::Template => {
             format!("a resource template `{key}` is already registered; choose another URI template")
         }
     })

@@ -32,7 +32,7 @@ use crate::{
     server::{
         Entry,
         access::required::{Required, RequirementSummary},
-        handler::own::Own,
+        handler::state_map::StateMap,
     },
     uri::Vars,
 };
@@ -125,8 +125,8 @@ impl Catalogue {
     }
 
     /// What handlers take from the server that it does not have.
-    pub(crate) fn missing(&self, own: &Own) -> Vec<String> {
-        fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, own: &Own, missing: &mut Vec<String>) {
+    pub(crate) fn missing(&self, own: &StateMap) -> Vec<String> {
+        fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, own: &StateMap, missing: &mut Vec<String>) {
             for route in routes.iter() {
                 let needs = route.options().needs.iter().filter(|need| !own.has(need.id));
                 missing.extend(needs.map(|need| {

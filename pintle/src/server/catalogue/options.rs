@@ -7,7 +7,7 @@ use super::{Catalogue, ordered_map::OrderedMap};
 use crate::server::{
     Entry, Form, Next,
     access::required::Required,
-    handler::extract::{Kind, Need},
+    handler::extract::{HandlerKind, Need},
 };
 
 /// The options that all four kinds of routes share: the handler, and who may reach it.
@@ -34,13 +34,13 @@ impl RouteOptions {
     }
 
     /// Records the fault that an argument has two completers.
-    pub(super) fn completed_twice(&mut self, kind: Kind, key: &str, argument: &str) {
+    pub(super) fn completed_twice(&mut self, kind: HandlerKind, key: &str, argument: &str) {
         let kind = kind.word();
         self.faults.push(format!("the {kind} `{key}` has two completers for `{argument}`; keep one of them"));
     }
 
     /// Records a fault if `T` cannot be the form of a question.
-    pub(super) fn check_form<T: DeserializeOwned + JsonSchema>(&mut self, kind: Kind, key: &str) {
+    pub(super) fn check_form<T: DeserializeOwned + JsonSchema>(&mut self, kind: HandlerKind, key: &str) {
         if let Err(error) = Form::of::<T>() {
             self.faults.push(format!("the {} `{key}` cannot ask for this: {error}", kind.word()));
         }
@@ -54,7 +54,7 @@ pub(super) fn merge_meta(meta: &mut Option<Meta>, more: Meta) {
 
 /// One of the four kinds of routes that a catalogue holds.
 pub(crate) trait CatalogueRoute: Sized {
-    const KIND: Kind;
+    const KIND: HandlerKind;
     /// The change that is announced when the list of this kind changes.
     const CHANGE: Change;
 
@@ -107,7 +107,7 @@ macro_rules! route_methods {
             /// Checks at startup that a `T` can be asked for with [`elicit`](crate::server::Cx::elicit).
             #[must_use]
             pub fn asks<T: ::serde::de::DeserializeOwned + ::schemars::JsonSchema>(mut self) -> Self {
-                let kind = $crate::server::handler::extract::Kind::$kind;
+                let kind = $crate::server::handler::extract::HandlerKind::$kind;
                 self.options.check_form::<T>(kind, &self.$definition.$key);
                 self
             }
@@ -158,7 +158,7 @@ macro_rules! route_methods {
         }
 
         impl $crate::server::catalogue::options::CatalogueRoute for $route {
-            const KIND: $crate::server::handler::extract::Kind = $crate::server::handler::extract::Kind::$kind;
+            const KIND: $crate::server::handler::extract::HandlerKind = $crate::server::handler::extract::HandlerKind::$kind;
             const CHANGE: ::pintle_proto::server::Change = ::pintle_proto::server::Change::$change;
 
             fn key(&self) -> &str {

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     server::{
-        Cx, Description, Handler, HandlerError, Next, RequestError,
-        handler::{extract::Kind, size},
+        Cx, Description, FromCall, Handler, HandlerError, Next, RequestError,
+        handler::{extract::HandlerKind, result_size, vars::missing},
     },
     uri::Vars,
 };
@@ -54,6 +54,18 @@ pub struct PromptRoute {
 /// What was filled in: argument names and their texts. Handlers can take it, where [`Args`](crate::server::Args) does not do.
 pub type PromptArguments = BTreeMap<String, String>;
 
+/// The arguments of a prompt as text.
+impl FromCall for PromptArguments {
+    fn describe(description: &mut Description<'_>) {
+        description.belongs("PromptArguments", &[HandlerKind::Prompt]);
+    }
+
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        let given = cx.given().ok_or_else(missing)?;
+        Ok(given.vars().iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect())
+    }
+}
+
 /// Makes a prompt of an async function. Its arguments are the fields of the function's [`Args`](crate::server::Args); those that
 /// are required are checked before it runs.
 pub fn prompt<M: 'static, H>(name: impl Into<String>, handler: H) -> PromptRoute
@@ -71,10 +83,10 @@ where
         })
     });
     let name = name.into();
-    let mut description = Description::new(Kind::Prompt, &name);
+    let mut description = Description::new(HandlerKind::Prompt, &name);
     H::describe(&mut description);
     let Description { input, mut faults, needs, .. } = description;
-    let texts = Texts::of(Kind::Prompt, &name, input, &mut faults);
+    let texts = Texts::of(HandlerKind::Prompt, &name, input, &mut faults);
     let mut completers = Completers::default();
     texts.complete(&mut completers);
     let mut prompt = Prompt::new(name);
@@ -84,7 +96,7 @@ where
 }
 
 fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
-    match result.map(|result| size::checked(cx, RawObject::from_serialize(&result))) {
+    match result.map(|result| result_size::check(cx, RawObject::from_serialize(&result))) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
         Err(error) => error.outcome(None),

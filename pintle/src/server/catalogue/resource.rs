@@ -16,7 +16,7 @@ use super::{
 };
 use crate::server::{
     Cx, Description, Handler, HandlerError, Json, Next, RequestError,
-    handler::{extract::Kind, size},
+    handler::{extract::HandlerKind, result_size},
 };
 
 /// A resource and the function that reads it, not yet part of a server.
@@ -40,7 +40,7 @@ where
     H: Handler<M, Output: IntoResourceResult>,
 {
     let uri = uri.into();
-    let mut description = Description::new(Kind::Resource, &uri);
+    let mut description = Description::new(HandlerKind::Resource, &uri);
     H::describe(&mut description);
     let Description { faults, needs, .. } = description;
     let options = RouteOptions::new(reader(handler), faults, needs);
@@ -80,7 +80,7 @@ fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
 
 /// Prints what was read.
 pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, RequestError>) -> Outcome {
-    match read.map(|result| size::checked(cx, result.to_raw())) {
+    match read.map(|result| result_size::check(cx, result.to_raw())) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
         Err(error) => error.outcome(Some(uri)),

@@ -7,7 +7,7 @@ use super::{
     texts::Texts,
 };
 use crate::{
-    server::{Description, Handler, IntoResourceResult, handler::extract::Kind},
+    server::{Description, Handler, IntoResourceResult, handler::extract::HandlerKind},
     uri::Template,
 };
 
@@ -42,10 +42,10 @@ where
     H: Handler<M, Output: IntoResourceResult>,
 {
     let text = uri_template.into();
-    let mut description = Description::new(Kind::Template, &text);
+    let mut description = Description::new(HandlerKind::Template, &text);
     H::describe(&mut description);
     let Description { input, mut faults, needs, .. } = description;
-    let texts = Texts::of(Kind::Template, &text, input, &mut faults);
+    let texts = Texts::of(HandlerKind::Template, &text, input, &mut faults);
     let template = match Template::parse(&text) {
         Ok(template) => {
             let known: Vec<_> = template.names().collect();

@@ -10,9 +10,9 @@ use crate::{
     server::{
         PromptRoute, TemplateRoute,
         handler::{
-            check::{Check, Subject},
-            extract::Kind,
+            extract::HandlerKind,
             schema::type_schema::TypeSchema,
+            validation::{ToolSchemas, Validation},
         },
     },
     uri::{DecodeError, Vars},
@@ -26,13 +26,13 @@ const DEPTH: u8 = 8;
 pub(crate) struct Texts {
     schema: Arc<JsonObject>,
     /// For what the type does not say itself: lengths, ranges, patterns.
-    check: Check,
+    check: Validation,
 }
 
 impl Texts {
     /// Those of a type with this schema. What is wrong with it goes to the faults.
     pub(crate) fn of(
-        kind: Kind,
+        kind: HandlerKind,
         name: &str,
         input: Option<Arc<TypeSchema>>,
         faults: &mut Vec<String>,
@@ -41,27 +41,27 @@ impl Texts {
         let Some(input) = input.filter(|input| input.schema.contains_key("properties")) else {
             return Self::default();
         };
-        let mut texts = Self { schema: input.schema.clone(), check: Check::default() };
+        let mut texts = Self { schema: input.schema.clone(), check: Validation::default() };
         let word = kind.word();
         for (property, schema) in texts.properties() {
             let shape = shape(&texts.schema, schema, DEPTH);
-            if shape == Shape::Object || (kind == Kind::Prompt && shape == Shape::List) {
+            if shape == Shape::Object || (kind == HandlerKind::Prompt && shape == Shape::List) {
                 faults.push(format!(
                     "the {word} `{name}` takes `{property}`, which cannot be read from a text: make it a `String`, a \
                      number, a `bool`, an enum, or an `Option` of one"
                 ));
             }
         }
-        let subject = Subject {
+        let schemas = ToolSchemas {
             name,
             input: &texts.schema,
             typed: true,
-            asks_more: false,
+            stricter: false,
             defaults: false,
             output: None,
-            gives_typed: false,
+            typed_output: false,
         };
-        match Check::of(&subject) {
+        match Validation::of(&schemas) {
             Ok(check) => texts.check = check,
             Err(fault) => faults.push(fault),
         }
@@ -115,7 +115,7 @@ impl Texts {
 
     /// What is wrong with texts that could be read.
     fn fault(&self, vars: &Vars) -> Option<String> {
-        if !self.check.asks_more() {
+        if !self.check.is_stricter() {
             return None;
         }
         let mut object = JsonObject::new();
@@ -125,7 +125,7 @@ impl Texts {
                 object.insert(name.clone(), self.value(schema, text, items)?);
             }
         }
-        self.check.before(&Value::Object(object).to_string()).err()
+        self.check.check_arguments(&Value::Object(object).to_string()).err()
     }
 
     /// The JSON that a text stands for; `None` if the schema does not tell.

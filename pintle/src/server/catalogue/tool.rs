@@ -19,10 +19,10 @@ use crate::{
     server::{
         Cx, Description, Handler, IntoToolResult, Next, SchemaPart,
         handler::{
-            calling::Calling,
-            check::{Check, Subject},
-            extract::Kind,
+            extract::HandlerKind,
             schema::type_schema::{Ready, TypeSchema},
+            tool_future::ToolFuture,
+            validation::{ToolSchemas, Validation},
         },
     },
     tool_traits,
@@ -45,9 +45,9 @@ pub struct ToolRoute {
     /// What the input schema began with, if it is still that of the type that the handler takes.
     typed: Option<Arc<TypeSchema>>,
     /// Whether the author asked for more than the type does.
-    pub(crate) asks_more: bool,
+    pub(crate) stricter: bool,
     /// Whether the output schema is that of the type that the handler gives, and asks for no more.
-    pub(crate) gives_typed: bool,
+    pub(crate) typed_output: bool,
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
     /// Made when the tool is added.
@@ -81,17 +81,17 @@ where
     let handler = Arc::new(handler);
     let next = Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
-        Box::pin(Calling::new(running, cx))
+        Box::pin(ToolFuture::new(running, cx))
     });
     let name = name.into();
-    let mut description = Description::new(Kind::Tool, &name);
+    let mut description = Description::new(HandlerKind::Tool, &name);
     H::describe(&mut description);
     H::Output::describe(&mut description);
     let Description { input, output, faults, needs, .. } = description;
     let schema = input.as_ref().map_or(&*NOTHING, |typed| &typed.schema);
     let mut route = ToolRoute::new(name, schema.clone(), next);
     route.typed = input;
-    route.gives_typed = output.is_some();
+    route.typed_output = output.is_some();
     route.tool.output_schema = output;
     route.options.faults.extend(faults);
     route.options.needs = needs;
@@ -121,8 +121,8 @@ impl ToolRoute {
             options: RouteOptions::new(next, faults, Vec::new()),
             completers: Completers::default(),
             typed: None,
-            asks_more: false,
-            gives_typed: false,
+            stricter: false,
+            typed_output: false,
             defaults: false,
             ready: Ready::default(),
         }
@@ -144,11 +144,11 @@ impl ToolRoute {
     #[must_use]
     pub fn input(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let schema = Arc::unwrap_or_clone(mem::take(&mut self.tool.input_schema));
-        let (schema, said) = edit(SchemaPart::whole(schema)).finish();
+        let (schema, edits) = edit(SchemaPart::root(schema)).finish();
         self.tool.input_schema = schema.into();
-        self.asks_more |= said.asks_more;
-        self.defaults |= said.defaults;
-        self.note("input", said.faults);
+        self.stricter |= edits.stricter;
+        self.defaults |= edits.defaults;
+        self.note("input", edits.faults);
         self
     }
 
@@ -162,10 +162,10 @@ impl ToolRoute {
             ));
             return self;
         };
-        let (schema, said) = edit(SchemaPart::whole(Arc::unwrap_or_clone(schema))).finish();
+        let (schema, edits) = edit(SchemaPart::root(Arc::unwrap_or_clone(schema))).finish();
         self.tool.output_schema = Some(schema.into());
-        self.gives_typed &= !said.asks_more;
-        self.note("output", said.faults);
+        self.typed_output &= !edits.stricter;
+        self.note("output", edits.faults);
         self
     }
 
@@ -205,7 +205,7 @@ impl ToolRoute {
     pub fn output_schema(mut self, schema: impl Into<Value>) -> Self {
         if let Some(schema) = self.read_schema("output", schema.into()) {
             self.tool.output_schema = Some(schema.into());
-            self.gives_typed = false;
+            self.typed_output = false;
         }
         self
     }
@@ -304,17 +304,17 @@ impl ToolRoute {
     }
 
     fn made(&self) -> Result<Ready, String> {
-        let Self { tool, typed, asks_more, gives_typed, defaults, .. } = self;
-        let subject = Subject {
+        let Self { tool, typed, stricter, typed_output, defaults, .. } = self;
+        let schemas = ToolSchemas {
             name: &tool.name,
             input: &tool.input_schema,
             typed: typed.is_some(),
-            asks_more: *asks_more,
+            stricter: *stricter,
             defaults: *defaults,
             output: tool.output_schema.as_ref(),
-            gives_typed: *gives_typed,
+            typed_output: *typed_output,
         };
-        let check = Check::of(&subject)?;
+        let check = Validation::of(&schemas)?;
         let mirrored = HeaderParams::from_object_schema(&tool.input_schema)
             .map_err(|bad| format!("the input schema of `{}`: {bad}", tool.name))?;
         Ok(Ready { check, mirrored })

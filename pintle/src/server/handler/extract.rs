@@ -10,15 +10,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    place,
+    read_error,
     schema::type_schema::{self, TypeSchema},
 };
-use crate::server::{Cx, FromCall, call::dispatch};
+use crate::server::{Cx, FromCall, HttpHead, call::dispatch};
 
-/// A tool, prompt or resource in the making: its handler's arguments and result say what it takes and gives.
+/// The description of a tool, prompt or resource, completed by the types of its handler's arguments and result.
 #[derive(Debug)]
 pub struct Description<'a> {
-    kind: Kind,
+    kind: HandlerKind,
     name: &'a str,
     /// The schema of the arguments, or of a template's variables.
     pub(crate) input: Option<Arc<TypeSchema>>,
@@ -28,17 +28,17 @@ pub struct Description<'a> {
     pub(crate) needs: Vec<Need>,
 }
 
-/// What a handler is the handler of.
+/// The kind of entry that a handler belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum HandlerKind {
     Tool,
     Prompt,
     Resource,
     Template,
 }
 
-impl Kind {
-    /// In a message, before its name.
+impl HandlerKind {
+    /// Returns the name of the kind for messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// A value that a handler takes from the server.
+/// A type of state that a handler takes from the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     pub(crate) id: TypeId,
@@ -57,42 +57,42 @@ pub(crate) struct Need {
 }
 
 impl<'a> Description<'a> {
-    pub(crate) fn new(kind: Kind, name: &'a str) -> Self {
+    pub(crate) fn new(kind: HandlerKind, name: &'a str) -> Self {
         Self { kind, name, input: None, output: None, faults: Vec::new(), needs: Vec::new() }
     }
 
-    /// It takes an object of this type as its arguments.
+    /// Sets the input schema to that of this type, which has to be an object.
     fn takes<T: DeserializeOwned + JsonSchema + 'static>(&mut self) {
-        if !self.belongs("Args", &[Kind::Tool, Kind::Prompt]) {
+        if !self.belongs("Args", &[HandlerKind::Tool, HandlerKind::Prompt]) {
             return;
         }
         self.once("Args");
         match TypeSchema::of::<T>() {
             Some(schema) => self.input = Some(schema),
             None => self.faults.push(format!(
-                "`{}` takes `Args<{}>`, which is no JSON object: use a struct with named fields",
+                "`{}` takes `Args<{}>`, which is not a JSON object: use a struct with named fields",
                 self.name,
                 T::schema_name()
             )),
         }
     }
 
-    /// It takes the variables of its template as this type.
+    /// Sets the schema of the template's variables to that of this type.
     pub(crate) fn takes_variables<T: JsonSchema>(&mut self) {
-        if self.belongs("Vars", &[Kind::Template]) {
+        if self.belongs("Vars", &[HandlerKind::Template]) {
             self.once("Vars");
             self.input = Some(TypeSchema::of_variables::<T>());
         }
     }
 
-    /// Whether a handler of this kind can have such an argument.
-    pub(crate) fn belongs(&mut self, argument: &str, kinds: &[Kind]) -> bool {
+    /// Returns whether a handler of this kind can have such an argument, and records a fault if not.
+    pub(crate) fn belongs(&mut self, argument: &str, kinds: &[HandlerKind]) -> bool {
         let (kind, name) = (self.kind.word(), self.name);
         if !kinds.contains(&self.kind) {
             let instead = match self.kind {
-                Kind::Tool | Kind::Prompt => "take `Args<T>`",
-                Kind::Resource => "give it a URI with variables, by `template`, or take `Cx`",
-                Kind::Template => "take its variables, as `Vars<T>`",
+                HandlerKind::Tool | HandlerKind::Prompt => "take `Args<T>`",
+                HandlerKind::Resource => "give it a URI with variables, by `template`, or take `Cx`",
+                HandlerKind::Template => "take its variables, as `Vars<T>`",
             };
             self.faults.push(format!("the {kind} `{name}` has nothing for `{argument}`: {instead}"));
             return false;
@@ -107,7 +107,7 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// The tool gives a value of this type.
+    /// Sets the output schema to that of this type.
     pub(crate) fn gives<T: JsonSchema>(&mut self) {
         self.output = type_schema::written::<T>();
     }
@@ -117,13 +117,13 @@ impl<'a> Description<'a> {
     }
 }
 
-/// The arguments of a tool or a prompt, as a type: a struct with named fields.
+/// The arguments of a tool or a prompt, decoded into a struct with named fields.
 ///
-/// Of a tool its schema is the input schema. Of a prompt its fields are the arguments, described by their docs; they
-/// come as texts, so a field is a `String`, a number, a `bool`, an enum, or an `Option` of one. A field that is an
-/// `Option` or has a default need not be given; the values of an enum are completed.
+/// For a tool, the schema of the struct is the input schema. For a prompt, the fields are its arguments, described by their
+/// doc comments; they are sent as text, so a field is a `String`, a number, a `bool`, an enum, or an `Option` of one. A field
+/// that is an `Option` or has a default may be omitted; the values of an enum are completed.
 ///
-/// The schema of a type is made once in a process, and shared by all that take it.
+/// The schema of a type is generated once in a process and shared by all handlers that take it.
 ///
 /// ```
 /// use pintle::server::{Args, tool};
@@ -141,7 +141,7 @@ impl<'a> Description<'a> {
 /// let add = tool("add", |Args(Add { a, b })| async move { (a + b).to_string() });
 /// ```
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+#[expect(clippy::exhaustive_structs, reason = "destructured in argument lists")]
 pub struct Args<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
@@ -159,39 +159,42 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
             Some(text) => serde_json::from_str(&text).map_err(|_| error),
             None => Err(error),
         });
-        read.map(Self).map_err(|error| unread(cx, text, &error))
+        read.map(Self).map_err(|error| undecodable(cx, text, &error))
     }
 }
 
-/// What is told of arguments that could not be read.
-fn unread(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {
-    // The schema finds better words: what was expected, and perhaps what was meant.
-    let said = cx.tool().and_then(|called| called.route.ready.check.explain(text));
-    Outcome::BadArguments(said.unwrap_or_else(|| place::told(text, error)))
+/// Returns the outcome for arguments that could not be decoded.
+fn undecodable(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {
+    // The schema gives a better message: what was expected, and perhaps what was meant.
+    let message = cx.tool().and_then(|called| called.route.ready.check.explain(text));
+    Outcome::BadArguments(message.unwrap_or_else(|| read_error::describe(text, error)))
 }
 
-/// The same text with `3` for `3.0`, if there is such a number: for JSON Schema both are integers, for serde only one.
+/// Returns the text with `3` in place of `3.0`, if it contains such a number: both are integers for JSON Schema, but only
+/// the first is one for serde.
 fn whole_numbers(text: &str) -> Option<String> {
-    fn mend(value: &mut Value) -> bool {
+    fn normalize(value: &mut Value) -> bool {
         match value {
             Value::Number(number) => {
                 // Beyond 53 bits it is not certain which integer was meant.
                 let whole = number.as_f64().filter(|x| number.is_f64() && x.fract() == 0.0 && x.abs() < 9e15);
                 whole.inspect(|whole| *value = Value::from(*whole as i64)).is_some()
             }
-            Value::Array(items) => items.iter_mut().map(mend).fold(false, |one, other| one | other),
-            Value::Object(members) => members.values_mut().map(mend).fold(false, |one, other| one | other),
+            Value::Array(items) => items.iter_mut().map(normalize).fold(false, |one, other| one | other),
+            Value::Object(members) => {
+                members.values_mut().map(normalize).fold(false, |one, other| one | other)
+            }
             _ => false,
         }
     }
     let mut value = serde_json::from_str(text).ok()?;
-    mend(&mut value).then(|| value.to_string())
+    normalize(&mut value).then(|| value.to_string())
 }
 
-/// Something of the server's own, given to it with [`Server::with_state`](crate::server::Server::with_state).
+/// A value of the server, set with [`Server::with_state`](crate::server::Server::with_state).
 ///
-/// It is cloned for each call, and calls run at the same time: what changes is behind an `Arc` and a lock. A handler
-/// whose state the server lacks is found when it starts.
+/// The value is cloned for each call, and calls run concurrently: put mutable state behind an `Arc` and a lock. A handler
+/// whose state the server lacks is an error when the server starts.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -207,7 +210,7 @@ fn whole_numbers(text: &str) -> Option<String> {
 /// assert!(server.check().is_ok());
 /// ```
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+#[expect(clippy::exhaustive_structs, reason = "destructured in argument lists")]
 pub struct State<S>(pub S);
 
 impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
@@ -218,15 +221,18 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         let own = &cx.state().own;
         own.get::<S>().cloned().map(Self).ok_or_else(|| {
-            tracing::error!(wanted = type_name::<S>(), "a handler wants state that the server does not have");
-            Outcome::Failed(RpcError::internal("the server is not set up: see its log"))
+            tracing::error!(
+                state = type_name::<S>(),
+                "the server has no state of the type that a handler takes"
+            );
+            Outcome::Failed(RpcError::internal("the server is misconfigured; see its log"))
         })
     }
 }
 
-/// Something that a layer below left with the request: who the caller is, its headers, its address.
+/// An extension of the request, added by a layer: for example the caller's identity or address.
 ///
-/// A request without it is refused; take `Option<Extension<T>>` where it may be missing.
+/// A request without this extension is refused; take `Option<Extension<T>>` where it may be missing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -251,24 +257,39 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+#[expect(clippy::exhaustive_structs, reason = "destructured in argument lists")]
 pub struct Extension<T>(pub T);
 
 impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         cx.extensions().get::<T>().cloned().map(Self).ok_or_else(|| {
             tracing::error!(
-                wanted = type_name::<T>(),
-                "a handler wants an extension that the request does not carry"
+                extension = type_name::<T>(),
+                "the request has no extension of the type that a handler takes"
             );
-            Outcome::Failed(RpcError::internal("the server is not set up: see its log"))
+            Outcome::Failed(RpcError::internal("the server is misconfigured; see its log"))
         })
     }
 }
 
-/// The same, if it is there.
+/// An extension of the request, or `None` if it has none of this type.
 impl<T: Clone + Send + Sync + 'static> FromCall for Option<Extension<T>> {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         Ok(cx.extensions().get::<T>().cloned().map(Extension))
+    }
+}
+
+impl FromCall for HttpHead {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        cx.http().cloned().ok_or_else(|| {
+            Outcome::Failed(RpcError::internal("this needs an HTTP request: call it over HTTP"))
+        })
+    }
+}
+
+/// The head of the HTTP request, or `None` if the call came over another transport.
+impl FromCall for Option<HttpHead> {
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        Ok(cx.http().cloned())
     }
 }

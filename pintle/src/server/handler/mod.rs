@@ -1,12 +1,13 @@
-pub(crate) mod calling;
-pub(crate) mod check;
+//! Handlers: async functions with extracted arguments, and what they return.
+
+pub(crate) mod error;
 pub(crate) mod extract;
-pub(crate) mod fault;
-pub(crate) mod form;
-pub(crate) mod own;
-pub(crate) mod place;
+mod read_error;
+pub(crate) mod result_size;
 pub(crate) mod schema;
-pub(crate) mod size;
+pub(crate) mod state_map;
+pub(crate) mod tool_future;
+pub(crate) mod validation;
 pub(crate) mod vars;
 
 use std::{
@@ -26,34 +27,34 @@ use serde::Serialize;
 
 use crate::server::{Cx, Description, HandlerError, ToolError, call::dispatch};
 
-/// An async function that answers calls of a tool, gets of a prompt or reads of a resource.
+/// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
 ///
-/// Implemented for functions of up to six [`FromCall`] arguments; nobody else needs to.
+/// This is implemented for functions of up to six [`FromCall`] arguments and need not be implemented for other types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
     note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// What it gives: for a tool [`IntoToolResult`], for a prompt [`IntoPromptResult`](crate::server::IntoPromptResult), for a
-    /// resource [`IntoResourceResult`](crate::server::IntoResourceResult).
+    /// The result: [`IntoToolResult`] for a tool, [`IntoPromptResult`](crate::server::IntoPromptResult) for a prompt,
+    /// [`IntoResourceResult`](crate::server::IntoResourceResult) for a resource.
     type Output;
 
-    /// Says what the handler's arguments mean for what it is the handler of.
+    /// Describes the handler's arguments, for the tool, prompt or resource that it belongs to.
     fn describe(description: &mut Description<'_>);
 
     /// Runs the handler.
     fn call(&self, cx: Cx) -> impl Future<Output = Result<Self::Output, Outcome>> + Send + 'static;
 }
 
-/// Something that a handler can ask for in its argument list.
+/// An argument of a handler that is extracted from the call.
 ///
-/// Implement it for what many handlers take apart in the same way:
+/// Implement it for values that several handlers extract in the same way:
 ///
 /// ```
 /// use pintle::server::{Cx, FromCall, Outcome, tool};
 ///
-/// /// What the caller calls itself.
+/// /// The name of the client.
 /// struct Name(String);
 ///
 /// impl FromCall for Name {
@@ -66,16 +67,16 @@ pub trait Handler<M>: Send + Sync + 'static {
 /// let hello = tool("hello", |Name(name): Name| async move { format!("Hello, {name}.") });
 /// ```
 ///
-/// With `#[pintle::tool]` such a parameter carries `#[extract]`.
+/// With `#[pintle::tool]`, mark such a parameter with `#[extract]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
     note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
 )]
 pub trait FromCall: Sized + Send {
-    /// Says what it means that a handler takes one.
+    /// Describes this argument, for the tool, prompt or resource of the handler. Default: it adds nothing.
     fn describe(_: &mut Description<'_>) {}
 
-    /// Takes it from the call.
+    /// Extracts the value from the call, or ends the call.
     fn from_call(cx: &Cx) -> Result<Self, Outcome>;
 }
 
@@ -85,11 +86,17 @@ impl FromCall for Cx {
     }
 }
 
-/// The arguments of a tool or a prompt: an object, not decoded, as it came.
+/// The arguments of a tool or a prompt as a raw JSON object.
 ///
-/// If something was left out that has a `default` in a tool's input schema, it is there (feature `validation`).
+/// With the feature `validation`, omitted arguments that have a `default` in the tool's input schema are filled in.
+///
+/// ```
+/// use pintle::server::{Arguments, tool};
+///
+/// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() });
+/// ```
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in argument lists")]
+#[expect(clippy::exhaustive_structs, reason = "destructured in argument lists")]
 pub struct Arguments(pub RawObject);
 
 impl FromCall for Arguments {
@@ -101,19 +108,19 @@ impl FromCall for Arguments {
     }
 }
 
-/// What a tool handler may return.
+/// A value that a tool handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
 )]
 pub trait IntoToolResult {
-    /// Says what it means for the tool that its handler gives one.
+    /// Describes the result, for the tool of the handler. Default: it has no output schema.
     fn describe(_: &mut Description<'_>) {}
 
-    /// Makes the result, or another end of the call.
+    /// Converts the value into the result, or into another outcome of the call.
     fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
 
-    /// The text that is all of the result, if that is so: then it is printed without making one first.
+    /// Returns the text if the result consists of one text and nothing else, which is then printed directly.
     #[doc(hidden)]
     fn into_text(self) -> Result<String, Self>
     where
@@ -149,8 +156,8 @@ impl IntoToolResult for &str {
     }
 }
 
-/// Structured output: the tool's output schema is that of `T`, and the text says the same for clients that read no
-/// structure.
+/// A structured result. The tool's output schema is that of `T`; the result also contains the JSON as text, for clients
+/// without support for structured results.
 ///
 /// ```
 /// use pintle::server::{Json, tool};
@@ -165,7 +172,7 @@ impl IntoToolResult for &str {
 /// let weather = tool("weather", || async { Json(Weather { celsius: 21.5 }) });
 /// ```
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by handlers")]
+#[expect(clippy::exhaustive_structs, reason = "constructed by handlers")]
 pub struct Json<T>(pub T);
 
 impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
@@ -239,33 +246,32 @@ impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T,
 }
 
 pin_project! {
-    /// A handler's future, or why there is none.
+    /// A handler's future, or the outcome of a call whose arguments could not be extracted.
     ///
-    /// As `async move { Ok(running?.await) }` it would hold the handler's future twice, and be moved with both. (Measured:
-    /// 250 of 40,000 instructions of a small call over HTTP, with what a tool does around it.)
-    #[project = Ran]
-    enum Running<F> {
-        Going { #[pin] future: F },
+    /// An `async` block would hold the handler's future twice, and be moved with both (see `bench/LEDGER.md`).
+    #[project = StartedHandlerProj]
+    enum StartedHandler<F> {
+        Running { #[pin] future: F },
         Refused { outcome: Option<Box<Outcome>> },
     }
 }
 
-impl<F> From<Result<F, Outcome>> for Running<F> {
+impl<F> From<Result<F, Outcome>> for StartedHandler<F> {
     fn from(future: Result<F, Outcome>) -> Self {
         match future {
-            Ok(future) => Self::Going { future },
+            Ok(future) => Self::Running { future },
             Err(outcome) => Self::Refused { outcome: Some(Box::new(outcome)) },
         }
     }
 }
 
-impl<F: Future> Future for Running<F> {
+impl<F: Future> Future for StartedHandler<F> {
     type Output = Result<F::Output, Outcome>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            Ran::Going { future } => future.poll(task).map(Ok),
-            Ran::Refused { outcome } => {
+            StartedHandlerProj::Running { future } => future.poll(task).map(Ok),
+            StartedHandlerProj::Refused { outcome } => {
                 outcome.take().map_or(Poll::Pending, |outcome| Poll::Ready(Err(*outcome)))
             }
         }
@@ -295,7 +301,7 @@ macro_rules! impl_handler {
                 reason = "one shape for any number of arguments"
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
-                Running::from((|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })())
+                StartedHandler::from((|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })())
             }
         }
     };

@@ -3,18 +3,17 @@ use pintle_types::RpcError;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::extract::Kind;
+use super::extract::HandlerKind;
 use crate::{
-    server::{Cx, Description, FromCall, PromptArguments},
+    server::{Cx, Description, FromCall},
     uri,
 };
 
-/// The variables of a resource template, as a type: a struct by their names, a tuple by their order, or the one that
-/// there is.
+/// The variables of a resource template, decoded into a type: a struct by name, a tuple by position, or a single value.
 ///
-/// Numbers, booleans and enums are read from their texts, a `Vec` from a list, and an `Option` is `None` where the URI
-/// leaves a variable out. The values of an enum are completed. A URI whose variables do not fit gets an error that
-/// says which one and why. [`uri::Vars`](crate::uri::Vars) takes them as they came.
+/// Numbers, booleans and enums are parsed from text and a `Vec` from a list; an `Option` is `None` if the URI omits the
+/// variable. The values of an enum are completed. If a variable cannot be decoded, the client receives an error with its
+/// name and the reason. [`uri::Vars`](crate::uri::Vars) gives the variables as text.
 ///
 /// ```
 /// use pintle::server::{Server, Vars, template};
@@ -56,10 +55,10 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Vars<T> {
     }
 }
 
-/// The variables of a resource template, not decoded.
+/// The variables of a resource template as text.
 impl FromCall for uri::Vars {
     fn describe(description: &mut Description<'_>) {
-        description.belongs("uri::Vars", &[Kind::Template]);
+        description.belongs("uri::Vars", &[HandlerKind::Template]);
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
@@ -67,19 +66,7 @@ impl FromCall for uri::Vars {
     }
 }
 
-/// The arguments of a prompt, not decoded.
-impl FromCall for PromptArguments {
-    fn describe(description: &mut Description<'_>) {
-        description.belongs("PromptArguments", &[Kind::Prompt]);
-    }
-
-    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let given = cx.given().ok_or_else(missing)?;
-        Ok(given.vars().iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect())
-    }
-}
-
-/// Nobody comes here: the registration was refused.
-fn missing() -> Outcome {
-    Outcome::Failed(RpcError::internal("the call has no such texts"))
+/// Returns the outcome of a call without variables or prompt arguments. Unreachable: such a registration is refused.
+pub(crate) fn missing() -> Outcome {
+    Outcome::Failed(RpcError::internal("the call has no variables or prompt arguments"))
 }

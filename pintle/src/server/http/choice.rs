@@ -91,6 +91,6 @@ impl Http {
 pub(super) fn check(state: &State) -> Result<(), Refusal> {
     let Some(fault) = state.fault() else { return Ok(()) };
     tracing::error!(fault, "the server that was chosen for a request is not served");
-    let error = RpcError::internal("the server is not set up: see its log");
+    let error = RpcError::internal("the server is misconfigured; see its log");
     Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))
 }

@@ -245,7 +245,7 @@ async fn a_chosen_server_with_which_something_is_wrong_is_not_served() {
     let wire = Wire::new(&http);
     let mut answer = wire.modern(1, "tools/call", call("greet"), json!({})).await;
     assert_eq!(answer.status, 500);
-    assert_eq!(answer.json().await["error"]["message"], "the server is not set up: see its log");
+    assert_eq!(answer.json().await["error"]["message"], "the server is misconfigured; see its log");
     let _fixed = fixed.with_state(7_u8);
     assert_eq!(wire.modern(1, "tools/call", call("greet"), json!({})).await.status, 200);
     let http = good.http().unwrap().choose_async(move |_| {

@@ -169,15 +169,15 @@ fn mistakes_are_told_when_the_tool_is_added() {
         ),
         (
             search().input(|schema| schema.property("query", |query| query.items(nothing))),
-            "the input schema of `search` has no `items` there: `/query` is no list",
+            "the input schema of `search` has no `items` there: `/query` is not a list",
         ),
         (
             search().input(|schema| schema.add("query", nothing)),
-            "the input schema of `search` has `/query` already: use `property` to say more of it",
+            "the input schema of `search` already has `/query`: use `property` to edit it",
         ),
         (
             search().input(SchemaPart::required),
-            "the input schema of `search` is always there as a whole: say `required` and `optional` of its properties",
+            "the input schema of `search` is always present as a whole: use `required` and `optional` for its properties",
         ),
         (
             search().input(|schema| schema.property("count", |count| count.minimum("one"))),

@@ -85,5 +85,5 @@ async fn what_is_missing_is_said_before_anybody_calls() {
     assert_eq!(said, "`twice` takes `Args` twice: put all fields into one struct");
     let list = |_: Args<Vec<i64>>| async { "" };
     let said = Server::new("s", "0").tool(tool("list", list)).check().unwrap_err().to_string();
-    assert!(said.contains("which is no JSON object: use a struct with named fields"), "{said}");
+    assert!(said.contains("which is not a JSON object: use a struct with named fields"), "{said}");
 }

@@ -149,14 +149,19 @@ async fn a_type_that_is_no_form_is_found_when_the_server_starts_or_when_it_is_as
     let registered = Server::new("s", "0").tool(tool("ask", ask).asks::<Deep>());
     let said = registered.check().unwrap_err().to_string();
     assert!(
-        said.starts_with("the tool `ask` cannot ask for this: `Deep` is no form: field `inner`"),
+        said.starts_with("the tool `ask` cannot ask for this: `Deep` cannot be a form: field `inner`"),
         "{said}"
     );
     let unregistered = Server::new("s", "0").tool(tool("ask", ask));
     each(&unregistered, &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
         let answer = client.call("tools/call", json!({"name": "ask"})).await;
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().starts_with("`Deep` is no form: field `inner`"));
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("`Deep` cannot be a form: field `inner`")
+        );
     })
     .await;
 }

@@ -4,15 +4,15 @@ use pintle_types::JsonObject;
 use pintle_uri::nearest;
 use serde_json::{Map, Value};
 
-/// References that are followed in a row.
-const MOST_TURNS: usize = 32;
+/// The limit on references that are followed in a row.
+const MAX_REFERENCES: usize = 32;
 
-/// A part of a tool's schema in your hands: what it is for, and which values it takes.
+/// A builder for a part of a tool's schema.
 ///
-/// [`ToolRoute::input`](crate::server::ToolRoute::input) and [`output`](crate::server::ToolRoute::output) hand out the whole, which was
-/// made of a type; [`property`](Self::property), [`items`](Self::items) and [`entries`](Self::entries) lead on into it.
-/// What is said of a part is said of that place alone, also where several places share a type. A property that is not
-/// there is an error when the tool is added, and so is a value that a keyword cannot have.
+/// [`ToolRoute::input`](crate::server::ToolRoute::input) and [`output`](crate::server::ToolRoute::output) pass the whole schema, which
+/// was generated from a type; [`property`](Self::property), [`items`](Self::items) and [`entries`](Self::entries) select a part of
+/// it. An edit applies to that part only, even if several parts share a type. Selecting a property that does not exist is an
+/// error when the tool is added, and so is an invalid value of a keyword.
 ///
 /// ```
 /// use pintle::server::{Args, Server, tool};
@@ -35,7 +35,7 @@ const MOST_TURNS: usize = 32;
 /// # Ok::<(), pintle::Error>(())
 /// ```
 ///
-/// A tool that reads its arguments itself has no type to begin with; [`add`](Self::add) makes its properties:
+/// A tool that decodes its arguments itself has no type to start from; [`add`](Self::add) creates its properties:
 ///
 /// ```
 /// use pintle::server::{Arguments, tool};
@@ -47,62 +47,62 @@ const MOST_TURNS: usize = 32;
 #[must_use]
 pub struct SchemaPart {
     schema: JsonObject,
-    /// The schema that this is a part of, as it was at first.
+    /// The whole schema before the edits.
     root: Arc<Value>,
-    /// A JSON pointer into the values.
-    place: String,
+    /// The JSON pointer to the values of this part.
+    pointer: String,
     required: Option<bool>,
-    pub(crate) said: Said,
+    pub(crate) edits: SchemaEdits,
 }
 
-/// What came of the words of an author.
+/// The effects of the edits of a schema.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
-    /// To be read after "the input schema of `x`".
+pub(crate) struct SchemaEdits {
+    /// Predicates that follow "the input schema of `x`" in a message.
     pub(crate) faults: Vec<String>,
-    /// More than the type asks for.
-    pub(crate) asks_more: bool,
-    /// A default that the type does not know.
+    /// Whether the edits added constraints.
+    pub(crate) stricter: bool,
+    /// Whether the edits added a default.
     pub(crate) defaults: bool,
 }
 
 impl SchemaPart {
-    pub(crate) fn whole(schema: JsonObject) -> Self {
+    pub(crate) fn root(schema: JsonObject) -> Self {
         let root = Arc::new(Value::Object(schema.clone()));
-        Self { schema, root, place: String::new(), required: None, said: Said::default() }
+        Self { schema, root, pointer: String::new(), required: None, edits: SchemaEdits::default() }
     }
 
-    /// The schema, and what was said of it.
-    pub(crate) fn finish(mut self) -> (JsonObject, Said) {
+    /// Returns the schema and the effects of the edits.
+    pub(crate) fn finish(mut self) -> (JsonObject, SchemaEdits) {
         if self.required.is_some() {
             self.fault(
-                "is always there as a whole: say `required` and `optional` of its properties".to_owned(),
+                "is always present as a whole: use `required` and `optional` for its properties".to_owned(),
             );
         }
-        (self.schema, self.said)
+        (self.schema, self.edits)
     }
 
-    /// What a person sees instead of the name.
+    /// Sets the display name.
     pub fn title(self, text: impl Into<String>) -> Self {
-        self.remark("title", text.into())
+        self.annotate("title", text.into())
     }
 
-    /// What it is for. The model reads it.
+    /// Sets the description, which the model reads.
     pub fn description(self, text: impl Into<String>) -> Self {
-        self.remark("description", text.into())
+        self.annotate("description", text.into())
     }
 
-    /// What a value looks like (`uri`, `date-time`). A remark: nothing is refused for it.
+    /// Sets the format of the values, such as `uri` or `date-time`. This is an annotation; values are not checked.
     pub fn format(self, format: impl Into<String>) -> Self {
-        self.remark("format", format.into())
+        self.annotate("format", format.into())
     }
 
-    /// Better not used any more.
+    /// Marks the part as deprecated.
     pub fn deprecated(self) -> Self {
-        self.remark("deprecated", true)
+        self.annotate("deprecated", true)
     }
 
-    /// A value that it may have; say it again for another.
+    /// Adds an example.
     pub fn example(mut self, value: impl Into<Value>) -> Self {
         let examples = self.schema.entry("examples").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(examples) = examples {
@@ -111,30 +111,30 @@ impl SchemaPart {
         self
     }
 
-    /// What the handler gets if it is left out, which it may be.
+    /// Sets the default value and makes the part optional.
     ///
-    /// It is filled in before the handler sees the arguments, whether it takes them as a type or not (feature
-    /// `validation`). In an object that was left out itself nothing is filled in.
+    /// With the feature `validation`, the default is filled in before the arguments are decoded. Nothing is filled into an
+    /// object that was omitted itself.
     pub fn default(mut self, value: impl Into<Value>) -> Self {
-        self.said.defaults = true;
+        self.edits.defaults = true;
         self.required = Some(false);
-        self.remark("default", value)
+        self.annotate("default", value)
     }
 
-    /// It has to be there.
+    /// Makes the part required.
     pub fn required(mut self) -> Self {
-        self.said.asks_more = true;
+        self.edits.stricter = true;
         self.required = Some(true);
         self
     }
 
-    /// It may be left out. If the handler takes a type, the type has to allow that.
+    /// Makes the part optional. If the handler takes a type, the type has to allow that.
     pub fn optional(mut self) -> Self {
         self.required = Some(false);
         self
     }
 
-    /// One of these values, and no other.
+    /// Restricts the value to these.
     pub fn one_of<T: Into<Value>>(mut self, values: impl IntoIterator<Item = T>) -> Self {
         let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
         let untyped =
@@ -148,99 +148,99 @@ impl SchemaPart {
         self.set("enum", values)
     }
 
-    /// Text that matches this regular expression. Look-around and back-references are refused.
+    /// Restricts a text to those that match this regular expression. Look-around and back-references are not supported.
     pub fn pattern(self, pattern: impl Into<String>) -> Self {
         self.set("pattern", pattern.into())
     }
 
-    /// At least this.
-    pub fn minimum(self, least: impl Into<Value>) -> Self {
-        self.set("minimum", least)
+    /// Sets the minimum of a number.
+    pub fn minimum(self, min: impl Into<Value>) -> Self {
+        self.set("minimum", min)
     }
 
-    /// At most this.
-    pub fn maximum(self, most: impl Into<Value>) -> Self {
-        self.set("maximum", most)
+    /// Sets the maximum of a number.
+    pub fn maximum(self, max: impl Into<Value>) -> Self {
+        self.set("maximum", max)
     }
 
-    /// More than this.
+    /// Sets the exclusive minimum of a number.
     pub fn exclusive_minimum(self, bound: impl Into<Value>) -> Self {
         self.set("exclusiveMinimum", bound)
     }
 
-    /// Less than this.
+    /// Sets the exclusive maximum of a number.
     pub fn exclusive_maximum(self, bound: impl Into<Value>) -> Self {
         self.set("exclusiveMaximum", bound)
     }
 
-    /// A multiple of this.
+    /// Restricts a number to multiples of this.
     pub fn multiple_of(self, step: impl Into<Value>) -> Self {
         self.set("multipleOf", step)
     }
 
-    /// Text of at least this many characters.
+    /// Sets the minimum length of a text in characters.
     pub fn min_length(self, characters: usize) -> Self {
         self.set("minLength", characters)
     }
 
-    /// Text of at most this many characters.
+    /// Sets the maximum length of a text in characters.
     pub fn max_length(self, characters: usize) -> Self {
         self.set("maxLength", characters)
     }
 
-    /// A list of at least this many items.
+    /// Sets the minimum length of a list.
     pub fn min_items(self, items: usize) -> Self {
         self.set("minItems", items)
     }
 
-    /// A list of at most this many items.
+    /// Sets the maximum length of a list.
     pub fn max_items(self, items: usize) -> Self {
         self.set("maxItems", items)
     }
 
-    /// A list in which nothing appears twice.
+    /// Requires the items of a list to be distinct.
     pub fn unique_items(self) -> Self {
         self.set("uniqueItems", true)
     }
 
-    /// Any other keyword of JSON Schema.
+    /// Sets any keyword of JSON Schema.
     pub fn set(mut self, keyword: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.said.asks_more = true;
+        self.edits.stricter = true;
         self.schema.insert(keyword.into(), value.into());
         self
     }
 
-    /// Text.
+    /// Sets the type to `string`.
     pub fn string(self) -> Self {
         self.set("type", "string")
     }
 
-    /// An integer.
+    /// Sets the type to `integer`.
     pub fn integer(self) -> Self {
         self.set("type", "integer")
     }
 
-    /// A number.
+    /// Sets the type to `number`.
     pub fn number(self) -> Self {
         self.set("type", "number")
     }
 
-    /// Yes or no.
+    /// Sets the type to `boolean`.
     pub fn boolean(self) -> Self {
         self.set("type", "boolean")
     }
 
-    /// A list of such items.
+    /// Sets the type to a list of such items.
     pub fn list(self, item: impl FnOnce(Self) -> Self) -> Self {
         self.set("type", "array").set("items", JsonObject::new()).items(item)
     }
 
-    /// An object, with the properties that are then [`add`](Self::add)ed.
+    /// Sets the type to `object`, with the properties that [`add`](Self::add) creates.
     pub fn object(self) -> Self {
         self.set("type", "object").set("properties", JsonObject::new())
     }
 
-    /// A property that is there.
+    /// Edits an existing property.
     pub fn property(mut self, name: &str, edit: impl FnOnce(Self) -> Self) -> Self {
         match self.take(|schema| schema.get_mut("properties")?.get_mut(name).map(Value::take)) {
             Some(schema) => {
@@ -255,34 +255,34 @@ impl SchemaPart {
         }
     }
 
-    /// A new property. It may be left out unless it is said to be [`required`](Self::required).
+    /// Adds a property. It is optional unless it is made [`required`](Self::required).
     pub fn add(mut self, name: &str, edit: impl FnOnce(Self) -> Self) -> Self {
         let there = self.take(|schema| schema.get("properties")?.get(name).map(|_| Value::Null)).is_some();
         if there {
-            let place = self.place_of(name);
-            self.fault(format!("has `{place}` already: use `property` to say more of it"));
+            let pointer = self.pointer_to(name);
+            self.fault(format!("already has `{pointer}`: use `property` to edit it"));
             return self;
         }
-        self.said.asks_more = true;
+        self.edits.stricter = true;
         let property = edit(self.part(name, Value::Null));
         self.put_property(name, property)
     }
 
-    /// The items of a list.
+    /// Edits the items of a list.
     pub fn items(self, edit: impl FnOnce(Self) -> Self) -> Self {
         self.inner("items", "list", edit)
     }
 
-    /// The values of a map, whatever their names are.
+    /// Edits the values of a map.
     pub fn entries(self, edit: impl FnOnce(Self) -> Self) -> Self {
         self.inner("additionalProperties", "map", edit)
     }
 
-    /// An object without any other properties than those that are named.
+    /// Refuses properties that are not in the schema.
     ///
-    /// Without it they are ignored, which is kinder: hosts add some of their own.
+    /// By default they are ignored, since some hosts add properties.
     pub fn deny_unknown(mut self) -> Self {
-        self.said.asks_more = true;
+        self.edits.stricter = true;
         self.take(|schema| {
             let parts = ["allOf", "anyOf", "oneOf", "$ref"];
             let combined = parts.iter().any(|keyword| schema.contains_key(*keyword));
@@ -292,7 +292,7 @@ impl SchemaPart {
         self
     }
 
-    fn remark(mut self, keyword: &str, value: impl Into<Value>) -> Self {
+    fn annotate(mut self, keyword: &str, value: impl Into<Value>) -> Self {
         self.schema.insert(keyword.to_owned(), value.into());
         self
     }
@@ -303,38 +303,39 @@ impl SchemaPart {
                 let mut inner = edit(self.part("*", schema));
                 if inner.required.is_some() {
                     inner.fault(format!(
-                        "has no `{}` that is required or not: say how many there are",
-                        inner.place
+                        "has no single `{}` to be required or optional: use `min_items`",
+                        inner.pointer
                     ));
                 }
-                self.merge(inner.said);
+                self.merge(inner.edits);
                 let schema = Value::Object(inner.schema);
                 self.take(|target| target.insert(keyword.to_owned(), schema));
             }
             None => {
-                let place = if self.place.is_empty() { "it".to_owned() } else { format!("`{}`", self.place) };
-                self.fault(format!("has no `{keyword}` there: {place} is no {kind}"));
+                let part =
+                    if self.pointer.is_empty() { "it".to_owned() } else { format!("`{}`", self.pointer) };
+                self.fault(format!("has no `{keyword}` there: {part} is not a {kind}"));
             }
         }
         self
     }
 
-    /// A part of this one.
+    /// Creates a builder for a part of this one.
     fn part(&self, name: &str, schema: Value) -> Self {
         let schema = match schema {
             Value::Object(schema) => schema,
-            // `true` and nothing at all ask for nothing.
+            // `true` and an absent schema have no constraints.
             _ => JsonObject::new(),
         };
-        let (root, place) = (self.root.clone(), self.place_of(name));
-        Self { schema, root, place, required: None, said: Said::default() }
+        let (root, pointer) = (self.root.clone(), self.pointer_to(name));
+        Self { schema, root, pointer, required: None, edits: SchemaEdits::default() }
     }
 
     fn put_property(mut self, name: &str, property: Self) -> Self {
         let (schema, required) = (Value::Object(property.schema), property.required);
-        self.merge(property.said);
+        self.merge(property.edits);
         self.take(|target| {
-            // Each in its place: the order is the author's.
+            // An existing property keeps its position.
             match target.get_mut("properties") {
                 Some(Value::Object(properties)) => drop(properties.insert(name.to_owned(), schema)),
                 _ => {
@@ -347,7 +348,7 @@ impl SchemaPart {
                 _ => Vec::new(),
             };
             if let Some(required) = required {
-                names.retain(|known| known != name);
+                names.retain(|other| other != name);
                 names.extend(required.then(|| name.into()));
             }
             if names.is_empty() {
@@ -360,7 +361,7 @@ impl SchemaPart {
         self
     }
 
-    /// Reaches for something in the object or list that is described here, and makes that this place's own.
+    /// Calls a function with the object or list schema of this part, after copying a referenced schema into it.
     fn take(&mut self, reach: impl FnOnce(&mut JsonObject) -> Option<Value>) -> Option<Value> {
         let mut reach = Some(reach);
         let mut taken = None;
@@ -384,40 +385,45 @@ impl SchemaPart {
             known.extend(properties.into_iter().flat_map(Map::keys).cloned());
             None
         });
-        let place = self.place_of(name);
+        let pointer = self.pointer_to(name);
         match nearest(name, known.iter().map(String::as_str)) {
-            Some(near) => format!("has no `{place}`: did you mean `{near}`?"),
-            None if known.is_empty() => format!("has no `{place}`: use `add` for a new property"),
-            None => format!("has no `{place}`: there are `{}`; use `add` for a new one", known.join("`, `")),
+            Some(near) => format!("has no `{pointer}`: did you mean `{near}`?"),
+            None if known.is_empty() => format!("has no `{pointer}`: use `add` for a new property"),
+            None => {
+                format!("has no `{pointer}`: there are `{}`; use `add` for a new one", known.join("`, `"))
+            }
         }
     }
 
-    fn place_of(&self, name: &str) -> String {
-        format!("{}/{}", self.place, name.replace('~', "~0").replace('/', "~1"))
+    fn pointer_to(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, name.replace('~', "~0").replace('/', "~1"))
     }
 
-    fn fault(&mut self, said: String) {
-        self.said.faults.push(said);
+    fn fault(&mut self, fault: String) {
+        self.edits.faults.push(fault);
     }
 
-    fn merge(&mut self, said: Said) {
-        self.said.faults.extend(said.faults);
-        self.said.asks_more |= said.asks_more;
-        self.said.defaults |= said.defaults;
+    fn merge(&mut self, edits: SchemaEdits) {
+        self.edits.faults.extend(edits.faults);
+        self.edits.stricter |= edits.stricter;
+        self.edits.defaults |= edits.defaults;
     }
 }
 
-/// Hands out the schema that is meant at a place: what a reference leads to, copied there, or what an `Option` is of.
+/// Calls a function with the schema that applies: the target of a reference, copied in its place, or the inner schema of an
+/// `Option`.
 fn target(schema: &mut JsonObject, root: &Value, edit: &mut dyn FnMut(&mut JsonObject)) {
-    for _ in 0..MOST_TURNS {
+    for _ in 0..MAX_REFERENCES {
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
-        let Some(Value::Object(meant)) = reference.and_then(|pointer| root.pointer(pointer)) else { break };
-        let mut own = meant.clone();
-        // The whole as a part of itself brings no definitions: they stay where they are.
-        own.shift_remove("$defs");
+        let Some(Value::Object(referenced)) = reference.and_then(|pointer| root.pointer(pointer)) else {
+            break;
+        };
+        let mut copy = referenced.clone();
+        // A copy of the whole schema omits its definitions: they stay at the root.
+        copy.shift_remove("$defs");
         schema.shift_remove("$ref");
-        own.append(schema);
-        *schema = own;
+        copy.append(schema);
+        *schema = copy;
     }
     let null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
     if let Some(Value::Array(branches)) = schema.get_mut("anyOf")

@@ -9,44 +9,43 @@ use pintle_types::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-use crate::server::handler::check::Check;
+use crate::server::handler::validation::Validation;
 
-/// The schema of a type that a handler takes, and what follows from it.
+/// The schema of a type that a handler takes, with what was prepared from it.
 #[derive(Debug, Default)]
 pub(crate) struct TypeSchema {
     pub(crate) schema: Arc<JsonObject>,
     ready: OnceLock<Ready>,
 }
 
-/// What is made of a tool's schemas when it is added.
+/// The parts of a tool that are prepared from its schemas when it is added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ready {
-    pub(crate) check: Check,
-    /// The arguments that headers repeat over HTTP.
+    pub(crate) check: Validation,
+    /// The arguments that are mirrored in HTTP headers.
     pub(crate) mirrored: HeaderParams,
 }
 
-/// Those of arguments, each made once in a process: tools that take the same type share one. As many as the program has
-/// types. (Measured, for a server with a hundred tools of one type: half of the instructions of its start, and 70 of its
-/// page faults.)
-static KNOWN: Mutex<BTreeMap<TypeId, Arc<TypeSchema>>> = Mutex::new(BTreeMap::new());
+/// The schemas of argument types, each generated once in a process and shared by all tools that take the type (see
+/// `bench/LEDGER.md`). Bounded by the number of types in the program.
+static CACHE: Mutex<BTreeMap<TypeId, Arc<TypeSchema>>> = Mutex::new(BTreeMap::new());
 
 impl TypeSchema {
-    /// That of arguments, which are an object; `None` if this type is none.
+    /// Returns the schema of an argument type, or `None` if the type is not an object.
     pub(crate) fn of<T: JsonSchema + 'static>() -> Option<Arc<Self>> {
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         let id = TypeId::of::<T>();
-        if let Some(known) = known().get(&id) {
-            return Some(known.clone());
+        if let Some(schema) = cache().get(&id) {
+            return Some(schema.clone());
         }
         let mut schema =
             read::<T>().filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))?;
         // Some hosts refuse a schema without `properties`.
         schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
-        Some(known().entry(id).or_insert_with(|| Self::new(schema)).clone())
+        Some(cache().entry(id).or_insert_with(|| Self::new(schema)).clone())
     }
 
-    /// That of a template's variables.
+    /// Returns the schema of the type of a template's variables.
     pub(crate) fn of_variables<T: JsonSchema>() -> Arc<Self> {
         Self::new(read::<T>().unwrap_or_default())
     }
@@ -55,7 +54,7 @@ impl TypeSchema {
         Arc::new(Self { schema: schema.into(), ready: OnceLock::new() })
     }
 
-    /// What is made of this schema and no other, once.
+    /// Returns what was prepared from this schema alone, and prepares it if necessary.
     pub(crate) fn ready<E>(&self, make: impl FnOnce() -> Result<Ready, E>) -> Result<Ready, E> {
         match self.ready.get() {
             Some(ready) => Ok(ready.clone()),
@@ -64,12 +63,12 @@ impl TypeSchema {
     }
 }
 
-/// The schema of a type as it is read.
+/// Returns the schema of a type for deserialization.
 fn read<T: JsonSchema>() -> Option<JsonObject> {
     object::<T>(settings())
 }
 
-/// The schema of a type as it is written: a field with a default is optional only for a reader.
+/// Returns the schema of a type for serialization, where a field with a default is required.
 pub(crate) fn written<T: JsonSchema>() -> Option<Arc<JsonObject>> {
     object::<T>(settings().for_serialize()).map(Arc::new)
 }
@@ -92,24 +91,24 @@ mod tests {
     use super::*;
 
     #[derive(schemars::JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct City {
         name: String,
     }
 
     #[test]
-    fn a_type_has_one_schema() {
+    fn the_schema_of_a_type_is_shared() {
         let (first, again) = (TypeSchema::of::<City>().unwrap(), TypeSchema::of::<City>().unwrap());
         assert!(Arc::ptr_eq(&first.schema, &again.schema));
         assert_eq!(first.schema.get("required"), Some(&serde_json::json!(["name"])));
-        assert!(TypeSchema::of::<Vec<City>>().is_none(), "a list is no object");
+        assert!(TypeSchema::of::<Vec<City>>().is_none(), "a list is not an object");
     }
 
     #[test]
-    fn what_cannot_be_made_is_tried_again() {
+    fn a_failed_preparation_is_retried() {
         let schema = TypeSchema::new(JsonObject::new());
         assert_eq!(schema.ready(|| Err("no")).unwrap_err(), "no");
         assert!(schema.ready(|| Ok::<_, &str>(Ready::default())).is_ok());
-        assert!(schema.ready(|| Err("not asked any more")).is_ok());
+        assert!(schema.ready(|| Err("not called again")).is_ok());
     }
 }

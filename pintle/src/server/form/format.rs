@@ -1,19 +1,19 @@
 use pintle_types::schema::StringFormat;
 
-/// What the text should be and is not.
-pub(super) fn unmet(format: &StringFormat, text: &str) -> Option<&'static str> {
+/// Returns the name of the format if the text does not match it.
+pub(super) fn mismatch(format: &StringFormat, text: &str) -> Option<&'static str> {
     let (is, what): (fn(&str) -> bool, _) = match format {
         StringFormat::Email => (is_email, "an email address"),
         StringFormat::Uri => (is_uri, "a URI"),
         StringFormat::Date => (is_date, "a date (`YYYY-MM-DD`)"),
         StringFormat::DateTime => (is_date_time, "a date and time (`YYYY-MM-DDThh:mm:ssZ`)"),
-        // A format that this side does not know is the client's to check.
+        // An unknown format is left to the client.
         _ => return None,
     };
     (!is(text)).then_some(what)
 }
 
-/// A mailbox of RFC 5321, as far as a person types one: `local@domain`. Whether mail arrives there only mail can tell.
+/// Returns whether the text is a mailbox of RFC 5321 in its common form, `local@domain`.
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let plain = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
@@ -31,22 +31,22 @@ fn is_email(text: &str) -> bool {
     local_fits && domain.len() <= 255 && (literal || domain.split('.').all(label))
 }
 
-/// RFC 3986: a scheme, and only characters that a URI has.
+/// Returns whether the text has a scheme and contains only characters that RFC 3986 allows.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut letters = scheme.bytes();
-    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
-    let goes_on =
+    let valid_start = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+    let valid_rest =
         letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'-' | b'.'));
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
     let escaped = rest
         .split('%')
         .skip(1)
         .all(|after| after.len() >= 2 && after.bytes().take(2).all(|digit| digit.is_ascii_hexdigit()));
-    begins && goes_on && rest.bytes().all(fits) && escaped && rest.matches('#').count() <= 1
+    valid_start && valid_rest && rest.bytes().all(fits) && escaped && rest.matches('#').count() <= 1
 }
 
-/// `full-date` of RFC 3339.
+/// Returns whether the text is a `full-date` of RFC 3339.
 fn is_date(text: &str) -> bool {
     let [year, month, day] = *text.splitn(4, '-').collect::<Vec<_>>() else { return false };
     let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2)) else {
@@ -63,7 +63,7 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// `date-time` of RFC 3339, with its offset.
+/// Returns whether the text is a `date-time` of RFC 3339, with its offset.
 fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once(['T', 't']) else { return false };
     let (time, offset) = match time.strip_suffix(['Z', 'z']) {
@@ -83,11 +83,11 @@ fn is_date_time(text: &str) -> bool {
         && offset.is_none_or(|offset| is_clock(offset, &[23, 59]))
 }
 
-/// Numbers of two digits with colons between them, none above its largest.
-fn is_clock(text: &str, largest: &[u32]) -> bool {
-    let parts: Vec<_> = text.splitn(largest.len() + 1, ':').collect();
-    parts.len() == largest.len()
-        && parts.iter().zip(largest).all(|(part, most)| digits(part, 2).is_some_and(|part| part <= *most))
+/// Returns whether the text consists of two-digit numbers separated by colons, none above its limit.
+fn is_clock(text: &str, limits: &[u32]) -> bool {
+    let parts: Vec<_> = text.splitn(limits.len() + 1, ':').collect();
+    parts.len() == limits.len()
+        && parts.iter().zip(limits).all(|(part, limit)| digits(part, 2).is_some_and(|part| part <= *limit))
 }
 
 fn digits(text: &str, count: usize) -> Option<u32> {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_of_their_format_or_not() {
+    fn formats_accept_valid_texts_and_refuse_others() {
         use StringFormat::{Date, DateTime, Email, Uri};
         for (format, good, bad) in [
             (
@@ -167,10 +167,10 @@ mod tests {
             ),
         ] {
             for text in good {
-                assert_eq!(unmet(&format, text), None, "{text}");
+                assert_eq!(mismatch(&format, text), None, "{text}");
             }
             for text in bad {
-                assert!(unmet(&format, text).is_some(), "{text}");
+                assert!(mismatch(&format, text).is_some(), "{text}");
             }
         }
     }

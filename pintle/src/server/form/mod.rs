@@ -1,4 +1,4 @@
-//! Forms: what a client shows its user, made from a type or by hand.
+//! Forms that a client shows its user, created from a type or field by field.
 
 mod check;
 mod error;
@@ -23,9 +23,10 @@ use serde_json::{Number, Value};
 pub use error::FormError;
 pub use field::Field;
 
-/// A form for a user to fill in: named fields, in the order in which they are shown.
+/// A form for a user to fill in: named fields in display order.
 ///
-/// [`Cx::elicit`](crate::server::Cx::elicit) makes one of a type. By hand it is for forms that are known only when the server runs:
+/// [`Cx::elicit`](crate::server::Cx::elicit) creates one from a type. Build one field by field if its fields are known only at
+/// run time:
 ///
 /// ```
 /// use pintle::server::{Field, Form};
@@ -40,23 +41,23 @@ pub use field::Field;
 #[derive(Clone, Debug, Default)]
 pub struct Form {
     schema: ElicitSchema,
-    /// What was wrong with the fields that were added by hand.
+    /// The first fault of the fields that were added.
     fault: Option<FormError>,
-    /// Stands for `()`: nothing to fill in, only to agree to.
+    /// Whether the form is that of `()`, without fields.
     unit: bool,
 }
 
 impl Form {
-    /// A form without fields: the user can only agree or not.
+    /// Creates a form without fields, which the user can only accept or decline.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The form for a struct: doc comments are its descriptions, `Option` and `#[serde(default)]` need not be filled in.
+    /// Creates the form of a struct. Doc comments become descriptions; fields with `Option` or `#[serde(default)]` are optional.
     ///
     /// # Errors
     ///
-    /// If a field cannot be asked for in a form; the error names it and says what to use instead.
+    /// Returns an error if a field cannot be part of a form; it names the field and an alternative.
     pub fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, FormError> {
         let mut settings = SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
@@ -69,7 +70,7 @@ impl Form {
         Ok(Self { schema, ..Self::default() })
     }
 
-    /// Adds something that must be filled in.
+    /// Adds a required field.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, field: Field) -> Self {
         let name = name.into();
@@ -80,37 +81,37 @@ impl Form {
         self.optional(name, field)
     }
 
-    /// Adds something that may be left out.
+    /// Adds an optional field.
     #[must_use]
     pub fn optional(mut self, name: impl Into<String>, field: Field) -> Self {
         let name = name.into();
         match field.finish() {
             Ok(schema) => self.schema.properties.insert(name, schema),
-            Err(said) => drop(self.fault.get_or_insert_with(|| FormError::of_field("form", &name, said))),
+            Err(reason) => drop(self.fault.get_or_insert_with(|| FormError::of_field("form", &name, reason))),
         }
         self
     }
 
-    /// Whether everything in it is as it should be.
+    /// Checks the fields of the form.
     ///
     /// # Errors
     ///
-    /// The first thing that is not.
+    /// Returns the first fault.
     pub fn check(&self) -> Result<(), FormError> {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
-    /// The form in the protocol's words.
+    /// Returns the schema of the form.
     pub fn schema(&self) -> &ElicitSchema {
         &self.schema
     }
 
-    /// Whether what was filled in fits; if not, which field and why.
+    /// Checks the content against the form. The error names the field and the reason.
     pub(crate) fn fits(&self, content: &JsonObject) -> Result<(), String> {
         check::fits(&self.schema, content)
     }
 
-    /// Reads what was filled in; if it does not fit, says which field and why.
+    /// Decodes the content. The error names the field and the reason.
     pub(crate) fn read<T: DeserializeOwned>(&self, mut content: JsonObject) -> Result<T, String> {
         if self.unit {
             return T::deserialize(Value::Null).map_err(|error| error.to_string());
@@ -118,7 +119,7 @@ impl Form {
         self.fits(&content)?;
         for (name, schema) in self.schema.properties.iter() {
             if let (PrimitiveSchema::Integer(_), Some(value)) = (schema, content.get_mut(name)) {
-                whole(value);
+                drop_zero_fraction(value);
             }
         }
         let mut current = None;
@@ -128,7 +129,7 @@ impl Form {
         });
         match T::deserialize(MapDeserializer::new(fields)) {
             Ok(value) => Ok(value),
-            // A wrapper around the struct wants the object as a whole.
+            // A wrapper around the struct takes the object as a whole.
             Err(error) => T::deserialize(Value::Object(content.clone())).map_err(|_| match current {
                 Some(name) => format!("`{name}`: {error}"),
                 None => error.to_string(),
@@ -137,8 +138,8 @@ impl Form {
     }
 }
 
-/// Some clients print every number with a fraction.
-fn whole(value: &mut Value) {
+/// Turns `2.0` into `2`: some clients print every number with a fraction.
+fn drop_zero_fraction(value: &mut Value) {
     if let Some(float) = value.as_f64().filter(|float| value.as_i64().is_none() && float.fract() == 0.0)
         && let Ok(Value::Number(number)) = serde_json::from_str(&format!("{float:.0}"))
         && number.as_i64().is_some()
@@ -147,15 +148,15 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// The forms of the types that were asked for so far: there are only as many as the program has types.
+/// A cache of the forms of types, bounded by the number of types in the program.
 #[derive(Debug, Default)]
-pub(crate) struct Forms(RwLock<HashMap<TypeId, Arc<Result<Form, FormError>>>>);
+pub(crate) struct FormCache(RwLock<HashMap<TypeId, Arc<Result<Form, FormError>>>>);
 
-impl Forms {
+impl FormCache {
     pub(crate) fn of<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Arc<Result<Form, FormError>> {
         let key = TypeId::of::<T>();
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        known.unwrap_or_else(|| {
+        let cached = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        cached.unwrap_or_else(|| {
             let form = Arc::new(Form::of::<T>());
             self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, form.clone());
             form
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_a_form_in_the_order_it_was_written() {
+    fn a_form_has_the_fields_of_its_struct_in_order() {
         let form = Form::of::<Order>().unwrap();
         let printed = serde_json::to_string(form.schema()).unwrap();
         let speeds =
@@ -231,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_and_what_does_not_fit_is_named() {
+    fn content_is_decoded_and_faults_name_their_field() {
         let form = Form::of::<Order>().unwrap();
         let read = |value: Value| form.read::<Order>(value.as_object().unwrap().clone());
         let fits =
             json!({"recipient": "Ann", "count": 2.0, "gift": true, "speed": "plane", "extras": ["card"]});
         let order = read(fits.clone()).unwrap();
         assert_eq!((order.count, order.speed, order.extras), (2, Speed::Plane, vec![Extra::Card]));
-        for (field, value, said) in [
+        for (field, value, message) in [
             ("recipient", json!(""), "`recipient` has 0 characters and needs at least 1"),
             ("recipient", json!(7), "`recipient` is not a string: `7`"),
             ("count", json!(10), "`count` is `10` and may be at most 9"),
@@ -250,12 +251,12 @@ mod tests {
         ] {
             let mut answer = fits.clone();
             answer[field] = value;
-            assert_eq!(read(answer).unwrap_err(), said);
+            assert_eq!(read(answer).unwrap_err(), message);
         }
     }
 
     #[test]
-    fn what_no_form_can_ask_is_named_with_what_to_do() {
+    fn types_that_cannot_be_a_form_are_refused_with_an_alternative() {
         #[derive(Debug, Deserialize, JsonSchema)]
         #[expect(dead_code, reason = "only its shape matters")]
         struct Nested<T> {
@@ -273,37 +274,47 @@ mod tests {
             #[schemars(regex(pattern = "^a"))]
             word: String,
         }
-        fn said<T: DeserializeOwned + JsonSchema>() -> (Option<String>, String) {
+        fn error_of<T: DeserializeOwned + JsonSchema>() -> (Option<String>, String) {
             let error = Form::of::<T>().unwrap_err();
             (error.field().map(str::to_owned), error.to_string())
         }
-        let (field, text) = said::<Nested<Nested<u8>>>();
+        let (field, text) = error_of::<Nested<Nested<u8>>>();
         assert_eq!(field.as_deref(), Some("inner"));
         assert!(
             text.ends_with("field `inner` is an object: ask for its parts as fields of their own"),
             "{text}"
         );
-        assert!(said::<Nested<Vec<String>>>().1.contains("is a list of free values: use a list of an enum"));
-        assert!(said::<Nested<Data>>().1.contains("variants with data"), "{}", said::<Nested<Data>>().1);
-        assert!(said::<Nested<serde_json::Value>>().1.contains("can be anything"));
-        assert!(said::<Patterned>().1.contains("field `word` has a `pattern`"));
-        assert!(said::<String>().1.contains("wrap it in a struct with one field"), "{}", said::<String>().1);
-        assert!(said::<HashMap<String, String>>().1.contains("has no named fields"));
+        assert!(
+            error_of::<Nested<Vec<String>>>().1.contains("is a list of free values: use a list of an enum")
+        );
+        assert!(
+            error_of::<Nested<Data>>().1.contains("variants with data"),
+            "{}",
+            error_of::<Nested<Data>>().1
+        );
+        assert!(error_of::<Nested<serde_json::Value>>().1.contains("can be anything"));
+        assert!(error_of::<Patterned>().1.contains("field `word` has a `pattern`"));
+        assert!(
+            error_of::<String>().1.contains("wrap it in a struct with one field"),
+            "{}",
+            error_of::<String>().1
+        );
+        assert!(error_of::<HashMap<String, String>>().1.contains("has no named fields"));
     }
 
     #[test]
-    fn nothing_to_fill_in_is_a_form_too() {
+    fn the_unit_type_is_a_form_without_fields() {
         let form = Form::of::<()>().unwrap();
         assert!(form.schema().properties.is_empty());
         form.read::<()>(JsonObject::new()).unwrap();
     }
 
     #[test]
-    fn a_field_that_contradicts_itself_is_found() {
+    fn a_field_with_an_option_of_another_kind_is_refused() {
         let form = Form::new().field("a", Field::boolean().range(1, 2));
         assert_eq!(
             form.check().unwrap_err().to_string(),
-            "`form` is no form: field `a` is a boolean and has no range: use `Field::integer` or `Field::number`"
+            "`form` cannot be a form: field `a` is a boolean and has no range: use `Field::integer` or `Field::number`"
         );
     }
 }

@@ -1,44 +1,49 @@
-//! Where in a text a reader stopped.
+//! Messages for JSON that could not be decoded, with the position of the value.
 
 use serde_json::Error;
 
-/// Characters of a value that are shown.
-const SHOWN: usize = 60;
+/// The limit on the characters of a value that a message shows.
+const MAX_SHOWN: usize = 60;
 
-/// What a reader says of a value in a JSON text, with the place and the value, for whoever sent it.
-pub(crate) fn told(text: &str, error: &Error) -> String {
-    let said = error.to_string();
+/// Returns a message for the sender of a JSON text that could not be decoded: the pointer, the value and the reason.
+pub(super) fn describe(text: &str, error: &Error) -> String {
+    let reason = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
-    let said = said.strip_suffix(&position).unwrap_or(&said);
-    let (pointer, value) = find(text, offset(text, error));
+    let reason = reason.strip_suffix(&position).unwrap_or(&reason);
+    let (pointer, value) = value_before(text, offset(text, error));
     let name = if pointer.is_empty() { "the value".to_owned() } else { format!("`{pointer}`") };
-    let shown: String = value.chars().take(SHOWN).collect();
+    let shown: String = value.chars().take(MAX_SHOWN).collect();
     let more = if shown.len() < value.len() { "…" } else { "" };
     let is = if shown.is_empty() { String::new() } else { format!(" is `{shown}{more}`, which") };
-    format!("{name}{is} cannot be read: {said}\ncorrect it and try again")
+    format!("{name}{is} cannot be read: {reason}\ncorrect it and try again")
 }
 
-/// How many bytes were read.
+/// Returns the number of bytes that were read before the error.
 fn offset(text: &str, error: &Error) -> usize {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     (lines.map(str::len).sum::<usize>() + error.column()).min(text.len())
 }
 
 /// A list or object that is not closed yet.
-struct Open {
+struct Container {
     starts: usize,
-    inside: Inside,
+    position: Position,
 }
 
-enum Inside {
-    List { at: usize },
-    Object { name: String, named: bool },
+/// The position of the current value in its container.
+enum Position {
+    Index(usize),
+    /// A member; `has_name` is false until its name has been read.
+    Member {
+        name: String,
+        has_name: bool,
+    },
 }
 
-/// The pointer to the value that ends at an offset of a valid JSON text, and its text.
-fn find(text: &str, offset: usize) -> (String, &str) {
+/// Returns the pointer to the value that ends at an offset of a valid JSON text, and the value's text.
+fn value_before(text: &str, offset: usize) -> (String, &str) {
     let bytes = text.as_bytes();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<Container> = Vec::new();
     let mut starts = offset;
     let mut at = 0;
     while let Some(byte) = bytes.get(at).filter(|_| at < offset) {
@@ -46,21 +51,19 @@ fn find(text: &str, offset: usize) -> (String, &str) {
         at += 1;
         match byte {
             b'{' => {
-                open.push(Open {
-                    starts: first,
-                    inside: Inside::Object { name: String::new(), named: false },
-                });
+                let position = Position::Member { name: String::new(), has_name: false };
+                open.push(Container { starts: first, position });
                 starts = offset;
             }
             b'[' => {
-                open.push(Open { starts: first, inside: Inside::List { at: 0 } });
+                open.push(Container { starts: first, position: Position::Index(0) });
                 starts = offset;
             }
             b'}' | b']' => starts = open.pop().map_or(offset, |closed| closed.starts),
             b',' => {
-                match open.last_mut().map(|open| &mut open.inside) {
-                    Some(Inside::List { at }) => *at += 1,
-                    Some(Inside::Object { named, .. }) => *named = false,
+                match open.last_mut().map(|container| &mut container.position) {
+                    Some(Position::Index(index)) => *index += 1,
+                    Some(Position::Member { has_name, .. }) => *has_name = false,
                     None => {}
                 }
                 starts = offset;
@@ -68,9 +71,9 @@ fn find(text: &str, offset: usize) -> (String, &str) {
             b':' => starts = offset,
             b'"' => {
                 at = string_end(bytes, at).min(offset);
-                match open.last_mut().map(|open| &mut open.inside) {
-                    Some(Inside::Object { name, named }) if !*named => {
-                        *named = true;
+                match open.last_mut().map(|container| &mut container.position) {
+                    Some(Position::Member { name, has_name }) if !*has_name => {
+                        *has_name = true;
                         *name = text
                             .get(first..at)
                             .and_then(|t| serde_json::from_str(t).ok())
@@ -80,7 +83,7 @@ fn find(text: &str, offset: usize) -> (String, &str) {
                 }
             }
             byte if byte.is_ascii_whitespace() => {}
-            // A number or a word.
+            // A number or a literal.
             _ => {
                 let rest = bytes.get(at..offset).unwrap_or_default();
                 at += rest.iter().take_while(|byte| !b",:]} \t\r\n".contains(byte)).count();
@@ -88,19 +91,24 @@ fn find(text: &str, offset: usize) -> (String, &str) {
             }
         }
     }
-    let mut pointer = String::new();
-    for Open { inside, .. } in &open {
-        let name = match inside {
-            Inside::List { at } => at.to_string(),
-            Inside::Object { name, .. } => name.replace('~', "~0").replace('/', "~1"),
-        };
-        pointer.push('/');
-        pointer.push_str(&name);
-    }
-    (pointer, text.get(starts..offset).unwrap_or_default())
+    (pointer(&open), text.get(starts..offset).unwrap_or_default())
 }
 
-/// Where a string ends whose inner text starts at `at`.
+/// Returns the JSON pointer to the current value of the innermost container.
+fn pointer(open: &[Container]) -> String {
+    let mut pointer = String::new();
+    for Container { position, .. } in open {
+        let token = match position {
+            Position::Index(index) => index.to_string(),
+            Position::Member { name, .. } => name.replace('~', "~0").replace('/', "~1"),
+        };
+        pointer.push('/');
+        pointer.push_str(&token);
+    }
+    pointer
+}
+
+/// Returns the end of a string whose content starts at `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         at += match byte {
@@ -129,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_and_the_value_are_told() {
+    fn the_message_has_the_pointer_and_the_value() {
         for (text, expected) in [
             (r#"{"n":1e400}"#, "`/n` is `1e400`, which cannot be read: number out of range"),
             (
@@ -148,7 +156,7 @@ mod tests {
             (r#"{"n":{}}"#, "`/n` cannot be read: invalid type: map, expected i64"),
         ] {
             let error = serde_json::from_str::<Read>(text).unwrap_err();
-            assert_eq!(told(text, &error), format!("{expected}\ncorrect it and try again"));
+            assert_eq!(describe(text, &error), format!("{expected}\ncorrect it and try again"));
         }
     }
 }

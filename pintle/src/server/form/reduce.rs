@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::FormError;
 
-/// Makes a form of an object schema, its fields in the order of the schema's properties.
+/// Converts an object schema into the schema of a form, with its fields in the order of the properties.
 pub(super) fn object(form: &str, schema: Value) -> Result<ElicitSchema, FormError> {
-    let refuse = |said: &str| FormError::new(form, said);
+    let refuse = |reason: &str| FormError::new(form, reason);
     let Value::Object(mut schema) = schema else { return Err(refuse("can be anything: use a struct")) };
     if schema.get("type").is_none_or(|kind| kind != "object") {
         let scalar = schema.get("type").is_some_and(Value::is_string);
@@ -30,19 +30,19 @@ pub(super) fn object(form: &str, schema: Value) -> Result<ElicitSchema, FormErro
     };
     let mut reduced = ElicitSchema::new();
     for (name, schema) in properties {
-        let field = field(schema).map_err(|said| FormError::of_field(form, &name, said))?;
+        let field = field(schema).map_err(|reason| FormError::of_field(form, &name, reason))?;
         reduced.properties.insert(name, field);
     }
     if let Some(Value::Array(required)) = schema.shift_remove("required") {
-        let is_required = |name: &str| required.iter().any(|known| known == name);
+        let is_required = |name: &str| required.iter().any(|other| other == name);
         let names = reduced.properties.iter().map(|(name, _)| name).filter(|name| is_required(name));
         reduced.required = Some(names.map(str::to_owned).collect());
     }
     Ok(reduced)
 }
 
-/// What the protocol's forms have no words for, and what to do instead.
-const UNSAYABLE: &[(&str, &str)] = &[
+/// Keywords that forms do not have, with an alternative for each.
+const UNSUPPORTED: &[(&str, &str)] = &[
     ("pattern", "check the text in the handler"),
     ("multipleOf", "check the number in the handler"),
     ("exclusiveMinimum", "use `minimum`"),
@@ -53,7 +53,7 @@ const UNSAYABLE: &[(&str, &str)] = &[
 fn field(schema: Value) -> Result<PrimitiveSchema, String> {
     let Value::Object(schema) = schema else { return Err("can be anything: give it a type".to_owned()) };
     let mut schema = without_null(schema)?;
-    if let Some((keyword, instead)) = UNSAYABLE.iter().find(|(keyword, _)| schema.contains_key(*keyword)) {
+    if let Some((keyword, instead)) = UNSUPPORTED.iter().find(|(keyword, _)| schema.contains_key(*keyword)) {
         return Err(format!("has a `{keyword}`, which forms lack: {instead}"));
     }
     if let Some(value) = schema.shift_remove("const") {
@@ -74,7 +74,7 @@ fn field(schema: Value) -> Result<PrimitiveSchema, String> {
             (field.title, field.description) = (title, description);
             field.min_length = schema.get("minLength").and_then(Value::as_i64);
             field.max_length = schema.get("maxLength").and_then(Value::as_i64);
-            // Other formats are hints that clients need not know; the type itself reads them.
+            // Other formats are annotations that clients need not know; decoding the type checks them.
             field.format = schema.get("format").and_then(Value::as_str).and_then(format);
             field.default = text(&mut schema, "default");
             Ok(PrimitiveSchema::String(field))
@@ -113,7 +113,7 @@ fn format(format: &str) -> Option<StringFormat> {
     }
 }
 
-/// One of several values.
+/// Converts a choice of one value.
 fn choice(mut schema: JsonObject, choices: &Value) -> Result<PrimitiveSchema, String> {
     let options = options(choices)?;
     let (title, description) = (text(&mut schema, "title"), text(&mut schema, "description"));
@@ -128,7 +128,7 @@ fn choice(mut schema: JsonObject, choices: &Value) -> Result<PrimitiveSchema, St
     Ok(PrimitiveSchema::TitledEnum(field))
 }
 
-/// Some of several values.
+/// Converts a choice of any number of values.
 fn list(
     mut schema: JsonObject,
     title: Option<String>,
@@ -156,7 +156,7 @@ fn list(
     }
 }
 
-/// The values of a choice with their titles: a variant's `title`, or else its doc comment.
+/// Returns the values of a choice with their titles: the `title` of a variant, or else its doc comment.
 fn options(choices: &Value) -> Result<Vec<(String, Option<String>)>, String> {
     let mut options = Vec::new();
     for choice in choices.as_array().into_iter().flatten() {
@@ -186,7 +186,7 @@ fn titled((value, title): (String, Option<String>)) -> EnumOption {
     EnumOption::new(value, title)
 }
 
-/// A field that may be null is one that need not be filled in.
+/// Removes `null` from the types of a field: such a field is optional.
 fn without_null(mut schema: JsonObject) -> Result<JsonObject, String> {
     if let Some(Value::Array(kinds)) = schema.get_mut("type") {
         kinds.retain(|kind| kind != "null");
@@ -205,7 +205,7 @@ fn without_null(mut schema: JsonObject) -> Result<JsonObject, String> {
         if let [Value::Object(only)] = parts.as_mut_slice() {
             let mut inner = without_null(std::mem::take(only))?;
             schema.shift_remove(keyword);
-            // What is said of the field comes before what is said of its type.
+            // Keywords of the field take precedence over those of its type.
             inner.extend(schema);
             return Ok(inner);
         }

@@ -6,10 +6,10 @@ use pintle_types::{
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 
-/// Why a tool did not do its work.
+/// An error of a tool handler.
 ///
-/// Any [`std::error::Error`] turns into one with `?` and is told to the model as text. Like `anyhow::Error`, and for the
-/// same reason, it is not itself an `Error`.
+/// Any [`std::error::Error`] converts into one with `?`; its text is returned to the model. Like `anyhow::Error`, and for
+/// the same reason, this type does not implement `Error` itself.
 ///
 /// ```
 /// use pintle::server::ToolError;
@@ -26,17 +26,17 @@ pub struct ToolError(Repr);
 
 #[derive(Debug)]
 enum Repr {
-    Told(Cow<'static, str>),
+    Message(Cow<'static, str>),
     Failed(RpcError),
 }
 
 impl ToolError {
-    /// Something the model should read, and perhaps mend.
+    /// Creates an error result with a text for the model, which may correct its call.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self(Repr::Told(text.into()))
+        Self(Repr::Message(text.into()))
     }
 
-    /// Fails the request itself. For faults of the protocol, not of the tool.
+    /// Creates a protocol error that fails the request itself, for faults that are not the tool's.
     pub fn protocol(error: RpcError) -> Self {
         Self(Repr::Failed(error))
     }
@@ -44,7 +44,7 @@ impl ToolError {
     pub(crate) fn outcome(self) -> Result<CallToolResult, Outcome> {
         match self.0 {
             Repr::Failed(error) => Err(Outcome::Failed(error)),
-            Repr::Told(text) => {
+            Repr::Message(text) => {
                 let mut result = CallToolResult::new(vec![ContentBlock::Text(TextContent::new(text))]);
                 result.is_error = Some(true);
                 Ok(result)
@@ -60,17 +60,17 @@ impl<E: Error + 'static> From<E> for ToolError {
             return Self::protocol(error.clone());
         }
         match any.downcast_ref::<AskError>() {
-            // What the client refused is news for the model; the rest is the protocol's.
-            Some(AskError::Refused(said)) => Self::new(said.message.to_string()),
+            // The model is informed of a refusal by the client; other errors are those of the protocol.
+            Some(AskError::Refused(refusal)) => Self::new(refusal.message.to_string()),
             Some(error) => Self::protocol(error.clone().into()),
             None => Self::new(error.to_string()),
         }
     }
 }
 
-/// Why a prompt, a resource or a completion could not be had.
+/// An error of a prompt, resource or completion handler.
 ///
-/// Any [`std::error::Error`] turns into one with `?`; its text goes to the client.
+/// Any [`std::error::Error`] converts into one with `?`; its text is sent to the client.
 ///
 /// ```
 /// use pintle::server::RequestError;
@@ -93,22 +93,22 @@ enum Reason {
 }
 
 impl RequestError {
-    /// Something went wrong on this side.
+    /// Creates an internal error.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self(Reason::Failed(RpcError::internal(text)))
     }
 
-    /// What was asked for does not make sense.
+    /// Creates an error for an invalid request.
     pub fn bad_request(text: impl Into<Cow<'static, str>>) -> Self {
         Self(Reason::Failed(RpcError::invalid_params(text)))
     }
 
-    /// There is no such resource.
+    /// Creates an error for a resource that does not exist.
     pub fn not_found() -> Self {
         Self(Reason::NotFound)
     }
 
-    /// Fails the request with this error.
+    /// Creates an error that fails the request with this one.
     pub fn protocol(error: RpcError) -> Self {
         Self(Reason::Failed(error))
     }
@@ -135,9 +135,9 @@ impl<E: Error + 'static> From<E> for RequestError {
     }
 }
 
-/// What a handler may fail with: whatever becomes its kind of error.
+/// An error type that a handler may return: any type that converts into `E`.
 ///
-/// Implemented for all of that; it is here for what the compiler says of the rest.
+/// This is implemented for all such types; the trait exists for the compiler message about other types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a handler",
     note = "return `{E}`: `Err({E}::new(\"what went wrong\"))`",
@@ -151,7 +151,7 @@ impl<T: Into<E>, E> HandlerError<E> for T {}
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Repr::Told(text) => f.write_str(text),
+            Repr::Message(text) => f.write_str(text),
             Repr::Failed(error) => error.fmt(f),
         }
     }

@@ -2,14 +2,14 @@ use std::{any::TypeId, collections::HashSet};
 
 use http::Extensions;
 
-/// Values that the author gave the server for its handlers, one of a type.
+/// The values of `Server::with_state`, one of each type.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct StateMap {
     values: Extensions,
     types: HashSet<TypeId>,
 }
 
-impl Own {
+impl StateMap {
     /// Adds a value, or returns it if there is one of its type.
     pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) -> Result<(), T> {
         if !self.types.insert(TypeId::of::<T>()) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::format;
 
-/// Whether an answer fits its form. What the form does not ask for is none of its concern.
+/// Checks an answer against its form. Members that are not in the form are ignored.
 pub(super) fn fits(form: &ElicitSchema, content: &JsonObject) -> Result<(), String> {
     for (name, schema) in form.properties.iter() {
         match content.get(name).filter(|value| !value.is_null()) {
@@ -47,14 +47,14 @@ fn text(name: &str, schema: &StringSchema, value: &Value) -> Result<(), String> 
     let text = value.as_str().ok_or_else(|| not(name, "a string", value))?;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     match (schema.min_length, schema.max_length) {
-        (Some(least), _) if length < least => {
-            Err(format!("`{name}` has {length} characters and needs at least {least}"))
+        (Some(min), _) if length < min => {
+            Err(format!("`{name}` has {length} characters and needs at least {min}"))
         }
-        (_, Some(most)) if length > most => {
-            Err(format!("`{name}` has {length} characters and may have at most {most}"))
+        (_, Some(max)) if length > max => {
+            Err(format!("`{name}` has {length} characters and may have at most {max}"))
         }
         _ => match &schema.format {
-            Some(format) => match format::unmet(format, text) {
+            Some(format) => match format::mismatch(format, text) {
                 Some(what) => Err(not(name, what, value)),
                 None => Ok(()),
             },
@@ -67,10 +67,8 @@ fn number(name: &str, schema: &NumberSchema, value: &Value) -> Result<(), String
     let number = value.as_f64().ok_or_else(|| not(name, "a number", value))?;
     let bound = |bound: &Option<serde_json::Number>| bound.as_ref().and_then(serde_json::Number::as_f64);
     match (bound(&schema.minimum), bound(&schema.maximum)) {
-        (Some(least), _) if number < least => {
-            Err(format!("`{name}` is `{value}` and must be at least {least}"))
-        }
-        (_, Some(most)) if number > most => Err(format!("`{name}` is `{value}` and may be at most {most}")),
+        (Some(min), _) if number < min => Err(format!("`{name}` is `{value}` and must be at least {min}")),
+        (_, Some(max)) if number > max => Err(format!("`{name}` is `{value}` and may be at most {max}")),
         _ => Ok(()),
     }
 }
@@ -89,14 +87,14 @@ fn one(name: &str, known: &[&str], value: &Value) -> Result<(), String> {
 
 fn some(
     name: &str,
-    (least, most): (Option<i64>, Option<i64>),
+    (min, max): (Option<i64>, Option<i64>),
     known: &[&str],
     value: &Value,
 ) -> Result<(), String> {
     let chosen = value.as_array().ok_or_else(|| not(name, "a list", value))?;
     let count = i64::try_from(chosen.len()).unwrap_or(i64::MAX);
-    if least.is_some_and(|least| count < least) || most.is_some_and(|most| count > most) {
-        return Err(format!("`{name}` has {count} values, which is not as many as it may have"));
+    if min.is_some_and(|min| count < min) || max.is_some_and(|max| count > max) {
+        return Err(format!("`{name}` has {count} values, which is outside its limits"));
     }
     chosen.iter().try_for_each(|value| one(name, known, value))
 }
@@ -113,7 +111,7 @@ fn not(name: &str, what: &str, value: &Value) -> String {
     format!("`{name}` is not {what}: `{}`", short(value))
 }
 
-/// A value is shown, but not at any length.
+/// Returns the value as text, shortened if it is long.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(80) {

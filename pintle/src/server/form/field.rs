@@ -4,7 +4,7 @@ use pintle_types::schema::{
 };
 use serde_json::{Number, Value};
 
-/// One field of a [`Form`](super::Form) that is made by hand.
+/// A field of a [`Form`](super::Form).
 ///
 /// ```
 /// use pintle::server::Field;
@@ -29,64 +29,64 @@ impl Field {
         Self::new(PrimitiveSchema::String(schema))
     }
 
-    /// Text.
+    /// Creates a text field.
     pub fn text() -> Self {
         Self::new(PrimitiveSchema::String(StringSchema::new()))
     }
 
-    /// A mail address.
+    /// Creates a field for an email address.
     pub fn email() -> Self {
         Self::formatted(StringFormat::Email)
     }
 
-    /// A URI.
+    /// Creates a field for a URI.
     pub fn uri() -> Self {
         Self::formatted(StringFormat::Uri)
     }
 
-    /// A day.
+    /// Creates a field for a date.
     pub fn date() -> Self {
         Self::formatted(StringFormat::Date)
     }
 
-    /// A day and a time.
+    /// Creates a field for a date and time.
     pub fn date_time() -> Self {
         Self::formatted(StringFormat::DateTime)
     }
 
-    /// A number.
+    /// Creates a field for a number.
     pub fn number() -> Self {
         Self::new(PrimitiveSchema::Number(NumberSchema::new()))
     }
 
-    /// A whole number.
+    /// Creates a field for an integer.
     pub fn integer() -> Self {
         Self::new(PrimitiveSchema::Integer(NumberSchema::new()))
     }
 
-    /// Yes or no.
+    /// Creates a field for a boolean.
     pub fn boolean() -> Self {
         Self::new(PrimitiveSchema::Boolean(BooleanSchema::new()))
     }
 
-    /// One of several values.
+    /// Creates a choice of one value.
     pub fn one_of<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         Self::new(PrimitiveSchema::Enum(EnumSchema::new(strings(values))))
     }
 
-    /// One of several values, each shown by its title.
+    /// Creates a choice of one value, shown by title.
     pub fn one_of_titled<V: Into<String>, T: Into<String>>(
         options: impl IntoIterator<Item = (V, T)>,
     ) -> Self {
         Self::new(PrimitiveSchema::TitledEnum(TitledEnumSchema::new(titled(options))))
     }
 
-    /// Any number of several values.
+    /// Creates a choice of any number of values.
     pub fn any_of<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         Self::new(PrimitiveSchema::MultiEnum(MultiEnumSchema::new(EnumItems::new(strings(values)))))
     }
 
-    /// Any number of several values, each shown by its title.
+    /// Creates a choice of any number of values, shown by title.
     pub fn any_of_titled<V: Into<String>, T: Into<String>>(
         options: impl IntoIterator<Item = (V, T)>,
     ) -> Self {
@@ -94,46 +94,46 @@ impl Field {
         Self::new(PrimitiveSchema::TitledMultiEnum(TitledMultiEnumSchema::new(items)))
     }
 
-    /// The name that people see.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.put_words(|title, _| *title = Some(text.into()));
+        self.edit_labels(|title, _| *title = Some(text.into()));
         self
     }
 
-    /// What goes there.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.put_words(|_, description| *description = Some(text.into()));
+        self.edit_labels(|_, description| *description = Some(text.into()));
         self
     }
 
-    /// From how many characters to how many, or how many values may be chosen.
+    /// Sets the minimum and maximum length of a text, or the number of values that may be chosen.
     #[must_use]
-    pub fn length(mut self, least: u32, most: u32) -> Self {
-        let (least, most) = (Some(i64::from(least)), Some(i64::from(most)));
+    pub fn length(mut self, min: u32, max: u32) -> Self {
+        let (min, max) = (Some(i64::from(min)), Some(i64::from(max)));
         match &mut self.schema {
-            PrimitiveSchema::String(schema) => (schema.min_length, schema.max_length) = (least, most),
-            PrimitiveSchema::MultiEnum(schema) => (schema.min_items, schema.max_items) = (least, most),
-            PrimitiveSchema::TitledMultiEnum(schema) => (schema.min_items, schema.max_items) = (least, most),
-            _ => self.wrong("has no length: use `Field::text` or `Field::any_of`"),
+            PrimitiveSchema::String(schema) => (schema.min_length, schema.max_length) = (min, max),
+            PrimitiveSchema::MultiEnum(schema) => (schema.min_items, schema.max_items) = (min, max),
+            PrimitiveSchema::TitledMultiEnum(schema) => (schema.min_items, schema.max_items) = (min, max),
+            _ => self.fault("has no length: use `Field::text` or `Field::any_of`"),
         }
         self
     }
 
-    /// From which number to which.
+    /// Sets the minimum and maximum of a number.
     #[must_use]
-    pub fn range(mut self, least: impl Into<Number>, most: impl Into<Number>) -> Self {
+    pub fn range(mut self, min: impl Into<Number>, max: impl Into<Number>) -> Self {
         match &mut self.schema {
             PrimitiveSchema::Number(schema) | PrimitiveSchema::Integer(schema) => {
-                (schema.minimum, schema.maximum) = (Some(least.into()), Some(most.into()));
+                (schema.minimum, schema.maximum) = (Some(min.into()), Some(max.into()));
             }
-            _ => self.wrong("has no range: use `Field::integer` or `Field::number`"),
+            _ => self.fault("has no range: use `Field::integer` or `Field::number`"),
         }
         self
     }
 
-    /// What stands there before the user has filled it in.
+    /// Sets the default value.
     #[must_use]
     pub fn default(mut self, value: impl Into<Value>) -> Self {
         let value = value.into();
@@ -150,7 +150,7 @@ impl Field {
             _ => false,
         };
         if !fits {
-            self.wrong("has a default of another type: give it one of its own");
+            self.fault("has a default of another type: give one of the field's type");
         }
         self
     }
@@ -159,7 +159,7 @@ impl Field {
         self.fault.map_or(Ok(self.schema), Err)
     }
 
-    fn put_words(&mut self, put: impl FnOnce(&mut Option<String>, &mut Option<String>)) {
+    fn edit_labels(&mut self, put: impl FnOnce(&mut Option<String>, &mut Option<String>)) {
         match &mut self.schema {
             PrimitiveSchema::String(schema) => put(&mut schema.title, &mut schema.description),
             PrimitiveSchema::Number(schema) | PrimitiveSchema::Integer(schema) => {
@@ -170,12 +170,12 @@ impl Field {
             PrimitiveSchema::TitledEnum(schema) => put(&mut schema.title, &mut schema.description),
             PrimitiveSchema::MultiEnum(schema) => put(&mut schema.title, &mut schema.description),
             PrimitiveSchema::TitledMultiEnum(schema) => put(&mut schema.title, &mut schema.description),
-            // No constructor makes another one.
+            // No constructor creates another variant.
             _ => {}
         }
     }
 
-    fn wrong(&mut self, said: &str) {
+    fn fault(&mut self, reason: &str) {
         let kind = match &self.schema {
             PrimitiveSchema::Number(_) => "a number",
             PrimitiveSchema::Integer(_) => "a whole number",
@@ -183,20 +183,20 @@ impl Field {
             PrimitiveSchema::String(_) => "text",
             _ => "a choice",
         };
-        self.fault.get_or_insert_with(|| format!("is {kind} and {said}"));
+        self.fault.get_or_insert_with(|| format!("is {kind} and {reason}"));
     }
 }
 
-/// A field in the protocol's own words, for what the constructors do not say.
+/// A field from a schema of the protocol, for options that the constructors do not have.
 impl From<PrimitiveSchema> for Field {
     fn from(schema: PrimitiveSchema) -> Self {
         Self::new(schema)
     }
 }
 
-fn put<T: serde::de::DeserializeOwned>(place: &mut Option<T>, value: Value) -> bool {
-    *place = serde_json::from_value(value).ok();
-    place.is_some()
+fn put<T: serde::de::DeserializeOwned>(slot: &mut Option<T>, value: Value) -> bool {
+    *slot = serde_json::from_value(value).ok();
+    slot.is_some()
 }
 
 fn strings<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The integers that a Rust type can hold, by the `format` that its schema has.
+//! The integers that a Rust type can hold, by the `format` of its schema.
 
 use pintle_types::JsonObject;
 use serde_json::{Number, Value};
@@ -16,31 +16,30 @@ const FORMATS: &[(&str, i64, u64)] = &[
     ("uint", 0, u64::MAX),
 ];
 
-/// Keywords whose values are no schemas.
+/// Keywords whose values are not schemas.
 const DATA: &[&str] = &["default", "examples", "const", "enum"];
 
-/// The smallest and the largest integer of a schema's type, if it is that of an integer.
+/// Returns the smallest and the largest integer of a schema's type, if it is an integer type.
 pub(super) fn bounds(schema: &JsonObject) -> Option<(i64, u64)> {
     let integer = match schema.get("type")? {
         Value::Array(kinds) => kinds.iter().any(|kind| kind == "integer"),
         kind => kind == "integer",
     };
     let format = schema.get("format")?.as_str()?;
-    let (_, least, most) = FORMATS.iter().find(|(known, ..)| integer && *known == format)?;
-    Some((*least, *most))
+    let (_, min, max) = FORMATS.iter().find(|(name, ..)| integer && *name == format)?;
+    Some((*min, *max))
 }
 
-/// Says in a schema what its formats say, so that a number that does not fit its type is told in words.
+/// Adds the bounds of integer formats to a schema, so that a number out of range gets a clear message.
 ///
-/// `format` refuses nothing by itself, and the published schema stays as it is: what is added here is what reading the
-/// type asks for anyway.
+/// `format` does not constrain values by itself. The published schema is unchanged: decoding checks these bounds anyway.
 pub(super) fn bound(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             let bounds = bounds(members);
-            if let Some((least, most)) = bounds {
-                members.entry("minimum").or_insert(Value::Number(Number::from(least)));
-                members.entry("maximum").or_insert(Value::Number(Number::from(most)));
+            if let Some((min, max)) = bounds {
+                members.entry("minimum").or_insert(Value::Number(Number::from(min)));
+                members.entry("maximum").or_insert(Value::Number(Number::from(max)));
             }
             let schemas = members.iter_mut().filter(|(name, _)| !DATA.contains(&name.as_str()));
             schemas.for_each(|(_, schema)| bound(schema));

@@ -11,25 +11,25 @@ use pintle_types::{
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 
-use super::size::{self, Unprinted};
+use super::result_size::{self, PrintError};
 use crate::server::{Cx, IntoToolResult, ToolError};
 
 pin_project! {
-    /// A tool's handler on its way to a result, which is printed when it is there.
-    pub(crate) struct Calling<F> {
+    /// The future of a tool's handler that validates and prints the result.
+    pub(crate) struct ToolFuture<F> {
         #[pin]
         running: F,
         cx: Cx,
     }
 }
 
-impl<F> Calling<F> {
+impl<F> ToolFuture<F> {
     pub(crate) fn new(running: F, cx: Cx) -> Self {
         Self { running, cx }
     }
 }
 
-impl<F, R> Future for Calling<F>
+impl<F, R> Future for ToolFuture<F>
 where
     F: Future<Output = Result<R, Outcome>>,
     R: IntoToolResult,
@@ -37,25 +37,25 @@ where
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Outcome> {
-        let calling = self.project();
-        calling.running.poll(task).map(|result| match result {
+        let this = self.project();
+        this.running.poll(task).map(|result| match result {
             Ok(result) => match result.into_text() {
-                Ok(text) => say(calling.cx, text),
-                Err(result) => complete(calling.cx, result.into_tool_result()),
+                Ok(text) => complete_text(this.cx, text),
+                Err(result) => complete(this.cx, result.into_tool_result()),
             },
             Err(outcome) => outcome,
         })
     }
 }
 
-/// Ends a call with a text. A typed result is made only for a check against an output schema.
-fn say(cx: &Cx, text: String) -> Outcome {
+/// Completes a call with a text. A result is created only if it has to be validated (see `bench/LEDGER.md`).
+fn complete_text(cx: &Cx, text: String) -> Outcome {
     if cx.tool().is_some_and(|called| called.route.tool.output_schema.is_some()) {
         return complete(cx, text.into_tool_result());
     }
-    match size::checked(cx, Ok(CallToolResult::raw_text(&text))) {
+    match result_size::check(cx, Ok(CallToolResult::raw_text(&text))) {
         Ok(text) => Outcome::Complete(Body::Text(text)),
-        Err(unprinted) => refuse(unprinted),
+        Err(error) => refuse(error),
     }
 }
 
@@ -65,33 +65,33 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
         Err(outcome) => return outcome,
     };
     if let Some(called) = cx.tool()
-        && let Err(fault) = called.route.ready.check.after(&result)
+        && let Err(fault) = called.route.ready.check.check_result(&result)
     {
-        let said = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(tool = called.route.tool.name, "{said}");
-        return ToolError::new(said)
+        let message = format!("the tool's result does not fit its output schema: {fault}");
+        tracing::error!(tool = called.route.tool.name, "{message}");
+        return ToolError::new(message)
             .outcome()
-            .map_or_else(|outcome| outcome, |told| print(cx, told.to_raw()));
+            .map_or_else(|outcome| outcome, |result| print(cx, result.to_raw()));
     }
     print(cx, result.to_raw())
 }
 
 fn print(cx: &Cx, result: serde_json::Result<RawObject>) -> Outcome {
-    match size::checked(cx, result) {
+    match result_size::check(cx, result) {
         Ok(result) => Outcome::Complete(result.into()),
-        Err(unprinted) => refuse(unprinted),
+        Err(error) => refuse(error),
     }
 }
 
 /// Ends a call whose result cannot be sent.
-fn refuse(unprinted: Unprinted) -> Outcome {
-    let printed = match unprinted {
-        Unprinted::Failed(reason) => Err(reason),
-        too_large @ Unprinted::TooLarge { .. } => {
+fn refuse(error: PrintError) -> Outcome {
+    let printed = match error {
+        PrintError::Failed(reason) => Err(reason),
+        too_large @ PrintError::TooLarge { .. } => {
             let text = ContentBlock::Text(TextContent::new(too_large.to_string()));
-            let mut told = CallToolResult::new(vec![text]);
-            told.is_error = Some(true);
-            told.to_raw().map_err(|error| error.to_string())
+            let mut error = CallToolResult::new(vec![text]);
+            error.is_error = Some(true);
+            error.to_raw().map_err(|error| error.to_string())
         }
     };
     match printed {
