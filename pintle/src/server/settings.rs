@@ -19,6 +19,7 @@ impl Server {
     /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
     /// client has hung up, the answer to a question, the next request of a session over HTTP.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "settings are taken by value, as a client takes them")]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         let Timeouts {
             keepalive,
