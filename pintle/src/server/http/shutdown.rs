@@ -71,7 +71,8 @@ impl Http {
     /// [Closes](Self::close) this service when the signal is triggered. An [`HttpServer`](super::HttpServer) with this signal
     /// also waits for the service's calls when it is shut down, and ends them after its grace period.
     pub fn close_on(&self, signal: &ShutdownSignal) {
-        signal.add(Arc::new(self.clone()));
+        let service: Arc<dyn DrainService> = Arc::new(self.clone());
+        signal.add(&service);
     }
 
     /// Ends all sessions of this process. Another one may go on with those that are written down.

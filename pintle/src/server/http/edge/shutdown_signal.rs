@@ -76,8 +76,8 @@ impl ShutdownSignal {
     }
 
     /// Registers a service to be closed when the signal is triggered, or closes it now if it already was.
-    pub(in crate::server::http) fn add(&self, service: Arc<dyn DrainService>) {
-        self.0.services.lock().unwrap_or_else(PoisonError::into_inner).push(service.clone());
+    pub(in crate::server::http) fn add(&self, service: &Arc<dyn DrainService>) {
+        self.0.services.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(service));
         if self.is_triggered() {
             service.close();
         }
