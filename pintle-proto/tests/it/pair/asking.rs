@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     ALL, R1, R2, R3, R4, R5, SESSIONS,
     client::{Client, Failure},
-    pair::Pair,
+    engines::Pair,
     server::Server,
 };
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     ALL, R4, R5, SESSIONS,
     client::{Client, Failure, object},
-    pair::Pair,
+    engines::Pair,
     server::Server,
 };
 

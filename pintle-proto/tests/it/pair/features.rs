@@ -7,7 +7,7 @@ use pintle_proto::{
 use pintle_types::RequestId;
 use serde_json::{Value, json};
 
-use super::{ALL, R2, R3, R4, R5, SESSIONS, client::Failure, pair::Pair, shop::TOOLS};
+use super::{ALL, R2, R3, R4, R5, SESSIONS, client::Failure, engines::Pair, shop::TOOLS};
 
 /// Something that a client can do with a server in some of the revisions.
 struct Feature {

@@ -3,7 +3,7 @@
 use pintle_proto::client::{Mode, OpenError};
 
 use super::{
-    ALL, R1, R2, R3, R4, R5, SESSIONS, client::Client, features::run_all, pair::Pair, server::Server,
+    ALL, R1, R2, R3, R4, R5, SESSIONS, client::Client, engines::Pair, features::run_all, server::Server,
 };
 
 /// The columns of the table.

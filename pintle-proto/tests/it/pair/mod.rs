@@ -1,7 +1,7 @@
 //! A client engine and a server engine that talk to each other, in bytes and in virtual time.
 //!
 //! ```text
-//! pair    the two of them, the wire between them and the clock
+//! engines the two of them, the wire between them and the clock
 //! client  drives the client's engines and answers for the user
 //! server  drives the server's engine and polls its handlers
 //! shop    what the server does, written once for every revision
@@ -12,11 +12,11 @@
 mod asking;
 mod cache;
 mod client;
+mod engines;
 mod features;
 mod matrix;
 #[cfg(feature = "next-revision")]
 mod next_revision;
-mod pair;
 mod server;
 mod shop;
 mod state;

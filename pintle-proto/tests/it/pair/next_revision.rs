@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{
     ALL, NEXT, R4, R5,
     client::{Client, Failure},
+    engines::Pair,
     features::run_all,
-    pair::Pair,
     server::Server,
 };
 

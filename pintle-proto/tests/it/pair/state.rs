@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     ALL, R5,
     client::{Client, Failure},
-    pair::Pair,
+    engines::Pair,
     server::Server,
 };
 

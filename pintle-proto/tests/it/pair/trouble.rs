@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{
     ALL, R4, R5, SESSIONS,
     client::{Client, PATIENCE_MS},
+    engines::{Manner, Pair},
     features::run_all,
-    pair::{Manner, Pair},
     server::Server,
 };
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::PathBuf};
 use pintle_proto::client::Mode;
 use serde_json::{Value, json};
 
-use super::{ALL, client::Client, features::run_all, pair::Pair, server::Server};
+use super::{ALL, client::Client, engines::Pair, features::run_all, server::Server};
 
 #[test]
 fn every_line_fits_the_schema_of_its_revision() {
