@@ -247,7 +247,7 @@ async fn calls_in_flight_are_answered_when_their_session_is_ended() {
         }
         for mut answer in [talking, asks, silent.await.unwrap()] {
             let said = answer.result().await;
-            assert!(message(&said).contains("the session was ended"), "{said}");
+            assert!(message(&said).contains("the session ended"), "{said}");
             if answer.is_stream() {
                 assert_eq!(answer.message().await, None, "and then the stream ends");
             }

@@ -178,7 +178,7 @@ async fn a_cancelled_call_is_dropped_and_not_answered() {
         let rest = answer.messages().await;
         let last = rest.last().unwrap();
         assert_eq!(last["id"], 4);
-        assert!(last["error"]["message"].as_str().unwrap().contains("the session was ended"), "{last}");
+        assert!(last["error"]["message"].as_str().unwrap().contains("the session ended"), "{last}");
         ended.notified().await;
     }
 }

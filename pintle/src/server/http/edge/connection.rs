@@ -128,7 +128,7 @@ struct Supervisor {
     registered_waker: Option<Waker>,
 }
 
-/// What a supervised phase does when the server shuts down.
+/// The effect of a shutdown on a supervised phase.
 enum OnStop {
     /// The phase is dropped.
     Abandon,
