@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Cursor, Explainer, Findings, Members, did_you_mean},
+    explain::{Explainer, Findings, Members, Position, did_you_mean},
     fault::MAX_FAULTS,
     words::{asked, either, shown},
 };
@@ -18,37 +18,38 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         for each in branches(schema, "allOf") {
-            self.look(each, value, cursor, findings);
+            self.look(each, value, position, findings);
         }
         if let Some(when) = schema.get("if") {
-            let follows = match self.fits(when, value, cursor) {
+            let follows = match self.fits(when, value, position) {
                 Some(true) => schema.get("then"),
                 Some(false) => schema.get("else"),
                 None => None,
             };
             if let Some(follows) = follows {
-                self.look(follows, value, cursor, findings);
+                self.look(follows, value, position, findings);
             }
         }
         if let Some(not) = schema.get("not")
-            && self.fits(not, value, cursor) == Some(true)
+            && self.fits(not, value, position) == Some(true)
         {
             let other = asked(self.local.meant(not));
-            findings
-                .add(|| Fault::wrong(&cursor.pointer, format!("something other than {other}"), shown(value)));
+            findings.add(|| {
+                Fault::wrong(&position.pointer, format!("something other than {other}"), shown(value))
+            });
         }
         if schema.contains_key("anyOf") {
             let any = branches(schema, "anyOf");
-            if any.iter().all(|branch| self.fits(branch, value, cursor) == Some(false)) {
-                self.look_at_branches(any, value, cursor, findings);
+            if any.iter().all(|branch| self.fits(branch, value, position) == Some(false)) {
+                self.look_at_branches(any, value, position, findings);
             }
         }
         if schema.contains_key("oneOf") {
-            self.look_at_one_of(branches(schema, "oneOf"), value, cursor, findings);
+            self.look_at_one_of(branches(schema, "oneOf"), value, position, findings);
         }
     }
 
@@ -56,10 +57,10 @@ impl<'a> Explainer<'a> {
         &mut self,
         one: &'a [Value],
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
-        let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, cursor)).collect();
+        let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, position)).collect();
         let fitting: Vec<&Value> = one
             .iter()
             .zip(&verdicts)
@@ -70,11 +71,11 @@ impl<'a> Explainer<'a> {
             let names = fitting.into_iter().map(|branch| asked(self.local.meant(branch)));
             let names = names.collect::<Vec<_>>().join(", ");
             findings.add(|| {
-                Fault::wrong(&cursor.pointer, format!("only one of: {names}"), shown(value))
+                Fault::wrong(&position.pointer, format!("only one of: {names}"), shown(value))
                     .with_hint(Some("it is more than one of these".to_owned()))
             });
         } else if verdicts.iter().all(|fits| *fits == Some(false)) {
-            self.look_at_branches(one, value, cursor, findings);
+            self.look_at_branches(one, value, position, findings);
         }
     }
 
@@ -83,23 +84,23 @@ impl<'a> Explainer<'a> {
         &mut self,
         branches: &'a [Value],
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         let schemas: Vec<&'a Value> = branches.iter().map(|branch| self.local.meant(branch)).collect();
         if let Some((name, tags)) = tagged(&schemas, value) {
             let chosen = value.get(name).and_then(|tag| tags.iter().position(|each| *each == tag));
             match (chosen.and_then(|at| branches.get(at)), value.get(name)) {
-                (Some(chosen), _) => self.look(chosen, value, cursor, findings),
+                (Some(chosen), _) => self.look(chosen, value, position, findings),
                 (None, Some(tag)) => findings.add(|| {
                     let known = tags.iter().filter_map(|tag| tag.as_str());
                     let near = tag.as_str().and_then(|tag| nearest(tag, known));
                     let expected = either(tags.iter().map(shown));
-                    Fault::wrong(&cursor.pointer_to(name), expected, shown(tag))
+                    Fault::wrong(&position.pointer_to(name), expected, shown(tag))
                         .with_hint(near.map(|near| did_you_mean(&near.into())))
                 }),
                 (None, None) => {
-                    findings.add(|| Fault::missing(cursor.pointer_to(name), either(tags.iter().map(shown))))
+                    findings.add(|| Fault::missing(position.pointer_to(name), either(tags.iter().map(shown))))
                 }
             }
             return;
@@ -112,7 +113,7 @@ impl<'a> Explainer<'a> {
         }
         if let [only] = meant.as_slice() {
             let mut inner = Findings::up_to(MAX_FAULTS);
-            self.look(only, value, cursor, &mut inner);
+            self.look(only, value, position, &mut inner);
             inner.faults.into_iter().for_each(|fault| findings.add(|| fault));
             return;
         }
@@ -122,7 +123,7 @@ impl<'a> Explainer<'a> {
             let near = value
                 .as_str()
                 .and_then(|text| nearest(text, schemas.iter().flat_map(|schema| texts(schema))));
-            Fault::wrong(&cursor.pointer, either(names), shown(value))
+            Fault::wrong(&position.pointer, either(names), shown(value))
                 .with_hint(near.map(|near| did_you_mean(&near.into())))
         });
     }
@@ -140,7 +141,7 @@ impl<'a> Explainer<'a> {
         schema: &'a Members,
         value: &Value,
         name: &str,
-        cursor: &mut Cursor,
+        position: &mut Position,
         turns: usize,
     ) -> bool {
         if turns > MAX_TURNS {
@@ -168,15 +169,15 @@ impl<'a> Explainer<'a> {
             parts.extend(value.get(key).is_some().then_some(part));
         }
         for branch in branches(schema, "anyOf").iter().chain(branches(schema, "oneOf")) {
-            parts.extend((self.fits(branch, value, cursor) == Some(true)).then_some(branch));
+            parts.extend((self.fits(branch, value, position) == Some(true)).then_some(branch));
         }
         if let Some(when) = schema.get("if") {
-            let fits = self.fits(when, value, cursor) == Some(true);
+            let fits = self.fits(when, value, position) == Some(true);
             parts.extend(fits.then_some(when));
             parts.extend(schema.get(if fits { "then" } else { "else" }));
         }
         parts.into_iter().filter_map(Value::as_object).any(|part| {
-            part.contains_key("unevaluatedProperties") || self.covers(part, value, name, cursor, turns + 1)
+            part.contains_key("unevaluatedProperties") || self.covers(part, value, name, position, turns + 1)
         })
     }
 

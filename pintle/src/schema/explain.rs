@@ -65,7 +65,7 @@ pub(super) fn find(engine: &Engine, local: Local<'_>, value: &Value) -> (Finding
         verdicts: HashMap::new(),
     };
     let mut findings = Findings::up_to(MAX_FAULTS);
-    explainer.look(local.root(), value, &mut Cursor::default(), &mut findings);
+    explainer.look(local.root(), value, &mut Position::default(), &mut findings);
     (findings, explainer.lost)
 }
 
@@ -113,13 +113,13 @@ pub(super) type Members = Map<String, Value>;
 
 /// The position in the value, and the depth in the schema.
 #[derive(Default)]
-pub(super) struct Cursor {
+pub(super) struct Position {
     pub(super) pointer: String,
     level: usize,
 }
 
-impl Cursor {
-    /// Calls `look` with the cursor at a member or item.
+impl Position {
+    /// Calls `look` with the position at a member or item.
     pub(super) fn at<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         lengthen(&mut self.pointer, name);
@@ -129,7 +129,7 @@ impl Cursor {
     }
 
     pub(super) fn pointer_to(&mut self, name: &str) -> String {
-        self.at(name, |cursor| cursor.pointer.clone())
+        self.at(name, |position| position.pointer.clone())
     }
 }
 
@@ -139,13 +139,13 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Value,
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         if findings.is_full() {
             return;
         }
-        if self.steps == 0 || cursor.level == MAX_LEVELS {
+        if self.steps == 0 || position.level == MAX_LEVELS {
             self.lost = true;
             return;
         }
@@ -155,28 +155,28 @@ impl<'a> Explainer<'a> {
             _ => 0,
         };
         self.steps = self.steps.saturating_sub(1 + below);
-        cursor.level += 1;
+        position.level += 1;
         match schema {
             Value::Bool(true) => {}
             Value::Bool(false) => {
-                findings.add(|| Fault::wrong(&cursor.pointer, LEFT_OUT.to_owned(), shown(value)));
+                findings.add(|| Fault::wrong(&position.pointer, LEFT_OUT.to_owned(), shown(value)));
             }
-            Value::Object(schema) => self.look_at_keywords(schema, value, cursor, findings),
+            Value::Object(schema) => self.look_at_keywords(schema, value, position, findings),
             _ => self.lost = true,
         }
-        cursor.level -= 1;
+        position.level -= 1;
     }
 
     fn look_at_keywords(
         &mut self,
         schema: &'a Map<String, Value>,
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         if let Some(Value::String(reference)) = schema.get("$ref") {
             match self.local.target(reference) {
-                Some(target) => self.look(target, value, cursor, findings),
+                Some(target) => self.look(target, value, position, findings),
                 None => self.lost = true,
             }
             if !self.engine.reads_beside_references() {
@@ -188,7 +188,7 @@ impl<'a> Explainer<'a> {
         {
             let hint = unquoted(operand, value);
             findings.add(|| {
-                Fault::wrong(&cursor.pointer, expected("type", operand), shown(value)).with_hint(hint)
+                Fault::wrong(&position.pointer, expected("type", operand), shown(value)).with_hint(hint)
             });
             // The other keywords are meant for another type.
             return;
@@ -198,34 +198,34 @@ impl<'a> Explainer<'a> {
                 && self.refuses(keyword, operand, value)
             {
                 findings.add(|| {
-                    Fault::wrong(&cursor.pointer, expected(keyword, operand), shown(value))
+                    Fault::wrong(&position.pointer, expected(keyword, operand), shown(value))
                         .with_hint(meant(operand, value))
                 });
             }
         }
         match value {
-            Value::Object(members) => self.look_at_members(schema, members, value, cursor, findings),
-            Value::Array(items) => self.look_at_items(schema, items, cursor, findings),
+            Value::Object(members) => self.look_at_members(schema, members, value, position, findings),
+            Value::Array(items) => self.look_at_items(schema, items, position, findings),
             _ => {}
         }
-        self.look_at_alternatives(schema, value, cursor, findings);
+        self.look_at_alternatives(schema, value, position, findings);
         if let (Some(unknown), Value::Object(members)) = (schema.get("unevaluatedProperties"), value)
             && !findings.any
         {
-            self.look_at_unevaluated(schema, unknown, members, value, cursor, findings);
+            self.look_at_unevaluated(schema, unknown, members, value, position, findings);
         }
         self.lost |= UNSUPPORTED.iter().any(|keyword| schema.contains_key(*keyword));
     }
 
     /// Returns whether `value` matches a part of the schema, or `None` if that is inconclusive.
-    pub(super) fn fits(&mut self, schema: &'a Value, value: &Value, cursor: &mut Cursor) -> Option<bool> {
+    pub(super) fn fits(&mut self, schema: &'a Value, value: &Value, position: &mut Position) -> Option<bool> {
         let key = (address(schema), address(value));
         if let Some(verdict) = self.verdicts.get(&key) {
             return *verdict;
         }
         let lost = mem::take(&mut self.lost);
         let mut findings = Findings::up_to(0);
-        self.look(schema, value, cursor, &mut findings);
+        self.look(schema, value, position, &mut findings);
         let verdict = match (findings.any, self.lost) {
             (true, _) => Some(false),
             (false, true) => None,

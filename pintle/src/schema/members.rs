@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Cursor, Explainer, Findings, Members},
+    explain::{Explainer, Findings, Members, Position},
     words::{ANYTHING, LEFT_OUT, asked, either, quoted, shown},
 };
 
@@ -17,7 +17,7 @@ impl<'a> Explainer<'a> {
         schema: &'a Members,
         members: &Members,
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -29,12 +29,12 @@ impl<'a> Explainer<'a> {
             let own = properties.and_then(|properties| properties.get(name));
             let mut known = own.is_some();
             if let Some(own) = own {
-                cursor.at(name, |cursor| self.look(own, member, cursor, findings));
+                position.at(name, |position| self.look(own, member, position, findings));
             }
             for (pattern, matched) in patterns.into_iter().flatten() {
                 if self.admits_name(pattern, matched, name) {
                     known = true;
-                    cursor.at(name, |cursor| self.look(matched, member, cursor, findings));
+                    position.at(name, |position| self.look(matched, member, position, findings));
                 }
             }
             match schema.get("additionalProperties") {
@@ -43,21 +43,23 @@ impl<'a> Explainer<'a> {
                         properties.into_iter().flat_map(Members::keys).map(String::as_str).collect();
                     let patterns: Vec<&str> =
                         patterns.into_iter().flat_map(Members::keys).map(String::as_str).collect();
-                    unknown(cursor, name, member, &names, &patterns)
+                    unknown(position, name, member, &names, &patterns)
                 }),
-                Some(other) if !known => cursor.at(name, |cursor| self.look(other, member, cursor, findings)),
+                Some(other) if !known => {
+                    position.at(name, |position| self.look(other, member, position, findings))
+                }
                 _ => {}
             }
             if let Some(names) = schema.get("propertyNames") {
-                self.look_at_name(names, name, cursor, findings);
+                self.look_at_name(names, name, position, findings);
             }
         }
-        self.look_for_missing(schema, members, cursor, findings);
+        self.look_for_missing(schema, members, position, findings);
         for (name, dependent) in
             schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten()
         {
             if members.contains_key(name) {
-                self.look(dependent, value, cursor, findings);
+                self.look(dependent, value, position, findings);
             }
         }
     }
@@ -66,7 +68,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         members: &Members,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -87,22 +89,28 @@ impl<'a> Explainer<'a> {
                         nearest(name, strangers).map(|near| format!("is {} meant for it?", quoted(near)));
                     let because = because.map(|because| format!("{} needs it", quoted(because)));
                     let expected = own.map_or_else(|| ANYTHING.to_owned(), asked);
-                    Fault::missing(cursor.pointer_to(name), expected).with_hint(near.or(because))
+                    Fault::missing(position.pointer_to(name), expected).with_hint(near.or(because))
                 });
             }
         }
     }
 
-    fn look_at_name(&mut self, names: &'a Value, name: &str, cursor: &mut Cursor, findings: &mut Findings) {
+    fn look_at_name(
+        &mut self,
+        names: &'a Value,
+        name: &str,
+        position: &mut Position,
+        findings: &mut Findings,
+    ) {
         // The value made of the name is temporary, so nothing may be cached by its address.
         let verdicts = mem::take(&mut self.verdicts);
         let mut inner = Findings::up_to(1);
-        self.look(names, &Value::from(name), cursor, &mut inner);
+        self.look(names, &Value::from(name), position, &mut inner);
         self.verdicts = verdicts;
         if let Some(fault) = inner.faults.pop() {
             findings.add(|| {
                 let expected = format!("named by {}", fault.expected);
-                Fault::wrong(&cursor.pointer_to(name), expected, fault.got)
+                Fault::wrong(&position.pointer_to(name), expected, fault.got)
             });
         }
     }
@@ -111,7 +119,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         items: &[Value],
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         // Older dialects have the first items as a list in `items`.
@@ -123,12 +131,12 @@ impl<'a> Explainer<'a> {
                 return;
             }
             if let Some(own) = first.get(index).or(rest) {
-                cursor.at(&index.to_string(), |cursor| self.look(own, item, cursor, findings));
+                position.at(&index.to_string(), |position| self.look(own, item, position, findings));
             }
         }
         if let Some(contained) = schema.get("contains") {
             let fitting =
-                items.iter().filter(|item| self.fits(contained, item, cursor) == Some(true)).count();
+                items.iter().filter(|item| self.fits(contained, item, position) == Some(true)).count();
             let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
             let min = limit("minContains").unwrap_or(1);
             let max = limit("maxContains").unwrap_or(u64::MAX);
@@ -138,7 +146,7 @@ impl<'a> Explainer<'a> {
                 let each = asked(self.local.meant(contained));
                 findings.add(|| {
                     let expected = format!("a list, {count} of its items {each}");
-                    Fault::wrong(&cursor.pointer, expected, format!("one with {fitting}"))
+                    Fault::wrong(&position.pointer, expected, format!("one with {fitting}"))
                 });
             }
         }
@@ -150,29 +158,29 @@ impl<'a> Explainer<'a> {
         other: &'a Value,
         members: &Members,
         value: &Value,
-        cursor: &mut Cursor,
+        position: &mut Position,
         findings: &mut Findings,
     ) {
         let mut names = Vec::new();
         self.known_names(schema, &mut names, 0);
         for (name, member) in members {
-            if findings.is_full() || self.covers(schema, value, name, cursor, 0) {
+            if findings.is_full() || self.covers(schema, value, name, position, 0) {
                 continue;
             }
             if *other == Value::Bool(false) {
-                findings.add(|| unknown(cursor, name, member, &names, &[]));
+                findings.add(|| unknown(position, name, member, &names, &[]));
             } else {
-                cursor.at(name, |cursor| self.look(other, member, cursor, findings));
+                position.at(name, |position| self.look(other, member, position, findings));
             }
         }
     }
 }
 
-fn unknown(cursor: &mut Cursor, name: &str, member: &Value, names: &[&str], patterns: &[&str]) -> Fault {
+fn unknown(position: &mut Position, name: &str, member: &Value, names: &[&str], patterns: &[&str]) -> Fault {
     let hint = nearest(name, names.iter().copied()).map(|near| format!("did you mean {}?", quoted(near)));
     let names = names.iter().map(|name| quoted(name));
     let patterns = patterns.iter().map(|pattern| format!("a name that matches {}", quoted(pattern)));
     let known: Vec<String> = names.chain(patterns).collect();
     let expected = if known.is_empty() { LEFT_OUT.to_owned() } else { either(known) };
-    Fault::unknown(cursor.pointer_to(name), expected, shown(member)).with_hint(hint)
+    Fault::unknown(position.pointer_to(name), expected, shown(member)).with_hint(hint)
 }
