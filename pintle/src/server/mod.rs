@@ -19,6 +19,7 @@ mod call;
 mod catalogue;
 mod changes;
 mod clock;
+mod dispatch;
 mod form;
 mod handler;
 mod hooks;
@@ -35,16 +36,11 @@ use std::{
     any::type_name,
     collections::HashMap,
     fmt,
-    future::Future,
-    pin::Pin,
     sync::{Arc, Once, OnceLock, PoisonError, RwLock},
 };
 
-use pintle_proto::{Limits, Peer, Revision, http::Served, server::Service};
-use pintle_types::{
-    JsonObject, Notification,
-    schema::{Icon, Implementation, Tool},
-};
+use pintle_proto::{Limits, Revision, http::Served, server::Service};
+use pintle_types::schema::{Icon, Implementation, Tool};
 use serde_json::Value;
 use tower_layer::Layer;
 
@@ -63,7 +59,7 @@ pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, 
 pub use call::seal::StateKeys;
 pub use catalogue::completion::{IntoValues, Partial, Values};
 pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
-pub use catalogue::extension::{Installation, Notice, ProtocolExtension};
+pub use catalogue::extension::{Installation, ProtocolExtension};
 pub use catalogue::lists::ListKind;
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use catalogue::resource::{IntoResourceResult, ResourceRoute, resource};
@@ -71,6 +67,7 @@ pub use catalogue::route::Route;
 pub use catalogue::source::ResourceSource;
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
+pub use changes::notice::Notice;
 pub use form::{Field, Form, FormError};
 pub use handler::error::{HandlerError, RequestError, ToolError};
 pub use handler::extract::{Args, Description, Extension, State};
@@ -85,8 +82,8 @@ pub use serving::{Serving, ServingHandle};
 
 use self::{
     access::scope::Filter,
-    call::dispatch::{self, Start},
-    catalogue::{Catalogue, lint},
+    call::run::Start,
+    catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
     state::{Settings, State as Snapshot},
@@ -134,9 +131,6 @@ struct Shared {
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
 }
 
-type OnNotification =
-    dyn Fn(Notification, Option<Arc<Peer>>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
-
 impl Server {
     /// A server that offers nothing yet.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
@@ -152,6 +146,7 @@ impl Server {
             own: Default::default(),
             custom: HashMap::new(),
             layered: None,
+            dispatch: dispatch::start,
             faults: Vec::new(),
             verdict: OnceLock::new(),
         };
@@ -534,15 +529,6 @@ impl Server {
         self.change(|state| change(&mut state.settings));
         self
     }
-}
-
-/// Adds a capability with its settings, unless there is one of this name.
-pub(crate) fn declare(known: &mut JsonObject, kind: &str, name: String, settings: Value) -> Result<()> {
-    if known.contains_key(&name) {
-        return Err(Error::misuse(format!("an {kind} named `{name}` is already registered; add it once")));
-    }
-    known.insert(name, settings);
-    Ok(())
 }
 
 impl fmt::Debug for Server {

@@ -16,8 +16,9 @@ use pintle_types::{
 use crate::{
     Timeouts,
     server::{
-        ListKind, MemoryReplayGuard, Next, ReplayGuard,
+        Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
         access::scope::Filter,
+        call::run::Start,
         catalogue::{Catalogue, custom::CustomMethod},
         handler::state_map::StateMap,
         hooks::Hooks,
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) hooks: Hooks,
     pub(crate) own: StateMap,
     pub(crate) custom: HashMap<String, CustomMethod>,
+    /// Finds the route of a call and starts its handler.
+    pub(crate) dispatch: fn(&Cx) -> Start,
     /// What every call goes through, if there are layers.
     pub(crate) layered: Option<Next>,
     /// What was wrong with registrations; told when somebody wants to serve.

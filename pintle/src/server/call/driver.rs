@@ -31,8 +31,7 @@ use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
     cx::Cx,
-    dispatch::{self, Start},
-    run::Run,
+    run::{Run, Start},
     sink::{CallEvent, CallSink},
 };
 use crate::server::{Server, state::State};
@@ -86,7 +85,7 @@ impl CallDriver {
         sink: CallSink,
     ) -> Self {
         let cx = Cx::new(call, server.clone(), state.clone(), context.clone(), sink);
-        let handler = match catch_unwind(AssertUnwindSafe(|| dispatch::start(&cx))) {
+        let handler = match catch_unwind(AssertUnwindSafe(|| (state.dispatch)(&cx))) {
             Ok(Start::Run(handler)) => Handler::Inline(Run::new(handler, cx.clone(), state.settings.timeout)),
             Ok(Start::Done(outcome)) => Handler::Done { outcome: Some(outcome), last: Vec::new() },
             Err(_) => {

@@ -8,7 +8,6 @@ pub(crate) mod context;
 #[cfg(feature = "logging")]
 pub(crate) mod current;
 pub(crate) mod cx;
-pub(crate) mod dispatch;
 pub(crate) mod driver;
 pub(crate) mod elicit;
 pub(crate) mod layer;
@@ -25,3 +24,4 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod seal;
 pub(crate) mod sink;
+pub(crate) mod target;

@@ -18,6 +18,14 @@ use crate::server::{Cx, clock::sealed_at};
 /// A handler's future, whatever its type was.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
+/// The result of dispatching a call.
+pub(crate) enum Start {
+    /// The outcome, which was available at once.
+    Done(Outcome),
+    /// A handler that has started.
+    Run(HandlerFuture),
+}
+
 /// A call on its way to its end, or to the point where it waits for the client's next round.
 pub(crate) struct Run {
     handler: Option<HandlerFuture>,

@@ -12,9 +12,7 @@ use super::{
     lists,
 };
 use crate::server::{
-    Cx, Partial, PromptRoute, TemplateRoute, ToolRoute,
-    access::required::Required,
-    call::{dispatch, run::HandlerFuture},
+    Cx, Partial, PromptRoute, TemplateRoute, ToolRoute, access::required::Required, call::run::HandlerFuture,
 };
 
 /// `completion/complete`: values that complete what is being typed.
@@ -27,7 +25,7 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let target = Target::find(cx, &params.reference)
         .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
     // What completes an argument may tell as much as the thing itself.
-    dispatch::permitted(cx, target.required(), target.name())?;
+    lists::permit(cx, target.required(), target.name())?;
     let name = params.argument.name;
     let completer = target.completer(&name).map_err(refuse)?;
     let partial = Partial {

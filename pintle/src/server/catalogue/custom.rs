@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
-    server::{Cx, OnNotification, Server},
+    server::{Cx, Server},
 };
 
 impl Server {
@@ -81,6 +81,10 @@ impl Server {
         self.noting(|server| server.add_notification_handlers(vec![(name.into(), handler)]))
     }
 }
+
+/// The handler of a notification.
+pub(crate) type OnNotification =
+    dyn Fn(Notification, Option<Arc<Peer>>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// The error of a method that has two handlers.
 pub(super) fn method_taken(name: &str) -> Error {

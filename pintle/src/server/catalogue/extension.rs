@@ -8,10 +8,10 @@ use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::custom::{CustomMethod, method_taken};
+use super::custom::{CustomMethod, OnNotification, method_taken};
 use crate::{
     Error, Result,
-    server::{Cx, Server, declare},
+    server::{Cx, Notice, Server},
 };
 
 /// Something that the protocol does not have and some clients know: methods, notifications, kinds of results.
@@ -64,7 +64,7 @@ pub struct Installation {
     wire: Wire,
     settings: JsonObject,
     methods: Vec<(String, CustomMethod)>,
-    notified: Vec<(String, Arc<crate::server::OnNotification>)>,
+    notified: Vec<(String, Arc<OnNotification>)>,
 }
 
 impl Installation {
@@ -106,7 +106,7 @@ impl Installation {
         F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let handler: Arc<crate::server::OnNotification> = Arc::new(move |notification, peer| {
+        let handler: Arc<OnNotification> = Arc::new(move |notification, peer| {
             let handling: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(handler(notification, peer));
             handling
         });
@@ -204,66 +204,13 @@ impl Server {
     }
 }
 
-/// Something that an extension has to say to those who listen.
-///
-/// Subscriptions hear it whose filter has `member`; sessions hear it that declared the extension and are
-/// [granted](Installation::grants) something of it. A slow listener never
-/// holds up others: it may miss notices, but never the latest of a [`key`](Self::key) before the one it missed.
-pub struct Notice {
-    pub(crate) member: String,
-    pub(crate) method: String,
-    pub(crate) params: Value,
-    pub(crate) key: Option<String>,
-    fits: Option<Arc<Fits>>,
-}
-
-type Fits = dyn Fn(&Value) -> bool + Send + Sync;
-
-impl Notice {
-    /// A notification for those whose filter has `member`. Params that are no object are sent as `{"value": …}`.
-    pub fn new(member: impl Into<String>, method: impl Into<String>, params: impl Into<Value>) -> Self {
-        let params = match params.into() {
-            Value::Object(params) => Value::Object(params),
-            other => serde_json::json!({ "value": other }),
-        };
-        Self { member: member.into(), method: method.into(), params, key: None, fits: None }
+/// Adds a capability with its settings, unless there is one of this name.
+pub(crate) fn declare(known: &mut JsonObject, kind: &str, name: String, settings: Value) -> Result<()> {
+    if known.contains_key(&name) {
+        return Err(Error::misuse(format!("an {kind} named `{name}` is already registered; add it once")));
     }
-
-    /// Only for those who are granted something like this: what a subscription's filter has as `member`, or what the
-    /// extension [grants](Installation::grants) of it. A session wants `true`, and is granted that if nobody decides.
-    ///
-    /// ```
-    /// use pintle::server::Notice;
-    ///
-    /// // The extension grants each listener its own name: `.grants(|_, _, principal| principal.map(Into::into))`.
-    /// let notice = Notice::new("mail", "notifications/mail/new", 3).to(|granted| granted == "ann");
-    /// ```
-    #[must_use]
-    pub fn to(mut self, fits: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
-        self.fits = Some(Arc::new(fits));
-        self
-    }
-
-    /// What it is about: of notices with the same key only the latest matters.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
-
-    /// Whether a subscription that was granted this hears it.
-    pub(crate) fn is_for(&self, granted: Option<&Value>) -> bool {
-        granted.is_some_and(|granted| self.fits.as_ref().is_none_or(|fits| fits(granted)))
-    }
-}
-
-impl fmt::Debug for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notice")
-            .field("method", &self.method)
-            .field("member", &self.member)
-            .finish_non_exhaustive()
-    }
+    known.insert(name, settings);
+    Ok(())
 }
 
 impl fmt::Debug for Installation {

@@ -11,7 +11,7 @@ use pintle_types::{
 };
 
 use super::{options::CatalogueRoute, ordered_map::OrderedMap};
-use crate::server::{Cx, Entry, state::State};
+use crate::server::{Cx, Entry, Principal, access::required::Required, state::State};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -88,6 +88,20 @@ pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
 /// Returns whether the filters of the server show this entry to the caller.
 pub(crate) fn passes_filters(cx: &Cx, entry: Entry<'_>) -> bool {
     cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+}
+
+/// Returns an error if the caller lacks a right. Over HTTP this is also checked earlier, with a response that names the missing
+/// rights; here it is checked against the state that runs the call.
+pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
+    if required.is_met(cx.left()) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(128).collect();
+    let mut message = format!("`{shown}` needs more than the caller may");
+    if cx.identity() == Principal::Anonymous {
+        message += ", and nobody has checked who is calling";
+    }
+    Err(Outcome::Failed(RpcError::invalid_request(message)))
 }
 
 fn list<R: CatalogueRoute>(

@@ -144,7 +144,7 @@ macro_rules! route_methods {
             pub fn layer<L>(mut self, layer: &L) -> Self
             where
                 L: ::tower_layer::Layer<$crate::server::Next>,
-                L::Service: ::tower_service::Service<$crate::server::Cx, Response = $crate::server::Outcome>
+                L::Service: ::tower_service::Service<$crate::server::Cx, Response = ::pintle_proto::server::Outcome>
                     + Clone
                     + Send
                     + Sync

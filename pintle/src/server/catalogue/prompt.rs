@@ -17,6 +17,7 @@ use super::{
 use crate::{
     server::{
         Cx, Description, FromCall, Handler, HandlerError, Next, RequestError,
+        call::target::TextTarget,
         handler::{extract::HandlerKind, result_size, vars::missing},
     },
     uri::Vars,
@@ -61,8 +62,8 @@ impl FromCall for PromptArguments {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let given = cx.given().ok_or_else(missing)?;
-        Ok(given.vars().iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect())
+        let texts = cx.texts().ok_or_else(missing)?;
+        Ok(texts.vars().iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect())
     }
 }
 
@@ -256,5 +257,15 @@ impl IntoPromptResult for ContentBlock {
 impl<T: IntoPromptResult, E: HandlerError<RequestError>> IntoPromptResult for Result<T, E> {
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
         self.map_err(Into::into)?.into_prompt_result()
+    }
+}
+
+impl TextTarget for PromptRoute {
+    fn fault(&self, vars: &Vars) -> Option<String> {
+        self.texts.fault(vars)
+    }
+
+    fn mime_type(&self) -> Option<&str> {
+        None
     }
 }

@@ -10,10 +10,7 @@ use pintle_types::{
 
 use serde::Serialize;
 
-use super::{
-    options::{RouteOptions, content_methods, route_methods},
-    texts::Given,
-};
+use super::options::{RouteOptions, content_methods, route_methods};
 use crate::server::{
     Cx, Description, Handler, HandlerError, Json, Next, RequestError,
     handler::{extract::HandlerKind, result_size},
@@ -72,8 +69,8 @@ pub(crate) fn uri(cx: &Cx) -> String {
 
 /// The type that the resource declares. What a template declares holds for all of its family.
 fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
-    match cx.given() {
-        Some(Given::Template(route, ..)) => route.resource_template.mime_type.as_deref(),
+    match cx.texts() {
+        Some(texts) => texts.mime_type(),
         _ => cx.state().catalogue.resources.get(uri)?.resource.mime_type.as_deref(),
     }
 }

@@ -7,8 +7,10 @@ use super::{
     texts::Texts,
 };
 use crate::{
-    server::{Description, Handler, IntoResourceResult, handler::extract::HandlerKind},
-    uri::Template,
+    server::{
+        Description, Handler, IntoResourceResult, call::target::TextTarget, handler::extract::HandlerKind,
+    },
+    uri::{Template, Vars},
 };
 
 /// A family of resources and the function that reads them, not yet part of a server.
@@ -75,3 +77,13 @@ where
 route_methods!(TemplateRoute, Template, resource_template.uri_template, Resources, templates);
 completion_methods!(TemplateRoute, resource_template.uri_template, "variable");
 content_methods!(TemplateRoute, resource_template);
+
+impl TextTarget for TemplateRoute {
+    fn fault(&self, vars: &Vars) -> Option<String> {
+        self.texts.fault(vars)
+    }
+
+    fn mime_type(&self) -> Option<&str> {
+        self.resource_template.mime_type.as_deref()
+    }
+}

@@ -1,21 +1,16 @@
 use std::sync::Arc;
 
-use pintle_proto::server::Outcome;
-use pintle_types::{JsonObject, RpcError, schema::PromptArgument};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use pintle_types::{JsonObject, schema::PromptArgument};
+use serde_json::Value;
 
 use super::{complete::allowed, completion::Completers};
 use crate::{
-    server::{
-        PromptRoute, TemplateRoute,
-        handler::{
-            extract::HandlerKind,
-            schema::type_schema::TypeSchema,
-            validation::{ToolSchemas, Validation},
-        },
+    server::handler::{
+        extract::HandlerKind,
+        schema::type_schema::TypeSchema,
+        validation::{ToolSchemas, Validation},
     },
-    uri::{DecodeError, Vars},
+    uri::Vars,
 };
 
 /// How deep a schema is followed: to the property itself, through references and alternatives.
@@ -86,9 +81,9 @@ impl Texts {
 
     fn argument(&self, name: &str, schema: &Value) -> PromptArgument {
         let mut argument = PromptArgument::new(name);
-        let said = |word: &str| schema.get(word).and_then(Value::as_str).map(str::to_owned);
-        argument.title = said("title");
-        argument.description = said("description");
+        let text = |word: &str| schema.get(word).and_then(Value::as_str).map(str::to_owned);
+        argument.title = text("title");
+        argument.description = text("description");
         argument.required = Some(self.requires(name));
         argument
     }
@@ -114,7 +109,7 @@ impl Texts {
     }
 
     /// What is wrong with texts that could be read.
-    fn fault(&self, vars: &Vars) -> Option<String> {
+    pub(super) fn fault(&self, vars: &Vars) -> Option<String> {
         if !self.check.is_stricter() {
             return None;
         }
@@ -143,48 +138,6 @@ impl Texts {
             }
             Shape::Object | Shape::Unknown => None,
         }
-    }
-}
-
-/// The texts that came with a call, and who takes them.
-#[derive(Debug)]
-pub(crate) enum Given {
-    Prompt(Arc<PromptRoute>, Vars),
-    Template(Arc<TemplateRoute>, Vars, String),
-}
-
-/// Names the variable at fault by what it is here: an `argument` of a prompt or a `variable` of a template.
-fn refusal(what: &str, error: &DecodeError) -> String {
-    match error.variable() {
-        Some(name) => format!("{what} `{name}`: {}", error.message()),
-        None => error.message().to_owned(),
-    }
-}
-
-impl Given {
-    pub(crate) fn vars(&self) -> &Vars {
-        match self {
-            Self::Prompt(_, vars) | Self::Template(_, vars, _) => vars,
-        }
-    }
-
-    /// The texts as a type, which fit its schema too.
-    pub(crate) fn decode<T: DeserializeOwned>(&self) -> Result<T, Outcome> {
-        let (texts, what) = match self {
-            Self::Prompt(route, _) => (&route.texts, "argument"),
-            Self::Template(route, ..) => (&route.texts, "variable"),
-        };
-        let value = self.vars().decode().map_err(|error| self.refuse(refusal(what, &error)))?;
-        texts.fault(self.vars()).map_or(Ok(value), |said| Err(self.refuse(said)))
-    }
-
-    /// A URI that does not fit leads to no resource: with `uri` in it the error gets the code that its revision has for
-    /// that, and unlike `Outcome::NotFound` it says why.
-    fn refuse(&self, said: String) -> Outcome {
-        Outcome::Failed(match self {
-            Self::Prompt(..) => RpcError::invalid_params(said),
-            Self::Template(_, _, uri) => RpcError::invalid_params(said).with_data(&json!({ "uri": uri })),
-        })
     }
 }
 

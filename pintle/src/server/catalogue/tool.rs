@@ -6,7 +6,7 @@ use std::{
 use pintle_proto::http::HeaderParams;
 use pintle_types::{
     JsonObject,
-    schema::{Tool, ToolAnnotations},
+    schema::{CallToolResult, Tool, ToolAnnotations},
 };
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ use crate::{
     ToolTraits,
     server::{
         Cx, Description, Handler, IntoToolResult, Next, SchemaPart,
+        call::target::CalledTool,
         handler::{
             extract::HandlerKind,
             schema::type_schema::{Ready, TypeSchema},
@@ -328,4 +329,22 @@ impl ToolRoute {
 fn legal(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(fits)
+}
+
+impl CalledTool for ToolRoute {
+    fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn has_output_schema(&self) -> bool {
+        self.tool.output_schema.is_some()
+    }
+
+    fn explain_arguments(&self, arguments: &str) -> Option<String> {
+        self.ready.check.explain(arguments)
+    }
+
+    fn check_result(&self, result: &CallToolResult) -> Result<(), String> {
+        self.ready.check.check_result(result)
+    }
 }

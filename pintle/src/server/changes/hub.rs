@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pintle_proto::server::Change;
 
 use super::ChangeInbox;
-use crate::server::Notice;
+use super::notice::Notice;
 
 /// The inboxes of all that may be notified of changes.
 #[derive(Debug, Default)]

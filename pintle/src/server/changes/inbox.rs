@@ -7,7 +7,7 @@ use std::{
 
 use pintle_proto::server::{Change, PendingChanges, Watched};
 
-use crate::server::Notice;
+use super::notice::Notice;
 
 /// The changes that a connection, session or subscription has not read yet, merged ([`PendingChanges`]), and the pending
 /// notifications of extensions.

@@ -5,6 +5,7 @@
 
 mod hub;
 mod inbox;
+pub(crate) mod notice;
 mod recipient;
 
 pub(crate) use self::{hub::ChangeHub, inbox::ChangeInbox, recipient::Recipient};

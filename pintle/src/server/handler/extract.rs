@@ -13,7 +13,7 @@ use super::{
     read_error,
     schema::type_schema::{self, TypeSchema},
 };
-use crate::server::{Cx, FromCall, HttpHead, call::dispatch};
+use crate::server::{Cx, FromCall, HttpHead};
 
 /// The description of a tool, prompt or resource, completed by the types of its handler's arguments and result.
 #[derive(Debug)]
@@ -150,10 +150,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        if let Some(given) = cx.given() {
-            return given.decode().map(Self);
+        if let Some(texts) = cx.texts() {
+            return texts.decode().map(Self);
         }
-        let text = dispatch::arguments(cx);
+        let text = cx.arguments();
         let read = serde_json::from_str(text);
         let read = read.or_else(|error| match whole_numbers(text) {
             Some(text) => serde_json::from_str(&text).map_err(|_| error),
@@ -166,7 +166,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
 /// Returns the outcome for arguments that could not be decoded.
 fn undecodable(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {
     // The schema gives a better message: what was expected, and perhaps what was meant.
-    let message = cx.tool().and_then(|called| called.route.ready.check.explain(text));
+    let message = cx.tool().and_then(|called| called.tool.explain_arguments(text));
     Outcome::BadArguments(message.unwrap_or_else(|| read_error::describe(text, error)))
 }
 

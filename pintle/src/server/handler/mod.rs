@@ -25,7 +25,7 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::server::{Cx, Description, HandlerError, ToolError, call::dispatch};
+use crate::server::{Cx, Description, HandlerError, ToolError};
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
 ///
@@ -101,7 +101,7 @@ pub struct Arguments(pub RawObject);
 
 impl FromCall for Arguments {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        dispatch::arguments(cx)
+        cx.arguments()
             .parse()
             .map(Self)
             .map_err(|error| Outcome::BadArguments(format!("`arguments` is not an object: {error}")))

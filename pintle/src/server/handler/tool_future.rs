@@ -50,7 +50,7 @@ where
 
 /// Completes a call with a text. A result is created only if it has to be validated (see `bench/LEDGER.md`).
 fn complete_text(cx: &Cx, text: String) -> Outcome {
-    if cx.tool().is_some_and(|called| called.route.tool.output_schema.is_some()) {
+    if cx.tool().is_some_and(|called| called.tool.has_output_schema()) {
         return complete(cx, text.into_tool_result());
     }
     match result_size::check(cx, Ok(CallToolResult::raw_text(&text))) {
@@ -65,10 +65,10 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
         Err(outcome) => return outcome,
     };
     if let Some(called) = cx.tool()
-        && let Err(fault) = called.route.ready.check.check_result(&result)
+        && let Err(fault) = called.tool.check_result(&result)
     {
         let message = format!("the tool's result does not fit its output schema: {fault}");
-        tracing::error!(tool = called.route.tool.name, "{message}");
+        tracing::error!(tool = called.tool.name(), "{message}");
         return ToolError::new(message)
             .outcome()
             .map_or_else(|outcome| outcome, |result| print(cx, result.to_raw()));

@@ -51,7 +51,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Vars<T> {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        cx.given().ok_or_else(missing)?.decode().map(Self)
+        cx.texts().ok_or_else(missing)?.decode().map(Self)
     }
 }
 
@@ -62,7 +62,7 @@ impl FromCall for uri::Vars {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        cx.given().map(|given| given.vars().clone()).ok_or_else(missing)
+        cx.texts().map(|texts| texts.vars().clone()).ok_or_else(missing)
     }
 }
 

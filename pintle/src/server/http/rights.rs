@@ -109,7 +109,7 @@ impl<'a> Needs<'a> {
         // here: it passes. Lists show what the caller sees; `ping`, `logging/setLevel`, `resources/unsubscribe` and the
         // discovery of the server are open to everybody; methods of the application and of extensions judge by themselves,
         // with `Cx::identity` and what is in `Cx::extensions`. Whatever names a catalogue entry in another way is still
-        // refused by `dispatch::permitted`, which stands before every handler of one.
+        // refused by `lists::permit`, which stands before every handler of one.
         let Some(target) = method::find(method).and_then(|row| row.target) else { return };
         match target {
             Target::Tool => {

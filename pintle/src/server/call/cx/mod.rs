@@ -20,8 +20,13 @@ use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
 use self::telling::Telling;
-use super::{context::RequestContext, replay::Held, sink::CallSink};
-use crate::server::{Principal, Scope, Server, ToolRoute, catalogue::texts::Given, state::State};
+use super::{
+    context::RequestContext,
+    replay::Held,
+    sink::CallSink,
+    target::{TextArguments, ToolCall},
+};
+use crate::server::{Principal, Scope, Server, state::State};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -48,8 +53,8 @@ struct Inner {
     /// The server as it was when the call came: what changes meanwhile is for later calls.
     state: Arc<State>,
     context: Arc<RequestContext>,
-    /// The texts that came with the call, where it found who takes them.
-    given: OnceLock<Box<Given>>,
+    /// The texts of a call that was routed to a prompt or a resource template.
+    texts: OnceLock<Box<TextArguments>>,
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
@@ -64,16 +69,10 @@ struct Inner {
     patience_ms: AtomicU64,
     /// Only if it has told something.
     telling: Mutex<Option<Box<Telling>>>,
-    tool: OnceLock<Called>,
+    /// Set once the call was routed to a tool.
+    tool: OnceLock<ToolCall>,
     /// Only if it came with a state of an earlier round.
     held: OnceLock<Box<Held>>,
-}
-
-/// The tool that is called.
-pub(crate) struct Called {
-    pub(crate) route: Arc<ToolRoute>,
-    /// The arguments with their defaults, if they came without.
-    pub(crate) filled: Option<String>,
 }
 
 /// A call that may have ended.
@@ -101,7 +100,7 @@ impl Cx {
             server,
             state,
             context,
-            given: OnceLock::new(),
+            texts: OnceLock::new(),
             sink,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
@@ -115,13 +114,23 @@ impl Cx {
         }))
     }
 
-    /// Notes which tool is called. A layer that tries again leads to the same one.
-    pub(crate) fn call_tool(&self, called: Called) {
-        let _ = self.0.tool.set(called);
+    /// Sets the tool that is called. A layer that dispatches the call again finds the same one.
+    pub(crate) fn set_tool(&self, tool: ToolCall) {
+        let _ = self.0.tool.set(tool);
     }
 
-    pub(crate) fn tool(&self) -> Option<&Called> {
+    pub(crate) fn tool(&self) -> Option<&ToolCall> {
         self.0.tool.get()
+    }
+
+    /// Returns the arguments of a tool call as text, with the defaults of those that the client omitted.
+    pub(crate) fn arguments(&self) -> &str {
+        self.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| self.sent_arguments())
+    }
+
+    /// Returns the arguments of a tool call as the client sent them. If it sent none, or `null`, they are an empty object.
+    pub(crate) fn sent_arguments(&self) -> &str {
+        self.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
     /// What the call holds of the state that it came with.
@@ -206,14 +215,14 @@ impl Cx {
         &self.0.state
     }
 
-    /// The arguments of a prompt, or the variables of a template.
-    pub(crate) fn given(&self) -> Option<&Given> {
-        self.0.given.get().map(|given| &**given)
+    /// Returns the arguments of a prompt, or the variables of a resource template.
+    pub(crate) fn texts(&self) -> Option<&TextArguments> {
+        self.0.texts.get().map(|texts| &**texts)
     }
 
-    pub(crate) fn give(&self, given: Given) {
-        // A layer that sends a call through twice finds the same again.
-        let _ = self.0.given.set(Box::new(given));
+    pub(crate) fn set_texts(&self, texts: TextArguments) {
+        // A layer that dispatches the call again finds the same ones.
+        let _ = self.0.texts.set(Box::new(texts));
     }
 
     /// Ends what still waits on behalf of this call.

@@ -3,22 +3,17 @@ use std::borrow::Cow;
 use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError, method};
 
-use super::{cx::Called, replay, run::HandlerFuture};
 use crate::server::{
-    Cx, Entry, Next, Principal, ToolRoute,
-    access::required::Required,
-    catalogue::{complete, lists, source, texts::Given},
+    Cx, Entry, Next, ToolRoute,
+    call::{
+        replay,
+        run::{HandlerFuture, Start},
+        target::{TextArguments, ToolCall},
+    },
+    catalogue::{complete, lists, source},
 };
 
-/// What a request led to.
-pub(crate) enum Start {
-    /// Its end: nothing had to be waited for.
-    Done(Outcome),
-    /// A handler that runs.
-    Run(HandlerFuture),
-}
-
-/// Finds who answers, through the layers if there are any.
+/// Starts the handler of a call, inside the layers of the server.
 pub(crate) fn start(cx: &Cx) -> Start {
     match &cx.state().layered {
         Some(layered) => Start::Run(layered.go(cx.clone())),
@@ -26,7 +21,7 @@ pub(crate) fn start(cx: &Cx) -> Start {
     }
 }
 
-/// The end of every way: a list, a handler, or nobody.
+/// Finds the route of a call and starts its handler.
 pub(crate) fn route(cx: &Cx) -> Start {
     let found = match cx.method() {
         method::TOOLS_CALL => tool(cx),
@@ -59,8 +54,8 @@ pub(crate) fn route(cx: &Cx) -> Start {
     }
 }
 
-/// Runs a handler: nothing of it before the state that the call came with is the call's own. Whether the caller may have
-/// it has been decided.
+/// Starts the handler of a route that the caller may use. If the call has a `requestState`, the handler runs once the state
+/// is claimed.
 fn go(cx: &Cx, next: &Next) -> HandlerFuture {
     if !cx.call().returned() {
         return next.go(cx.clone());
@@ -69,10 +64,10 @@ fn go(cx: &Cx, next: &Next) -> HandlerFuture {
     replay::enter(cx, move |cx| next.go(cx))
 }
 
-/// The text of a member that must be a string.
+/// Returns the text of a member that must be a string.
 fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
     let method = cx.method();
-    let refuse = |said: String| Outcome::Failed(RpcError::invalid_params(said));
+    let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
     let Some(raw) = cx.params().get(name) else {
         return Err(refuse(format!("`{method}` needs `{name}`: send it in `params`")));
     };
@@ -91,55 +86,31 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let route = cx.state().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
-            permitted(cx, &route.options.required, &name)?;
-            let arguments = sent(cx);
+            lists::permit(cx, &route.options.required, &name)?;
+            let arguments = cx.sent_arguments();
             if !arguments.starts_with('{') {
-                let said =
+                let message =
                     "`arguments` of `tools/call` is not an object: send one with the arguments by name";
-                return Err(Outcome::Failed(RpcError::invalid_params(said)));
+                return Err(Outcome::Failed(RpcError::invalid_params(message)));
             }
             mirrored(cx, route)?;
             let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
-            cx.call_tool(Called { route: route.clone(), filled });
+            cx.set_tool(ToolCall { tool: route.clone(), filled });
             Ok(go(cx, &route.options.next))
         }
         None => Err(unknown("tool", &name)),
     }
 }
 
-/// Over HTTP this was decided before, with an answer that says how to get more. Everywhere else it is decided here, and
-/// here once more: against the same state that runs the call.
-pub(crate) fn permitted(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
-    if required.is_met(cx.left()) {
-        return Ok(());
-    }
-    let shown: String = name.chars().take(128).collect();
-    let mut said = format!("`{shown}` needs more than the caller may");
-    if cx.identity() == Principal::Anonymous {
-        said += ", and nobody has checked who is calling";
-    }
-    Err(Outcome::Failed(RpcError::invalid_request(said)))
-}
-
-/// Headers that repeat arguments must say the same, where a revision has them.
+/// Checks that the headers that repeat arguments have their values, in revisions that define them.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let Some(head) = cx.http() else { return Ok(()) };
     if route.ready.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
     }
     // Text that is no JSON cannot have come this far.
-    let arguments: Option<&RawValue> = serde_json::from_str(sent(cx)).ok();
+    let arguments: Option<&RawValue> = serde_json::from_str(cx.sent_arguments()).ok();
     route.ready.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
-}
-
-/// The arguments of a tool call, as text, with defaults for what was left out.
-pub(crate) fn arguments(cx: &Cx) -> &str {
-    cx.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| sent(cx))
-}
-
-/// The arguments as they came. None at all, and `null`, are an empty object.
-fn sent(cx: &Cx) -> &str {
-    cx.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
 }
 
 fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
@@ -147,8 +118,9 @@ fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let route = cx.state().catalogue.prompts.get(&name);
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
-            permitted(cx, &route.options.required, &name)?;
-            cx.give(Given::Prompt(route.clone(), route.admit(cx).map_err(Outcome::Failed)?));
+            lists::permit(cx, &route.options.required, &name)?;
+            let vars = route.admit(cx).map_err(Outcome::Failed)?;
+            cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
             Ok(go(cx, &route.options.next))
         }
         None => Err(unknown("prompt", &name)),
@@ -160,13 +132,13 @@ fn unknown(kind: &str, name: &str) -> Outcome {
     Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
 }
 
-/// What fits a URI best decides: if the caller does not see that, what fits less is no way around it.
+/// Finds the resource of a URI. Only the best match counts: if the caller does not see it, no other is tried.
 fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
         let sees = lists::sees(cx, route);
-        sees.then(|| permitted(cx, &route.options.required, &uri).map(|()| go(cx, &route.options.next)))
+        sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options.next)))
             .transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
         lists::passes_filters(cx, Entry::Resource(&resource)).then(|| match cx.call().returned() {
@@ -176,8 +148,8 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     } else if let Some((route, vars)) = catalogue.template(&uri) {
         let sees = lists::sees(cx, route);
         if sees {
-            permitted(cx, &route.options.required, &uri)?;
-            cx.give(Given::Template(route.clone(), vars, uri.to_string()));
+            lists::permit(cx, &route.options.required, &uri)?;
+            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri.to_string()));
         }
         sees.then(|| go(cx, &route.options.next))
     } else {
