@@ -33,7 +33,7 @@ fn server() -> Server {
     let book = |cx: Cx, Arguments(arguments): Arguments| async move {
         cx.progress_with(1.0, 2.0, "asking").await;
         let seat = cx.elicit::<Seat>("seat", "Which seat?").await?;
-        Ok::<_, ToolError>(format!("{} {}", arguments.as_str(), seat.number))
+        Ok::<_, ToolError>(format!("{} {seat:?}", arguments.as_str()))
     };
     let echo = |_: Cx, params: Value| async move {
         Ok::<_, pintle::types::RpcError>(json!({"echo": params["text"]}))
