@@ -65,6 +65,6 @@ fn greet_in(language: Language) -> ToolRoute {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
-    // A server that starts without any entry needs `.grows()`, so that clients expect changes.
+    // A server that starts without any entry needs `.may_change()`, so that clients expect changes.
     Server::new("polyglot", "1.0.0").tools(pintle::tools![learn, forget]).serve_stdio().await
 }

@@ -135,6 +135,7 @@ fn unknown(kind: &str, name: &str) -> Outcome {
 /// Finds the resource of a URI. Only the best match counts: if the caller does not see it, no other is tried.
 fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
+    cx.set_uri(&uri);
     let catalogue = &cx.state().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
         let sees = lists::sees(cx, route);

@@ -389,9 +389,9 @@ impl Server {
         })
     }
 
-    /// Declares tools, prompts and resources although there are none yet, because some will be added while it runs.
+    /// Declares tools, prompts and resources even while there are none, because some may be added while the server runs.
     #[must_use]
-    pub fn grows(self) -> Self {
+    pub fn may_change(self) -> Self {
         self.setting(|settings| {
             settings.expected = state::Expected { tools: true, prompts: true, resources: true };
         })

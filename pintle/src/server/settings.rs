@@ -4,22 +4,25 @@ use crate::{Timeouts, server::Server};
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
-    /// Ends calls that take longer. The time that clients take to answer questions does not count.
+    /// Sets the time limit of a call. The time that clients take to answer questions does not count. None by default.
     #[must_use]
     pub fn call_timeout(self, after: Duration) -> Self {
         self.setting(|settings| settings.timeout = Some(after))
     }
 
-    /// Asks a silent session at this interval whether it is still there, and ends it if nobody answers.
+    /// Sets the timeouts for clients: the keep-alive of a silent session, the end of running calls of a client that has
+    /// disconnected, the answer to a question, the next request of a session over HTTP.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::{Server, Timeouts};
+    ///
+    /// let mut timeouts = Timeouts::default();
+    /// timeouts.keepalive = Some(Duration::from_secs(30));
+    /// let server = Server::new("notes", "1.0.0").timeouts(timeouts);
+    /// ```
     #[must_use]
-    pub fn keepalive(self, every: Duration) -> Self {
-        self.setting(|settings| settings.keepalive = Some(every))
-    }
-
-    /// How long to wait for clients: the sign of life of a silent session, the end of calls that still run when a
-    /// client has hung up, the answer to a question, the next request of a session over HTTP.
-    #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "settings are taken by value, as a client takes them")]
+    #[expect(clippy::needless_pass_by_value, reason = "as for a client")]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         let Timeouts {
             keepalive,
@@ -40,8 +43,8 @@ impl Server {
         })
     }
 
-    /// Runs at most this many calls of one connection at the same time; more wait. 1,024 if nothing is said. A call that
-    /// waits for the client to answer a question is none of them; it takes its place again when the answer is there.
+    /// Sets how many calls of one connection or session run at the same time. Default: 1,024; more are queued. A call that
+    /// waits for the client to answer a question does not count.
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         self.setting(|settings| settings.running = calls.max(1))

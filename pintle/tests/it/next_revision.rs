@@ -43,7 +43,7 @@ fn server() -> Server {
         .tool(tool("add", |Arguments(arguments): Arguments| async move { arguments.as_str().to_owned() }))
         .resource(resource("note://a", "a", || async { "a" }))
         .method("server/echo", echo)
-        .grows()
+        .may_change()
 }
 
 fn client(revision: Revision) -> Client {

@@ -13,7 +13,7 @@ use crate::client::state::{Event, EventQueue};
 /// # #[cfg(feature = "server")] {
 /// use pintle::{Client, Server, client::{Change, Event}, server::tool};
 ///
-/// let server = Server::new("growing", "1.0.0").grows();
+/// let server = Server::new("growing", "1.0.0").may_change();
 /// let connection = Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
 /// let mut changes = connection.changes().await?;
 /// server.add_tool(tool("one", || async { 1 }))?;

@@ -56,9 +56,20 @@ impl Values {
     message = "`{Self}` cannot be the result of a completer",
     note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
 )]
-pub trait IntoValues {
+pub trait IntoValues: sealed::Sealed {
     /// Makes the values, or says why there are none.
     fn into_values(self) -> Result<Values, String>;
+}
+
+mod sealed {
+    use std::fmt;
+
+    #[expect(unnameable_types, reason = "nobody else implements it")]
+    pub trait Sealed {}
+
+    impl Sealed for super::Values {}
+    impl<T: Into<String>> Sealed for Vec<T> {}
+    impl<T: super::IntoValues, E: fmt::Display> Sealed for Result<T, E> {}
 }
 
 impl IntoValues for Values {

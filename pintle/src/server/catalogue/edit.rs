@@ -24,7 +24,7 @@ impl Server {
     /// ```
     /// use pintle::server::{Server, tool};
     ///
-    /// let server = Server::new("growing", "1.0.0").grows();
+    /// let server = Server::new("growing", "1.0.0").may_change();
     /// server.add_tool(tool("one", || async { 1 }))?;
     /// let error = server.add_tool(tool("one", || async { 1 })).unwrap_err();
     /// assert_eq!(error.to_string(), "a tool named `one` is already registered; choose another name");

@@ -52,9 +52,8 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
         Box::pin(async move {
             match running.await {
                 Ok(result) => {
-                    let uri = uri(&cx);
-                    let read = result.into_resource_result(&uri, declared(&cx, &uri));
-                    finish(&cx, &uri, read)
+                    let read = result.into_resource_result(cx.uri(), declared(&cx));
+                    finish(&cx, read)
                 }
                 Err(outcome) => outcome,
             }
@@ -62,25 +61,20 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
     })
 }
 
-/// What is asked for.
-pub(crate) fn uri(cx: &Cx) -> String {
-    cx.params().decode_member::<String>("uri").ok().flatten().unwrap_or_default()
-}
-
 /// The type that the resource declares. What a template declares holds for all of its family.
-fn declared<'a>(cx: &'a Cx, uri: &str) -> Option<&'a str> {
+fn declared(cx: &Cx) -> Option<&str> {
     match cx.texts() {
         Some(texts) => texts.mime_type(),
-        _ => cx.state().catalogue.resources.get(uri)?.resource.mime_type.as_deref(),
+        _ => cx.state().catalogue.resources.get(cx.uri())?.resource.mime_type.as_deref(),
     }
 }
 
 /// Prints what was read.
-pub(crate) fn finish(cx: &Cx, uri: &str, read: Result<ReadResourceResult, RequestError>) -> Outcome {
+pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) -> Outcome {
     match read.map(|result| result_size::check(cx, result.to_raw())) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
-        Err(error) => error.outcome(Some(uri)),
+        Err(error) => error.outcome(Some(cx.uri())),
     }
 }
 

@@ -73,9 +73,8 @@ impl<S: ResourceSource> AnySource for S {
 
     fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture {
         Box::pin(async move {
-            let uri = resource::uri(&cx);
-            let read = ResourceSource::read(&*self, cx.clone(), uri.clone()).await;
-            resource::finish(&cx, &uri, read)
+            let read = ResourceSource::read(&*self, cx.clone(), cx.uri().to_owned()).await;
+            resource::finish(&cx, read)
         })
     }
 }

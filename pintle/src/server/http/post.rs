@@ -85,7 +85,7 @@ async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accept
             }
         }
     };
-    match &asked.http.settings().store {
+    match &asked.settings.store {
         None => conversation::begin(asked, &session, frame, accepts),
         Some(store) => Box::pin(conversation::begin_written(asked, &session, store, frame, accepts)).await,
     }

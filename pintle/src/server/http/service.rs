@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     task::{Context, Poll},
 };
 
@@ -54,8 +54,12 @@ use crate::{
 
 /// A server over HTTP: one `tower` service for clients of every revision.
 ///
-/// Cheap to clone: clones share their sessions. Mount it wherever a `tower` service can be mounted, and put layers of
-/// your own around it: what they leave in the extensions of the request reaches the handlers.
+/// Cheap to clone: clones are the same service, as those of a [`Server`] are the same server. They share sessions, calls and
+/// settings, and a setting that is changed on one applies to all, from the next request on. Set the event log and the
+/// session store before the first request.
+///
+/// Mount it wherever a `tower` service can be mounted, and wrap it in layers: what they put into the extensions of a request
+/// reaches the handlers.
 ///
 /// ```
 /// use http::Request;
@@ -86,7 +90,7 @@ use crate::{
 pub struct Http(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
-    pub(super) settings: Settings,
+    settings: RwLock<Arc<Settings>>,
     pub(super) listens: Listens,
     /// The inboxes of all sessions and subscriptions.
     pub(super) listening: ChangeHub,
@@ -104,7 +108,7 @@ const NOTICES: usize = 4096;
 impl Shared {
     fn new(settings: Settings) -> Self {
         Self {
-            settings,
+            settings: RwLock::new(Arc::new(settings)),
             listens: Listens::default(),
             listening: ChangeHub::default(),
             sessions: Table::new(),
@@ -114,6 +118,11 @@ impl Shared {
         }
     }
 
+    /// Returns the settings as they are now. A request keeps those that it began with.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Ends a session, here and in the store.
     async fn end(self: &Arc<Self>, session: &Arc<Session>, why: Ended) {
         self.sessions.remove(session.id);
@@ -121,12 +130,12 @@ impl Shared {
         let (shared, session) = (self.clone(), session.clone());
         // In a task: a client that hangs up after its DELETE must not leave the session in the store.
         let erased = tokio::spawn(async move {
-            if let Some(store) = &shared.settings.store
+            if let Some(store) = &shared.settings().store
                 && let Err(error) = session.erase(&**store).await
             {
                 tracing::error!(%error, "the session store failed: an ended session may still be in it");
             }
-            let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+            let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
         });
         // A panic of the store's is reported by the runtime.
         let _ = erased.await;
@@ -148,6 +157,7 @@ impl Server {
 /// A request on its way in: who asks whom, and what came with it.
 pub(super) struct Asked {
     pub(super) http: Http,
+    pub(super) settings: Arc<Settings>,
     pub(super) server: Server,
     pub(super) state: Arc<State>,
     pub(super) principal: Option<Box<str>>,
@@ -158,22 +168,24 @@ pub(super) struct Asked {
 
 impl Http {
     pub(super) fn set(self, change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = self.0.settings.clone();
-        change(&mut settings);
-        Self(Arc::new(Shared::new(settings)))
+        {
+            let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
+            change(Arc::make_mut(&mut settings));
+        }
+        self
     }
 
     pub(super) fn seals_alone(&self) -> bool {
-        self.0.settings.seals_alone
+        self.settings().seals_alone
     }
 
-    pub(super) fn settings(&self) -> &Settings {
-        &self.0.settings
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.0.settings()
     }
 
-    /// Ends all streams that only wait for changes: subscriptions with their result, the others without a word. Calls
-    /// go on. [`close`](Self::close) refuses new calls as well.
-    pub fn hush(&self) {
+    /// Closes all notification streams. Subscriptions receive their final result; GET streams are closed without one. Calls
+    /// in flight continue. [`close`](Self::close) refuses new calls as well.
+    pub fn close_streams(&self) {
         self.0.listening.close();
     }
 
@@ -215,18 +227,19 @@ impl Http {
 
     /// Finds out who asks whom. The head goes where it stays: what is moved from here on is small.
     fn asked(&self, mut parts: Parts, mut address: Option<PeerAddress>) -> Asking {
+        let settings = self.settings();
         // What the application has to decide by the head it decides by all of it.
-        if self.settings().looks
+        if settings.looks
             && let Some(address) = address.take()
         {
             parts.extensions.insert(address);
         }
-        let server = match &self.settings().choice {
+        let server = match &settings.choice {
             Choice::One(server) => server.clone(),
             Choice::ByHead(choose) => {
                 let server = choose(&parts);
                 return match choice::check(&server.state()) {
-                    Ok(()) => Asking::Chosen(self.chosen(server, parts, address)),
+                    Ok(()) => Asking::Chosen(self.chosen(settings, server, parts, address)),
                     Err(refusal) => Asking::Refused(refusal),
                 };
             }
@@ -235,15 +248,21 @@ impl Http {
                 return Asking::Awaited(Box::pin(async move {
                     let server = choosing.await?;
                     choice::check(&server.state())?;
-                    Ok(http.chosen(server, parts, address))
+                    Ok(http.chosen(settings, server, parts, address))
                 }));
             }
         };
-        Asking::Chosen(self.chosen(server, parts, address))
+        Asking::Chosen(self.chosen(settings, server, parts, address))
     }
 
-    fn chosen(&self, server: Server, parts: Parts, address: Option<PeerAddress>) -> Asked {
-        let principal = match &self.settings().principal {
+    fn chosen(
+        &self,
+        settings: Arc<Settings>,
+        server: Server,
+        parts: Parts,
+        address: Option<PeerAddress>,
+    ) -> Asked {
+        let principal = match &settings.principal {
             Some(of) => of(&parts).map(Into::into),
             None => {
                 parts.extensions.get::<Authenticated>().and_then(Authenticated::principal).map(Into::into)
@@ -252,7 +271,15 @@ impl Http {
         let state = server.state();
         let Parts { method, uri, headers, extensions, .. } = parts;
         let context = RequestContext::over_http(extensions, HttpHead::new(method, uri, headers), address);
-        Asked { http: self.clone(), state, server, principal, context: Arc::new(context), needs_host: false }
+        Asked {
+            http: self.clone(),
+            settings,
+            state,
+            server,
+            principal,
+            context: Arc::new(context),
+            needs_host: false,
+        }
     }
 }
 
@@ -331,7 +358,7 @@ impl Asked {
     }
 
     fn enter(&self, head: &Head<'_>) -> Result<Door, Refusal> {
-        let settings = self.http.settings();
+        let settings = &self.settings;
         if settings.two_endpoints.as_ref().is_some_and(|two| two.part(self.path()).is_some()) {
             return Ok(Door::Other);
         }
@@ -346,7 +373,7 @@ impl Asked {
 
     /// Answers a request that is not a POST to the one endpoint.
     async fn other(&self, head: &Head<'_>) -> Entered {
-        let settings = self.http.settings();
+        let settings = &self.settings;
         let extensions = self.context.extensions();
         let two = settings.two_endpoints.as_ref().and_then(|two| two.part(self.path()));
         let entered = match two {
@@ -403,7 +430,7 @@ impl Asked {
     pub(super) async fn find(&self, id: SessionId) -> Result<Arc<Session>, Refusal> {
         let shared = &self.http.0;
         let found = shared.sessions.find(id);
-        let found = match &shared.settings.store {
+        let found = match &shared.settings().store {
             None => found,
             Some(store) => Box::pin(self.find_written(&**store, id, found)).await?,
         };
@@ -420,7 +447,7 @@ impl Asked {
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
         let found = found.map(|session| (session.start_read(), session));
-        let stored = store.get(&id.to_string(), shared.settings.idle_session).await;
+        let stored = store.get(&id.to_string(), shared.settings().idle_session).await;
         match stored.map_err(|error| store_failed(&error))? {
             // It is not brought here for somebody else.
             Some(stored) if stored.principal.as_deref() != self.principal.as_deref() => Ok(None),
@@ -474,7 +501,7 @@ impl Asked {
 
     /// What is served here.
     pub(super) fn endpoint(&self) -> Endpoint<'_> {
-        let settings = self.http.settings();
+        let settings = &self.settings;
         let mut endpoint = self.state.served.endpoint();
         endpoint.sessions &= settings.sessions;
         endpoint.sessionless = settings.sessionless;
@@ -484,16 +511,16 @@ impl Asked {
 
     /// How large a body may be: as the author said of all servers here, or of this one.
     fn body_limit(&self) -> usize {
-        let settings = self.http.settings();
+        let settings = &self.settings;
         if settings.limited { settings.body_limits.limit } else { self.state.service.bounds().message_bytes }
     }
 
     fn body_limits(&self) -> BodyLimits {
-        BodyLimits { limit: self.body_limit(), ..self.http.settings().body_limits }
+        BodyLimits { limit: self.body_limit(), ..self.settings.body_limits }
     }
 
     fn budget(&self) -> Option<&Budget> {
-        Some(&self.http.settings().bodies)
+        Some(&self.settings.bodies)
     }
 }
 

@@ -89,7 +89,7 @@ impl Settings {
     }
 }
 
-/// How it is served. Say it before the first request: clones made earlier go on as they were.
+/// Settings. They apply to every clone, from the next request on.
 impl Http {
     /// Which `Host` and `Origin` are served. Those of this machine if nothing is said.
     #[must_use]
@@ -251,5 +251,20 @@ impl Http {
     pub fn two_endpoints(self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
         let (stream, messages) = (stream.into(), messages.into());
         self.set(|settings| settings.two_endpoints = Some(TwoEndpoints { stream, messages }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_of_a_clone_is_one_of_the_service() {
+        let http = Server::new("s", "0").http().unwrap();
+        let clone = http.clone().json_only().at("/mcp");
+        assert!(http.settings().json_only);
+        assert_eq!(http.settings().path.as_deref(), Some("/mcp"));
+        // Neither has lost the sessions of the other.
+        assert!(Arc::ptr_eq(&http.0, &clone.0));
     }
 }

@@ -30,7 +30,7 @@ impl Http {
     /// Calls that run go on, and answers to their questions are let in. It cannot be taken back.
     pub fn close(&self) {
         self.0.calls.close();
-        self.hush();
+        self.close_streams();
     }
 
     /// [Closes](Self::close) the service, lets the calls that run come to their end for as long as `grace`, and ends the

@@ -53,7 +53,7 @@ fn server(acts: Arc<AtomicUsize>) -> Server {
         .tool(tool("count", count).read_only())
         .tool(tool("boom", boom))
         .page_size(2)
-        .grows()
+        .may_change()
 }
 
 /// All but the oldest.

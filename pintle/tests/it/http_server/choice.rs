@@ -67,7 +67,7 @@ impl http_body::Body for Late {
 
 #[tokio::test]
 async fn what_is_required_since_the_head_was_read_is_required() {
-    let server = Server::new("growing", "1").grows();
+    let server = Server::new("growing", "1").may_change();
     let http = server.http().unwrap();
     let session = Wire::new(&http).open(R4, json!({})).await;
     let modern = crate::support::line_client::modern(call("open"), json!({}));
@@ -105,8 +105,9 @@ async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
 
 #[tokio::test]
 async fn a_subscription_hears_nothing_of_what_became_restricted() {
-    let server =
-        Server::new("growing", "1").grows().resource(resource("gold://bar", "bar", || async { "heavy" }));
+    let server = Server::new("growing", "1")
+        .may_change()
+        .resource(resource("gold://bar", "bar", || async { "heavy" }));
     let http = server.http().unwrap();
     let wire = Wire::new(&http);
     let params =

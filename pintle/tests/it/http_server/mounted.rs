@@ -191,12 +191,10 @@ async fn where_a_request_came_from_is_told_to_whoever_asks() {
     let from = |cx: Cx, Extension(PeerAddress(from)): Extension<PeerAddress>| async move {
         format!("{}, {}", from.ip(), cx.principal().unwrap_or("nobody"))
     };
-    let http = Server::new("mounted", "1").tool(tool("from", from)).http().unwrap();
-    let http = http.two_endpoints("/sse", "/messages");
+    let server = Server::new("mounted", "1").tool(tool("from", from));
+    let http = || server.http().unwrap().two_endpoints("/sse", "/messages");
     let ip = |head: &http::request::Parts| Some(head.extensions.get::<PeerAddress>()?.0.ip().to_string());
-    for (http, expected) in
-        [(http.clone(), "127.0.0.1, nobody"), (http.principal(ip), "127.0.0.1, 127.0.0.1")]
-    {
+    for (http, expected) in [(http(), "127.0.0.1, nobody"), (http().principal(ip), "127.0.0.1, 127.0.0.1")] {
         let serving = http.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
         for revision in ALL {
             let remote = remote(revision, serving.address());

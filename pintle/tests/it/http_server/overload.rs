@@ -61,7 +61,7 @@ fn from(mut request: Request<String>, port: u16) -> Request<String> {
 
 #[tokio::test]
 async fn anonymous_subscriptions_are_counted_by_connection() {
-    let server = Server::new("s", "1").grows().limits(limits(|limits| limits.subscriptions = 1));
+    let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
     let http = server.http().unwrap().max_anonymous_subscriptions(2);
     let wire = Wire::new(&http);
     let first = wire.send(from(listen(&wire), 1)).await;
@@ -79,7 +79,7 @@ async fn anonymous_subscriptions_are_counted_by_connection() {
 
 #[tokio::test]
 async fn connections_that_cannot_be_told_apart_share_only_the_bound_of_all() {
-    let server = Server::new("s", "1").grows().limits(limits(|limits| limits.subscriptions = 1));
+    let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
     let http = server.http().unwrap().max_anonymous_subscriptions(2);
     let wire = Wire::new(&http);
     let open = [wire.send(listen(&wire)).await, wire.send(listen(&wire)).await];

@@ -268,7 +268,7 @@ async fn a_subscription_hears_what_it_asked_for_and_ends_with_a_result() {
         assert_eq!(heard["method"], method);
         assert_eq!(heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 9, "{heard}");
     }
-    http.hush();
+    http.close_streams();
     let rest = stream.messages().await;
     assert_eq!((rest.len(), &rest[0]["id"]), (1, &json!(9)));
     assert!(rest[0]["result"].is_object());

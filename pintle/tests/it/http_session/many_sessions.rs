@@ -195,7 +195,7 @@ async fn ten_thousand_changes_that_nobody_reads_are_the_newest_two() {
             "notifications/tools/list_changed",
             "{revision}"
         );
-        http.hush();
+        http.close_streams();
         let rest: Vec<Value> = stream.messages().await;
         assert!(rest.iter().all(|message| message.get("result").is_some()), "{revision}: {rest:?}");
     }

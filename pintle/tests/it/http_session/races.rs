@@ -386,7 +386,7 @@ async fn a_server_that_is_about_to_go_lets_calls_of_the_oldest_revision_come_to_
     stream.message().await.unwrap();
     post(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}})).await;
     begun.notified().await;
-    http.hush();
+    http.close_streams();
     let rest = tokio::spawn(async move { stream.messages().await });
     tokio::task::yield_now().await;
     go.notify_one();

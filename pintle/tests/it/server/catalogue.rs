@@ -25,7 +25,7 @@ async fn names(client: &mut Client, method: &str, list: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn several_changes_are_told_once_and_never_half() {
-    let server = Server::new("s", "0").grows();
+    let server = Server::new("s", "0").may_change();
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         server.replace_tools([named("a")]).unwrap();
         server.replace_prompts([]).unwrap();
@@ -58,7 +58,7 @@ async fn several_changes_are_told_once_and_never_half() {
 
 #[tokio::test]
 async fn resources_and_templates_come_and_go() {
-    let server = Server::new("s", "0").grows();
+    let server = Server::new("s", "0").may_change();
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.listen(&["x://1"]).await;
         server.add_resource(resource("x://1", "one", || async { "1" })).unwrap();
@@ -101,7 +101,7 @@ async fn a_tool_that_is_taken_away_finishes_what_it_does() {
         }
     };
     for revision in ALL {
-        let server = Server::new("s", "0").tool(tool("slow", slow.clone())).grows();
+        let server = Server::new("s", "0").tool(tool("slow", slow.clone())).may_change();
         let mut client = Client::open(&server, revision, json!({})).await;
         let id = client.send("tools/call", json!({"name": "slow"})).await;
         begun.notified().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle::{Ended, Server, server::tool};
+use pintle::{Ended, Server, Timeouts, server::tool};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -14,7 +14,13 @@ fn server() -> Server {
     Server::new("s", "0")
         .tool(tool("fine", || async { "fine" }))
         .tool(tool("fat", || async { "f".repeat(4 << 20) }))
-        .keepalive(EVERY)
+        .timeouts(keepalive(EVERY))
+}
+
+fn keepalive(every: Duration) -> Timeouts {
+    let mut timeouts = Timeouts::default();
+    timeouts.keepalive = Some(every);
+    timeouts
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +95,7 @@ async fn nobody_is_asked_before_a_session_or_without_one() {
 #[tokio::test(start_paused = true)]
 async fn intervals_of_nothing_and_without_end_do_no_harm() {
     for every in [Duration::ZERO, Duration::MAX] {
-        let (mut pipe, _serving) = Pipe::open(&server().keepalive(every), 1 << 16);
+        let (mut pipe, _serving) = Pipe::open(&server().timeouts(keepalive(every)), 1 << 16);
         pipe.say(call(1, "fine", json!({}))).await;
         assert_eq!(pipe.hear().await["id"], 1);
     }

@@ -55,6 +55,8 @@ struct Inner {
     context: Arc<RequestContext>,
     /// The texts of a call that was routed to a prompt or a resource template.
     texts: OnceLock<Box<TextArguments>>,
+    /// The URI of the resource that is read, once it was decoded.
+    uri: OnceLock<Box<str>>,
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
@@ -101,6 +103,7 @@ impl Cx {
             state,
             context,
             texts: OnceLock::new(),
+            uri: OnceLock::new(),
             sink,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
@@ -223,6 +226,16 @@ impl Cx {
     pub(crate) fn set_texts(&self, texts: TextArguments) {
         // A layer that dispatches the call again finds the same ones.
         let _ = self.0.texts.set(Box::new(texts));
+    }
+
+    /// Returns the URI of the resource that is read. It is set before the reader runs.
+    pub(crate) fn uri(&self) -> &str {
+        self.0.uri.get().map_or("", |uri| uri)
+    }
+
+    pub(crate) fn set_uri(&self, uri: &str) {
+        // A layer that dispatches the call again finds the same one.
+        self.0.uri.get_or_init(|| uri.into());
     }
 
     /// Ends what still waits on behalf of this call.

@@ -33,6 +33,8 @@ use crate::server::http::{
 pub(in crate::server::http) struct Channel {
     pub(in crate::server::http) session: Arc<Session>,
     pub(in crate::server::http) number: u64,
+    /// Tells channels of one number apart: a stream that is resumed may have another channel.
+    pub(super) instance: u64,
     shared: Arc<Shared>,
     /// Whether somebody who lost it may come back.
     resumable: bool,
@@ -84,6 +86,7 @@ impl Channel {
         Arc::new(Self {
             session: session.clone(),
             number,
+            instance: session.channel_instance(),
             shared: shared.clone(),
             resumable: streams.is_some_and(|streams| streams.resumable),
             polled: streams.is_some_and(|streams| streams.polled),
@@ -100,10 +103,10 @@ impl Channel {
     pub(in crate::server::http) async fn begin(self: &Arc<Self>) -> Reader {
         let mut reader = self.attach();
         if self.resumable {
-            let id = self.shared.settings.log.open(&self.session.id.to_string(), self.number).await;
+            let id = self.shared.settings().log.open(&self.session.id.to_string(), self.number).await;
             match id {
                 Ok(id) if self.polled => {
-                    let retry = u64::try_from(self.shared.settings.retry.as_millis()).unwrap_or(u64::MAX);
+                    let retry = u64::try_from(self.shared.settings().retry.as_millis()).unwrap_or(u64::MAX);
                     let _ = Frame::priming(&id.to_string()).with_retry(retry).write(&mut reader.first);
                 }
                 Ok(_) => {}
@@ -123,7 +126,7 @@ impl Channel {
             // What could not be kept is missing in the middle, whatever the log has.
             if self.session.has_lost(self.number) { Err(Unresumed::Gone) } else { missed(replay) }
         };
-        let log = &self.shared.settings.log;
+        let log = &self.shared.settings().log;
         let session = self.session.id.to_string();
         // Looked for before anybody is disturbed, and again when nothing can slip between the log and the reader.
         missed(log.after(&session, last).await)?;
@@ -179,7 +182,7 @@ impl Channel {
     pub(super) async fn record(&self, line: &Bytes) -> Option<EventId> {
         if self.resumable && !self.lost.load(Ordering::Relaxed) && !self.session.is_over() {
             let session = self.session.id.to_string();
-            match self.shared.settings.log.append(&session, self.number, line.clone()).await {
+            match self.shared.settings().log.append(&session, self.number, line.clone()).await {
                 Ok(id) => return Some(id),
                 Err(error) => {
                     tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
@@ -214,7 +217,7 @@ impl Channel {
     async fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.session.lose_stream(self.number);
-        let _ = self.shared.settings.log.forget_stream(&self.session.id.to_string(), self.number).await;
+        let _ = self.shared.settings().log.forget_stream(&self.session.id.to_string(), self.number).await;
     }
 
     /// Has the reader go and come back.
@@ -268,7 +271,7 @@ impl Channel {
             // It may have failed to forget it before.
             self.lose().await;
         } else if self.resumable {
-            let _ = self.shared.settings.log.end(&self.session.id.to_string(), self.number).await;
+            let _ = self.shared.settings().log.end(&self.session.id.to_string(), self.number).await;
         }
         self.over();
         self.session.release(self.number);

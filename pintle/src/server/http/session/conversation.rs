@@ -77,9 +77,9 @@ impl Asked {
     pub(in crate::server::http) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
         let shared = &self.http.0;
         let session = Arc::new(session);
-        if let Some((store, stored)) = shared.settings.store.as_ref().zip(session.stored()) {
+        if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
             // Whoever asks for it next has it live longer.
-            let life = shared.settings.uninitialized_session.min(shared.settings.idle_session);
+            let life = shared.settings().uninitialized_session.min(shared.settings().idle_session);
             let put = store.put(&session.id.to_string(), stored, life).await;
             put.map_err(|error| store_failed(&error))?;
             session.set_written();
@@ -89,7 +89,7 @@ impl Asked {
             Ok(session) => return Ok(session),
             Err(refused) => refused,
         };
-        if let Some(store) = &shared.settings.store {
+        if let Some(store) = &shared.settings().store {
             // Nobody knows its id; if this fails too, it is forgotten in time.
             let _ = store.remove(&session.id.to_string()).await;
         }
@@ -271,7 +271,7 @@ fn notify(exchange: &mut Exchange, session: &Session, notification: Notification
         return;
     };
     // Whoever sent it may be gone, so it has as long as a call whose client is.
-    let limit = exchange.shared.settings.detached_call.min(MAX_DURATION);
+    let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
     exchange.hear(tokio::spawn(async move {
         let _place = place;
         if timeout(limit, handler(notification, peer)).await.is_err() {

@@ -66,7 +66,7 @@ pub(in crate::server::http) fn spawn(
             RETRY_AFTER_MS,
         ));
     }
-    let limit = shared.settings.detached_call.min(MAX_DURATION);
+    let limit = shared.settings().detached_call.min(MAX_DURATION);
     drop(runtime.spawn(async move {
         let _place = place;
         let mut work = pin!(work);

@@ -139,7 +139,7 @@ impl Exchange {
         // Made here and moved in once: what an `async fn` is given it holds twice.
         let mut inline = Inline(Some(self));
         let streams = inline.0.as_ref().is_some_and(|exchange| exchange.streams);
-        let mut keep_alive = KeepAlive::new(shared.settings.keep_alive);
+        let mut keep_alive = KeepAlive::new(shared.settings().keep_alive);
         async move {
             let first = poll_fn(|task| match inline.poll(task) {
                 Poll::Ready(word) => Poll::Ready(Some(word)),
@@ -401,7 +401,7 @@ impl Inline {
             let work = exchange.speak(channel.clone());
             channel.set_work(Box::pin(work));
         }
-        events(reader, shared.settings.keep_alive)
+        events(reader, shared.settings().keep_alive)
     }
 }
 

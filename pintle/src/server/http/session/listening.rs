@@ -19,11 +19,11 @@ impl Session {
         if core.ended {
             return;
         }
-        let (number, address) = (channel.number, std::ptr::from_ref(channel).addr());
+        let Channel { number, instance, .. } = *channel;
         let standing = &mut core.busy().standing;
         let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
         let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
-        standing.push(Stand { number, address, waker: None });
+        standing.push(Stand { number, instance, waker: None });
         self.inbox.set_read(true);
         drop(core);
         gone.into_iter().for_each(Waker::wake);
@@ -32,11 +32,11 @@ impl Session {
     }
 
     pub(in crate::server::http) fn unstand(&self, channel: &Channel) {
-        let address = std::ptr::from_ref(channel).addr();
+        let instance = channel.instance;
         let waker = {
             let mut core = self.lock();
             let waker = core.busy.as_mut().and_then(|busy| {
-                busy.standing.retain(|stand| stand.address != address);
+                busy.standing.retain(|stand| stand.instance != instance);
                 self.inbox.set_read(!busy.standing.is_empty());
                 busy.standing.last_mut().and_then(|stand| stand.waker.take())
             });
@@ -84,9 +84,9 @@ impl Session {
 
     /// Whether another GET stream has taken over what this one is to send.
     pub(in crate::server::http) fn is_replaced(&self, channel: &Channel) -> bool {
-        let address = std::ptr::from_ref(channel).addr();
+        let instance = channel.instance;
         let core = self.lock();
-        let is_open = |busy: &Busy| busy.standing.iter().any(|stand| stand.address == address);
+        let is_open = |busy: &Busy| busy.standing.iter().any(|stand| stand.instance == instance);
         !core.ended && !core.busy.as_deref().is_some_and(is_open)
     }
 
@@ -97,7 +97,7 @@ impl Session {
         extensions: &Extensions,
         task: &mut Context<'_>,
     ) -> Poll<Option<Bytes>> {
-        let address = std::ptr::from_ref(channel).addr();
+        let instance = channel.instance;
         let state = self.server.state();
         let mut guard = self.lock();
         let core = &mut *guard;
@@ -106,9 +106,9 @@ impl Session {
         }
         let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
         match busy.standing.last() {
-            Some(newest) if newest.address == address => {}
+            Some(newest) if newest.instance == instance => {}
             _ => {
-                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.address == address) else {
+                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.instance == instance) else {
                     return Poll::Ready(None);
                 };
                 stand.waker = Some(task.waker().clone());

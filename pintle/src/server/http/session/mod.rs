@@ -75,6 +75,7 @@ struct Core {
     record_clock: RecordClock,
     last_stream: u64,
     last_standing: u64,
+    last_instance: u64,
     ended: bool,
     /// Whether its inbox knows what is watched.
     follows: bool,
@@ -117,10 +118,11 @@ impl Busy {
     }
 }
 
-/// An open GET stream. While it is there, its address is nobody else's.
+/// An open GET stream.
 struct Stand {
     number: u64,
-    address: usize,
+    /// [`Channel::instance`].
+    instance: u64,
     waker: Option<Waker>,
 }
 
@@ -153,6 +155,7 @@ impl Session {
             record_clock: RecordClock::default(),
             last_stream: 0,
             last_standing: 0,
+            last_instance: 0,
             ended: false,
             follows: alone,
             turns: 0,
@@ -385,6 +388,13 @@ impl Session {
         // Dropped here: a handler's values may do anything when they go.
         drop(cx);
         (taken_back, bytes)
+    }
+
+    /// Returns a number for a channel that no other channel of the session has.
+    fn channel_instance(&self) -> u64 {
+        let mut core = self.lock();
+        core.last_instance += 1;
+        core.last_instance
     }
 
     /// A number for the stream of a POST. They are odd.

@@ -40,12 +40,12 @@ pub(in crate::server::http) async fn open(
     stand(&channel, extensions, ());
     if session.is_over() {
         // It was ended while the stream was opened, and what the log knew of it was forgotten before.
-        let _ = shared.settings.log.forget_session(&session.id.to_string()).await;
+        let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
     }
     if let Some(outdated) = outdated {
-        let _ = shared.settings.log.forget_stream(&session.id.to_string(), outdated).await;
+        let _ = shared.settings().log.forget_stream(&session.id.to_string(), outdated).await;
     }
-    events_until(reader, shared.settings.keep_alive, end)
+    events_until(reader, shared.settings().keep_alive, end)
 }
 
 /// Goes on with a stream that was cut: one like these, or that of a POST.
@@ -87,7 +87,7 @@ pub(in crate::server::http) async fn resume(
         // All has been said; the log has it.
         channel.over();
     }
-    Ok(events_until(reader, shared.settings.keep_alive, end))
+    Ok(events_until(reader, shared.settings().keep_alive, end))
 }
 
 /// Lets a stream be the one that is told. `held` goes when it does.

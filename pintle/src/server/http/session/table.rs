@@ -121,7 +121,7 @@ impl Shared {
         self: &Arc<Self>,
         session: Arc<Session>,
     ) -> Result<Arc<Session>, Refused> {
-        let Admitted { session, evicted } = self.sessions.add(session, &self.settings.quota)?;
+        let Admitted { session, evicted } = self.sessions.add(session, &self.settings().quota)?;
         self.keep_tidy();
         if let Some(evicted) = evicted {
             tracing::debug!("a session had to make room for another one");
@@ -144,12 +144,12 @@ impl Shared {
         session.end(Ended::Dead);
         let id = session.id.to_string();
         // One that is written down may be in use elsewhere, and its events too: then they are forgotten there.
-        let used = match &self.settings.store {
+        let used = match &self.settings().store {
             Some(store) if session.is_written() => store.contains(&id).await.unwrap_or(true),
             _ => false,
         };
         if !used {
-            let _ = self.settings.log.forget_session(&id).await;
+            let _ = self.settings().log.forget_session(&id).await;
         }
     }
 
@@ -157,12 +157,12 @@ impl Shared {
     async fn keep_written(&self, store: &dyn Sessions) {
         for session in self.sessions.in_use() {
             let (id, read) = (session.id.to_string(), session.start_read());
-            match store.get(&id, self.settings.idle_session).await {
+            match store.get(&id, self.settings().idle_session).await {
                 Ok(Some(stored)) => session.adopt(&stored.record, read),
                 Ok(None) => {
                     self.sessions.remove(session.id);
                     session.end(Ended::Stopped);
-                    let _ = self.settings.log.forget_session(&id).await;
+                    let _ = self.settings().log.forget_session(&id).await;
                 }
                 // It is asked again before the session is over.
                 Err(error) => return tracing::error!(%error, "the session store failed"),
@@ -172,15 +172,16 @@ impl Shared {
 }
 
 async fn sweep(shared: Weak<Shared>) {
-    let Some((idle, opening)) =
-        shared.upgrade().map(|shared| (shared.settings.idle_session, shared.settings.uninitialized_session))
+    let Some((idle, opening)) = shared
+        .upgrade()
+        .map(|shared| (shared.settings().idle_session, shared.settings().uninitialized_session))
     else {
         return;
     };
     let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
     // What is written down has to be over there before it is looked for here.
     let later = |life: Duration, shared: &Shared| {
-        let margin = if shared.settings.store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
+        let margin = if shared.settings().store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
         life.saturating_add(margin)
     };
     let mut written = Instant::now() + pause(idle);
@@ -190,7 +191,7 @@ async fn sweep(shared: Weak<Shared>) {
         sleep(pause(idle).min(pause(opening))).await;
         let Some(shared) = shared.upgrade() else { return };
         let mut over = shared.sessions.uninitialized(later(opening, &shared));
-        if let Some(store) = &shared.settings.store
+        if let Some(store) = &shared.settings().store
             && Instant::now() >= written
         {
             shared.keep_written(&**store).await;

@@ -71,7 +71,7 @@ pub(in crate::server::http) async fn open(
     extensions: &Extensions,
     part: Part,
 ) -> Result<Entered, Refusal> {
-    asked.http.settings().guard.check(head)?;
+    asked.settings.guard.check(head)?;
     match (part, head.method()) {
         (Part::Stream, &Method::GET) if !Accepts::read(head).events => {
             Err(Refusal::not_acceptable("text/event-stream"))
@@ -95,7 +95,8 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
     let session = asked.keep(asked.open(Engine::new_session())?).await?;
     let channel = Channel::new(shared, &session, MAIN, false);
     let mut reader = channel.begin().await;
-    let messages = shared.settings.two_endpoints.as_ref().map(|two| &*two.messages).unwrap_or_default();
+    let settings = shared.settings();
+    let messages = settings.two_endpoints.as_ref().map(|two| &*two.messages).unwrap_or_default();
     let target = format!("{messages}?{SESSION}{}", session.id);
     reader.begin_with(&Event::data(&target).event("endpoint"));
     session.keep(&channel);
@@ -103,7 +104,7 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
     let until = Authenticated::expiry(extensions);
     standing::stand_until(&channel, extensions.clone(), until, end);
     session.opened(extensions);
-    Ok(events(reader, shared.settings.keep_alive))
+    Ok(events(reader, settings.keep_alive))
 }
 
 /// Takes a message. What comes of it is said on the stream.

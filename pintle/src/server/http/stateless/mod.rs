@@ -79,14 +79,14 @@ pub(super) fn begin(asked: &Asked, request: Request, stamped: Option<&Stamped>, 
 
 /// Whether the answer may be a stream of events.
 fn streams(asked: &Asked, accepts: Accepts) -> bool {
-    accepts.events && !asked.http.settings().json_only
+    accepts.events && !asked.settings.json_only
 }
 
 const EVENTS: &str = "text/event-stream";
 
 /// Runs a call as far as it comes without a word. What it then says, or a long silence, makes a stream of the answer.
 pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response<Body> {
-    let settings = asked.http.settings();
+    let settings = &asked.settings;
     let streams = streams(asked, accepts);
     let mut driver = CallDriver::start(
         &asked.server,
@@ -136,7 +136,7 @@ enum First {
 
 /// An answer that is there at once: JSON, unless the client takes nothing but events.
 fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, asked: &Asked) -> Response<Body> {
-    let settings = asked.http.settings();
+    let settings = &asked.settings;
     if accepts.json || settings.json_only || status != StatusCode::OK {
         return json(status, bytes);
     }
