@@ -7,6 +7,7 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod catalogue;
 mod client;
 mod docs;
 mod http_client;

@@ -5,23 +5,15 @@ mod asking;
 #[cfg(feature = "server")]
 mod both_eras;
 #[cfg(feature = "server")]
-mod catalogue;
-#[cfg(feature = "server")]
-mod completion;
-#[cfg(feature = "server")]
 mod content;
 #[cfg(feature = "server")]
 mod custom;
-#[cfg(feature = "server")]
-mod duplicates;
 #[cfg(feature = "server")]
 mod elicit;
 #[cfg(feature = "server")]
 mod extensions;
 #[cfg(feature = "server")]
 mod features;
-#[cfg(feature = "server")]
-mod filters;
 #[cfg(feature = "server")]
 mod hooks;
 #[cfg(feature = "server")]
@@ -38,7 +30,3 @@ mod question_timeouts;
 mod replay;
 #[cfg(feature = "server")]
 mod resources;
-#[cfg(feature = "server")]
-mod routes;
-#[cfg(feature = "server")]
-mod sources;
