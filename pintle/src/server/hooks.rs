@@ -30,9 +30,9 @@ use crate::{
 pub struct Opened {
     /// A number that no other connection of this process has.
     pub id: u64,
-    /// Who is at the other end, as far as somebody has checked that.
+    /// The caller, as far as it is authenticated.
     pub caller: Caller,
-    /// Who opened a session on it, if somebody did.
+    /// The client that opened a session on the connection, if one did.
     pub session: Option<Arc<Peer>>,
 }
 
@@ -43,7 +43,7 @@ impl Opened {
     }
 }
 
-/// What to do when connections come and go.
+/// The hooks that run when connections open and close.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) open: Vec<Arc<OnOpen>>,

@@ -86,7 +86,7 @@ use self::{
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
-    state::{Settings, State as Snapshot},
+    state::{ServerSettings, State as Snapshot},
 };
 use crate::{Error, Result, ToolPredicate, directory::Directory};
 
@@ -120,9 +120,9 @@ use crate::{Error, Result, ToolPredicate, directory::Directory};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Server(Arc<Shared>);
+pub struct Server(Arc<ServerInner>);
 
-struct Shared {
+struct ServerInner {
     state: RwLock<Arc<Snapshot>>,
     changes: ChangeHub,
     forms: FormCache,
@@ -140,7 +140,7 @@ impl Server {
             served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
-            settings: Settings::default(),
+            settings: ServerSettings::default(),
             filters: Vec::new(),
             hooks: Default::default(),
             own: Default::default(),
@@ -150,7 +150,7 @@ impl Server {
             faults: Vec::new(),
             verdict: OnceLock::new(),
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServerInner {
             state: RwLock::new(Arc::new(state)),
             changes: ChangeHub::default(),
             forms: FormCache::default(),
@@ -272,25 +272,25 @@ impl Server {
         self.service(|service| service.instructions(text))
     }
 
-    /// What a person sees instead of the name.
+    /// Sets the title, which user interfaces show instead of the name.
     #[must_use]
     pub fn title(self, text: impl Into<String>) -> Self {
         self.info(|info| info.title = Some(text.into()))
     }
 
-    /// What the server is for.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, text: impl Into<String>) -> Self {
         self.info(|info| info.description = Some(text.into()))
     }
 
-    /// Where to read more about it.
+    /// Sets the URL of the website.
     #[must_use]
     pub fn website(self, url: impl Into<String>) -> Self {
         self.info(|info| info.website_url = Some(url.into()))
     }
 
-    /// A picture of it.
+    /// Adds an icon.
     #[must_use]
     pub fn icon(self, icon: Icon) -> Self {
         self.info(|info| info.icons.get_or_insert_default().push(icon))
@@ -457,15 +457,15 @@ impl Server {
             .collect()
     }
 
-    /// What works but could be better: tools without a description, tags that are said twice, dependencies that are
-    /// not there. [`serve`](Self::serve) writes them to the log.
+    /// Returns warnings about valid registrations that could be better: tools without a description, duplicate tags, missing
+    /// dependencies. [`serve`](Self::serve) logs them.
     pub fn lint(&self) -> Vec<String> {
         lint::lint(&self.state().catalogue)
     }
 
-    /// Whether everything that was registered is as it should be.
+    /// Returns an error that lists everything that is wrong with the registrations. Every `serve` method does the same.
     pub fn check(&self) -> Result<()> {
-        self.state().fault().map_or(Ok(()), |said| Err(Error::misuse(said.to_owned())))
+        self.state().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
     }
 
     pub(crate) fn state(&self) -> Arc<Snapshot> {
@@ -480,12 +480,12 @@ impl Server {
         &self.0.forms
     }
 
-    /// Who handles notifications of this name. Called by whoever asked, so that nothing is locked meanwhile.
-    fn hears(&self, method: &str) -> Option<Arc<OnNotification>> {
+    /// Returns the handler of notifications of this name. The caller runs it, so that no lock is held meanwhile.
+    fn notification_handler(&self, method: &str) -> Option<Arc<OnNotification>> {
         self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
     }
 
-    /// Makes another state of the present one.
+    /// Changes the state. Running calls keep the previous one.
     fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);
@@ -495,7 +495,7 @@ impl Server {
         value
     }
 
-    /// The same, with another catalogue and nothing else.
+    /// Changes the catalogue and nothing else.
     fn change_catalogue<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = Arc::make_mut(&mut state);
@@ -525,7 +525,7 @@ impl Server {
         })
     }
 
-    fn setting(self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn setting(self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         self.change(|state| change(&mut state.settings));
         self
     }

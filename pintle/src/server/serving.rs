@@ -33,14 +33,14 @@ use crate::{Ended, Error, Result};
 /// ```
 #[must_use = "dropping it does not end the connection: wait for its end, close it, or drop it explicitly"]
 pub struct Serving {
-    end: watch::Receiver<Option<Arc<End>>>,
+    end: watch::Receiver<Option<Arc<ConnectionEnd>>>,
     handle: ServingHandle,
 }
 
 /// How a connection ended.
-enum End {
+enum ConnectionEnd {
     Ended(Ended),
-    /// Whoever asks first is told why.
+    /// The error goes to the first who waits for it.
     Failed(Mutex<Option<Error>>),
 }
 
@@ -52,8 +52,8 @@ impl Serving {
         let (tell, end) = watch::channel(None);
         tokio::spawn(async move {
             let end = match connection.await {
-                Ok(ended) => End::Ended(ended),
-                Err(error) => End::Failed(Mutex::new(Some(error))),
+                Ok(ended) => ConnectionEnd::Ended(ended),
+                Err(error) => ConnectionEnd::Failed(Mutex::new(Some(error))),
             };
             tell.send_replace(Some(Arc::new(end)));
         });
@@ -65,8 +65,8 @@ impl Serving {
         let mut end = self.end.clone();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
         match end.as_deref() {
-            Some(End::Ended(ended)) => Ok(ended.clone()),
-            Some(End::Failed(error)) => {
+            Some(ConnectionEnd::Ended(ended)) => Ok(ended.clone()),
+            Some(ConnectionEnd::Failed(error)) => {
                 let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
                 Err(error.unwrap_or(Error::Closed(Ended::Stopped)))
             }

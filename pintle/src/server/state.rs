@@ -25,31 +25,31 @@ use crate::{
     },
 };
 
-/// All that a server is at one moment. A change makes another one; calls keep the one they began with.
+/// A snapshot of a server. A change creates another one; a call keeps the one it started with.
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) service: Service,
-    /// Its revisions, as they are served over HTTP.
+    /// The revisions that are served over HTTP.
     pub(crate) served: Served,
     pub(crate) catalogue: Catalogue,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServerSettings,
     pub(crate) filters: Vec<Arc<Filter>>,
     pub(crate) hooks: Hooks,
     pub(crate) own: StateMap,
     pub(crate) custom: HashMap<String, CustomMethod>,
     /// Finds the route of a call and starts its handler.
     pub(crate) dispatch: fn(&Cx) -> Start,
-    /// What every call goes through, if there are layers.
+    /// The layers around every call, if there are any.
     pub(crate) layered: Option<Next>,
-    /// What was wrong with registrations; told when somebody wants to serve.
+    /// Errors of registrations, reported by `check` and `serve`.
     pub(crate) faults: Vec<String>,
-    /// All that is wrong with it, once somebody has asked. A changed state has none.
+    /// The result of the check, once it ran. A changed state has none.
     pub(crate) verdict: OnceLock<Option<Box<str>>>,
 }
 
-/// What the author chose.
+/// The settings of a server.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) page: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) keepalive: Option<Duration>,
@@ -81,7 +81,7 @@ pub(crate) struct Settings {
     pub(crate) list_hints: HashMap<ListKind, CacheHint>,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             page: None,
@@ -132,7 +132,7 @@ impl State {
         self.served = Served::new(self.service.revisions().iter().copied());
     }
 
-    /// The same if nothing changed but the catalogue: one more tool is seldom news. (Measured: 2,000 instructions for each
+    /// Updates the declared capabilities after a change of the catalogue, if they differ. (Measured: 2,000 instructions for each
     /// tool of a server that starts.)
     pub(crate) fn declare_catalogue(&mut self) {
         let can = self.capabilities();

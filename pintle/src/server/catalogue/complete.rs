@@ -15,16 +15,16 @@ use crate::server::{
     Cx, Partial, PromptRoute, TemplateRoute, ToolRoute, access::required::Required, call::run::HandlerFuture,
 };
 
-/// `completion/complete`: values that complete what is being typed.
+/// Answers `completion/complete`.
 ///
-/// Nobody's call fails because a completer did: then there is nothing to choose from, and this side's log says why.
+/// If a completer fails, the result has no values and the error is logged.
 pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
-    let refuse = |said: String| Outcome::Failed(RpcError::invalid_params(said));
+    let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
     let params: CompleteParams =
         cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;
-    let target = Target::find(cx, &params.reference)
+    let target = CompletionTarget::find(cx, &params.reference)
         .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
-    // What completes an argument may tell as much as the thing itself.
+    // The values of an argument may reveal as much as the route itself.
     lists::permit(cx, target.required(), target.name())?;
     let name = params.argument.name;
     let completer = target.completer(&name).map_err(refuse)?;
@@ -36,7 +36,7 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     Ok(Box::pin(async move {
         let values = match completer {
             Some(completer) => {
-                caught(move || completer(partial)).await.unwrap_or_else(|panic| Err(said(&*panic)))
+                caught(move || completer(partial)).await.unwrap_or_else(|panic| Err(panic_message(&*panic)))
             }
             None => Ok(Default::default()),
         };
@@ -46,9 +46,9 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         });
         let found = values.values.len();
         let total = values.total.unwrap_or(found as u64).max(found as u64);
-        let mut completion = Completion::new(values.values.into_iter().take(MOST).collect());
+        let mut completion = Completion::new(values.values.into_iter().take(MAX_VALUES).collect());
         completion.total = i64::try_from(total).ok();
-        completion.has_more = Some(total > found.min(MOST) as u64);
+        completion.has_more = Some(total > found.min(MAX_VALUES) as u64);
         match RawObject::from_serialize(&CompleteResult::new(completion)) {
             Ok(result) => Outcome::Complete(result.into()),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
@@ -56,22 +56,23 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     }))
 }
 
-/// As many as the protocol allows.
-const MOST: usize = 100;
+/// The number of values in one result that the protocol allows.
+const MAX_VALUES: usize = 100;
 
-fn said(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", said.unwrap_or("?"))
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let message =
+        panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", message.unwrap_or("?"))
 }
 
-/// Whose argument is being typed.
-enum Target {
+/// The route whose argument is completed.
+enum CompletionTarget {
     Prompt(Arc<PromptRoute>),
     Template(Arc<TemplateRoute>),
     Tool(Arc<ToolRoute>),
 }
 
-impl Target {
+impl CompletionTarget {
     fn find(cx: &Cx, reference: &CompletionReference) -> Option<Self> {
         let catalogue = &cx.state().catalogue;
         match reference {
@@ -110,7 +111,7 @@ impl Target {
         }
     }
 
-    /// Who completes this argument; an error if there is no such argument.
+    /// Returns the completer of an argument. An unknown argument is an error.
     fn completer(&self, argument: &str) -> Result<Option<Completer>, String> {
         let unknown = |kind: &str, name: &str| {
             let shown: String = argument.chars().take(80).collect();
@@ -149,7 +150,7 @@ impl Target {
     }
 }
 
-/// The values that a schema allows, if it lists them. `depth` bounds how far it is followed.
+/// Returns the values that a schema allows, if it lists them. `depth` limits how many references are followed.
 pub(crate) fn allowed(root: &JsonObject, schema: &Value, depth: u8) -> Option<Vec<String>> {
     let depth = depth.checked_sub(1)?;
     let text = |value: &Value| match value {

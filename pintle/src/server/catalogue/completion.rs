@@ -9,19 +9,19 @@ use std::{
     task::Poll,
 };
 
-/// A value that is being typed, and what was chosen before it.
+/// A partial value that a client wants completed.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Partial {
-    /// What there is of it.
+    /// The text so far.
     pub value: String,
-    /// Values of other arguments.
+    /// The values of other arguments that are already chosen.
     pub context: BTreeMap<String, String>,
-    /// On whose behalf, if somebody has checked that.
+    /// The authenticated principal, if there is one.
     pub principal: Option<String>,
 }
 
-/// What a completer found, the best first. Clients get the first hundred.
+/// The values that a completer found, the best first. Clients receive the first hundred.
 ///
 /// ```
 /// use pintle::server::Values;
@@ -33,17 +33,17 @@ pub struct Partial {
 pub struct Values {
     /// The values.
     pub values: Vec<String>,
-    /// How many there are, if these are not all.
+    /// The number of matches, if `values` has only some of them.
     pub total: Option<u64>,
 }
 
 impl Values {
-    /// These.
+    /// Creates a list of values.
     pub fn new<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         Self { values: values.into_iter().map(Into::into).collect(), total: None }
     }
 
-    /// Says how many there are altogether.
+    /// Sets the number of matches.
     #[must_use]
     pub fn total(mut self, total: u64) -> Self {
         self.total = Some(total);
@@ -51,13 +51,13 @@ impl Values {
     }
 }
 
-/// What a completer may return.
+/// A type that a completer may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a completer",
     note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
 )]
 pub trait IntoValues: sealed::Sealed {
-    /// Makes the values, or says why there are none.
+    /// Converts the result into values, or into the reason why there are none.
     fn into_values(self) -> Result<Values, String>;
 }
 
@@ -130,7 +130,7 @@ impl Completers {
     }
 }
 
-/// Completes from a fixed list: whatever begins with what there is.
+/// Creates a completer that returns the values of a list that start with the text, ignoring case.
 pub(crate) fn fixed(values: Vec<String>) -> Completer {
     Arc::new(move |partial| {
         let typed = partial.value.to_lowercase();
@@ -140,7 +140,7 @@ pub(crate) fn fixed(values: Vec<String>) -> Completer {
     })
 }
 
-/// Runs a completer to its end, or to where it panics.
+/// Runs a completer and catches its panic.
 pub(crate) async fn caught(
     begin: impl FnOnce() -> CompleterFuture,
 ) -> Result<Result<Values, String>, Box<dyn Any + Send>> {

@@ -3,21 +3,20 @@ use serde::de::DeserializeOwned;
 
 use crate::server::Route;
 
-/// A function that `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]` made a route of.
-/// [`routes!`](crate::routes) names it.
+/// A function with `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]`, for [`routes!`](crate::routes).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool, a prompt or a resource",
     note = "put `#[pintle::tool]` on the function `{Self}`, or add it with `pintle::server::tool(\"{Self}\", {Self})`"
 )]
 pub trait Declared {
-    /// What it is: a tool, a prompt, a resource, or a family of resources.
+    /// The kind of route: a tool, a prompt, a resource, or a resource template.
     type Route: Into<Route>;
 
-    /// That, not yet part of a server.
+    /// Creates the route, to be added to a server.
     fn route() -> Self::Route;
 }
 
-/// What a parameter of a `#[pintle::tool]` function may be: anything with serde's `Deserialize` and schemars'
+/// A type that a parameter of a `#[pintle::tool]` function may have: any type with serde's `Deserialize` and schemars'
 /// `JsonSchema`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a tool",
@@ -29,8 +28,8 @@ pub trait ToolArgument: DeserializeOwned + JsonSchema + Send {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send> ToolArgument for T {}
 
-/// What a parameter of a `#[pintle::prompt]` or `#[pintle::resource]` function may be: what serde reads from a text,
-/// with schemars' `JsonSchema`.
+/// A type that a parameter of a `#[pintle::prompt]` or `#[pintle::resource]` function may have: one that serde reads from a
+/// text, with schemars' `JsonSchema`.
 ///
 /// The compiler cannot see whether a type is a text, a number or an enum. One that is a struct is refused when the
 /// server is checked.
@@ -44,7 +43,7 @@ pub trait TextArgument: DeserializeOwned + JsonSchema + Send {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send> TextArgument for T {}
 
-/// The tools of functions that carry `#[pintle::tool]`, for [`Server::tools`](crate::server::Server::tools).
+/// Lists the tools of functions with `#[pintle::tool]`, for [`Server::tools`](crate::server::Server::tools).
 ///
 /// ```
 /// /// Add two integers.
@@ -65,7 +64,7 @@ macro_rules! tools {
     };
 }
 
-/// The tools, prompts and resources of functions that carry `#[pintle::tool]`, `#[pintle::prompt]` or
+/// Lists the routes of functions with `#[pintle::tool]`, `#[pintle::prompt]` or
 /// `#[pintle::resource]`, for [`Server::routes`](crate::server::Server::routes).
 ///
 /// ```

@@ -14,10 +14,10 @@ use crate::{
     server::{Cx, Notice, Server},
 };
 
-/// Something that the protocol does not have and some clients know: methods, notifications, kinds of results.
+/// An extension of the protocol: methods, notifications and result types that some clients support.
 ///
-/// A server has no extension until it is [given one](Server::with), and of a client that did not declare it in its own
-/// capabilities nothing of it can be seen.
+/// A server supports the extensions that are [added to it](Server::with). Only clients that declare an extension in their
+/// capabilities can use it.
 ///
 /// ```
 /// use pintle::server::{Cx, ProtocolExtension, Installation, Notice, Server};
@@ -47,19 +47,19 @@ use crate::{
 /// # server.check().unwrap();
 /// ```
 pub trait ProtocolExtension: Send + Sync + 'static {
-    /// Its identifier: a prefix that is a domain of yours turned round, a slash and a name.
+    /// Returns the identifier: a reversed domain name as the prefix, a slash and a name.
     fn name(&self) -> &str;
 
-    /// What clients are told of it besides its name.
+    /// Returns the settings that are declared to clients.
     fn settings(&self) -> JsonObject {
         JsonObject::new()
     }
 
-    /// Adds what it brings.
+    /// Registers the methods, notifications and result types.
     fn install(self, installation: Installation) -> Installation;
 }
 
-/// What an extension brings to a server.
+/// The methods, notifications and result types that an extension registers.
 pub struct Installation {
     wire: Wire,
     settings: JsonObject,
@@ -114,24 +114,24 @@ impl Installation {
         self
     }
 
-    /// Owns a value of `resultType`. A result that has it fails for clients that did not declare the extension.
+    /// Adds a value of `resultType`. A result that has it fails for clients that did not declare the extension.
     #[must_use]
     pub fn result_type(mut self, name: impl Into<String>) -> Self {
         self.wire.result_types.push(name.into());
         self
     }
 
-    /// Owns a member of the filter of subscriptions, for its [notices](Notice).
+    /// Adds a member of the filter of subscriptions, for [notices](Notice).
     #[must_use]
     pub fn listens(mut self, member: impl Into<String>) -> Self {
         self.wire.listens.push(member.into());
         self
     }
 
-    /// Decides how much of what a subscription wants it gets: from the member of the filter, what it says, and on whose
-    /// behalf, to what is granted.
+    /// Sets the function that decides what a subscription is granted, from the member of the filter, its value and the
+    /// principal.
     ///
-    /// A session has no filter: it wants `true`, and hears nothing of the member if that is granted nothing.
+    /// A session has no filter: it requests `true`, and receives no notices of the member if nothing is granted.
     #[must_use]
     pub fn grants<F>(mut self, grant: F) -> Self
     where
@@ -147,14 +147,14 @@ impl Installation {
         self
     }
 
-    /// Requests of `method` repeat this member of their params in the `Mcp-Name` header.
+    /// Declares the member of the params that requests of `method` repeat in the `Mcp-Name` header.
     #[must_use]
     pub fn named_by(mut self, method: impl Into<String>, member: impl Into<String>) -> Self {
         self.wire.names.push((method.into(), member.into()));
         self
     }
 
-    /// Clients in sessions have no part in it.
+    /// Restricts the extension to stateless clients.
     #[must_use]
     pub fn stateless_only(mut self) -> Self {
         self.wire.stateless_only = true;
@@ -198,7 +198,7 @@ impl Server {
         })
     }
 
-    /// Tells whoever wants to know what an extension has to say.
+    /// Sends a notice of an extension to its listeners.
     pub fn tell(&self, notice: Notice) {
         self.changes().publish_notice(&Arc::new(notice));
     }

@@ -3,44 +3,45 @@ use std::collections::BTreeSet;
 use super::Catalogue;
 use crate::ToolTraits;
 
-/// What could be better about what is registered.
+/// Returns warnings about valid registrations that could be better.
 pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for route in catalogue.tools.iter() {
         let (tool, name) = (&route.tool, &route.tool.name);
         if tool.description.as_ref().is_none_or(|text| text.trim().is_empty()) {
-            said.push(format!(
+            warnings.push(format!(
                 "the tool `{name}` has no description: say what it does, the model has nothing else"
             ));
         }
         let traits = ToolTraits::of(tool);
         let mut seen = BTreeSet::new();
         for tag in traits.tags.iter().filter(|tag| !seen.insert(*tag)) {
-            said.push(format!("the tool `{name}` has the tag `{tag}` twice: once will do"));
+            warnings.push(format!("the tool `{name}` has the tag `{tag}` twice: once will do"));
         }
         for dependency in &traits.dependencies {
             if dependency == name {
-                said.push(format!("the tool `{name}` depends on itself: it can never be called"));
+                warnings.push(format!("the tool `{name}` depends on itself: it can never be called"));
             } else if catalogue.tools.get(dependency).is_none() {
-                said.push(format!("the tool `{name}` depends on `{dependency}`, which is not there: add it"));
+                warnings
+                    .push(format!("the tool `{name}` depends on `{dependency}`, which is not there: add it"));
             }
         }
         let hints = tool.annotations.as_ref();
         if hints
             .is_some_and(|hints| hints.read_only_hint == Some(true) && hints.idempotent_hint == Some(false))
         {
-            said.push(format!("the tool `{name}` only reads, and is idempotent whatever it says"));
+            warnings.push(format!("the tool `{name}` only reads, and is idempotent whatever it says"));
         }
     }
     for prompt in catalogue.prompts.iter() {
         for argument in prompt.allowed.keys() {
             if !prompt.prompt.arguments.iter().flatten().any(|known| known.name == *argument) {
                 let name = &prompt.prompt.name;
-                said.push(format!(
+                warnings.push(format!(
                     "the prompt `{name}` has values for `{argument}`, which is no argument of it"
                 ));
             }
         }
     }
-    said
+    warnings
 }

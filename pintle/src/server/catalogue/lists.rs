@@ -28,7 +28,7 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    /// What its cursors begin with.
+    /// The first byte of its cursors.
     fn letter(self) -> u8 {
         match self {
             Self::Tools => b't',
@@ -144,7 +144,7 @@ fn list<R: CatalogueRoute>(
     }
 }
 
-/// How long a list may be kept. One that depends on who asks is nobody else's.
+/// Returns how long a list may be cached. A list that depends on the caller is private.
 pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
     let state = cx.state();
     let settings = &state.settings;
@@ -155,19 +155,19 @@ pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
     hint
 }
 
-/// Whether what is listed depends on who asks.
+/// Returns whether lists depend on the caller.
 fn depends(state: &State) -> bool {
     !state.filters.is_empty() || state.catalogue.requires.hides
 }
 
-/// Where a page stopped. It names the kind of list, so that no cursor is good for another one.
+/// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.
 pub(crate) fn printed_cursor(kind: u8, place: u64) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&place.to_be_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The cursor as it came.
+/// Returns the cursor of a request, not decoded.
 pub(crate) fn cursor_text(cx: &Cx) -> Result<Option<String>, RpcError> {
     let params: ListParams = cx
         .params()

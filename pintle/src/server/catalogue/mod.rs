@@ -37,7 +37,7 @@ use crate::{
     uri::Vars,
 };
 
-/// All that a server has to offer.
+/// The tools, prompts, resources and templates of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) tools: OrderedMap<ToolRoute>,
@@ -46,11 +46,11 @@ pub(crate) struct Catalogue {
     pub(crate) templates: OrderedMap<TemplateRoute>,
     pub(crate) sources: Sources,
     pub(crate) requires: RequirementSummary,
-    /// The lists as they are printed for those who see everything, on one page.
+    /// The lists as they are serialized for callers who see everything, on one page.
     pub(crate) printed: Printed,
 }
 
-/// Where more resources come from.
+/// The sources of resources.
 #[derive(Clone, Default)]
 pub(crate) struct Sources(Vec<Arc<dyn AnySource>>);
 
@@ -63,7 +63,7 @@ impl Sources {
         self.0.iter()
     }
 
-    /// The first source that has this URI, and what it says of it.
+    /// Returns the first source that has this URI, and the resource.
     pub(crate) fn find(&self, uri: &str) -> Option<(Arc<dyn AnySource>, Resource)> {
         self.0.iter().find_map(|source| Some((source.clone(), source.find(uri)?)))
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// Lists that were printed once. A changed catalogue has none.
+/// Lists that were serialized once. A changed catalogue has none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printed {
     pub(crate) tools: OnceLock<Arc<RawObject>>,
@@ -89,7 +89,7 @@ pub(crate) struct Printed {
 }
 
 impl Catalogue {
-    /// Whether anything can be completed.
+    /// Returns whether anything can be completed.
     pub(crate) fn completes(&self) -> bool {
         self.prompts.iter().any(|route| !route.completers.is_empty())
             || self.templates.iter().any(|route| !route.completers.is_empty())
@@ -115,7 +115,7 @@ impl Catalogue {
         })
     }
 
-    /// The template that fits this URI best, and what its variables stand for.
+    /// Returns the template that matches this URI best, and the values of its variables.
     pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateRoute>, Vars)> {
         let fitting = self.templates.iter().filter_map(|route| {
             let template = route.template.as_ref()?;
@@ -124,7 +124,7 @@ impl Catalogue {
         fitting.min_by_key(|(rank, ..)| *rank).map(|(_, route, vars)| (route, vars))
     }
 
-    /// What handlers take from the server that it does not have.
+    /// Returns an error for each state that a handler takes and the server does not have.
     pub(crate) fn missing(&self, own: &StateMap) -> Vec<String> {
         fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, own: &StateMap, missing: &mut Vec<String>) {
             for route in routes.iter() {

@@ -23,7 +23,7 @@ use crate::{
     uri::Vars,
 };
 
-/// A prompt and the function behind it, not yet part of a server.
+/// A prompt and its handler, to be added to a server.
 ///
 /// ```
 /// use pintle::server::{Args, prompt};
@@ -46,13 +46,13 @@ pub struct PromptRoute {
     pub(crate) prompt: Prompt,
     pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
-    /// The values that some arguments may have.
+    /// The values that arguments are restricted to.
     pub(crate) allowed: BTreeMap<String, Vec<String>>,
-    /// What the handler takes the arguments for.
+    /// The types of the arguments.
     pub(crate) texts: Texts,
 }
 
-/// What was filled in: argument names and their texts. Handlers can take it, where [`Args`](crate::server::Args) does not do.
+/// The arguments of a prompt by name, not decoded. A handler takes it instead of [`Args`](crate::server::Args).
 pub type PromptArguments = BTreeMap<String, String>;
 
 /// The arguments of a prompt as text.
@@ -67,7 +67,7 @@ impl FromCall for PromptArguments {
     }
 }
 
-/// Makes a prompt of an async function. Its arguments are the fields of the function's [`Args`](crate::server::Args); those that
+/// Creates a prompt from an async function. Its arguments are the fields of the function's [`Args`](crate::server::Args); those that
 /// are required are checked before it runs.
 pub fn prompt<M: 'static, H>(name: impl Into<String>, handler: H) -> PromptRoute
 where
@@ -108,31 +108,30 @@ route_methods!(PromptRoute, Prompt, prompt.name, Prompts, prompts);
 completion_methods!(PromptRoute, prompt.name, "argument");
 
 impl PromptRoute {
-    /// Something that must be filled in.
+    /// Adds a required argument, or changes the argument of this name that the handler's type has.
     #[must_use]
     pub fn argument(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.add_argument(name.into(), description.into(), true)
     }
 
-    /// Something that may be filled in.
+    /// Adds an optional argument, or changes the argument of this name that the handler's type has.
     #[must_use]
     pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.add_argument(name.into(), description.into(), false)
     }
 
-    /// What is said of an argument that the handler's type has already goes before what the type says.
     fn add_argument(mut self, name: String, description: String, required: bool) -> Self {
         let arguments = self.prompt.arguments.get_or_insert_default();
-        let place = arguments.iter().position(|known| known.name == name).unwrap_or_else(|| {
+        let index = arguments.iter().position(|known| known.name == name).unwrap_or_else(|| {
             arguments.push(PromptArgument::new(name));
             arguments.len() - 1
         });
-        arguments[place].description = Some(description);
-        arguments[place].required = Some(required);
+        arguments[index].description = Some(description);
+        arguments[index].required = Some(required);
         self
     }
 
-    /// The arguments of a call, if they are those that the prompt has.
+    /// Returns the arguments of a call, or an error if they are not those of the prompt.
     pub(crate) fn admit(&self, cx: &Cx) -> Result<Vars, RpcError> {
         let mut given = given(cx)?;
         given.retain(|name, text| !self.texts.is_blank(name, text));
@@ -191,7 +190,7 @@ impl PromptRoute {
     }
 }
 
-/// The texts that a call brings.
+/// Returns the arguments that a call has.
 fn given(cx: &Cx) -> Result<PromptArguments, RpcError> {
     let arguments = cx.params().decode_member::<Option<PromptArguments>>("arguments");
     arguments.map(|arguments| arguments.flatten().unwrap_or_default()).map_err(|error| {
@@ -207,13 +206,13 @@ fn given(cx: &Cx) -> Result<PromptArguments, RpcError> {
     })
 }
 
-/// What a prompt handler may return.
+/// A type that a prompt handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
     note = "return a `String` or `&str` (one user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`, or a `Result` of one of them"
 )]
 pub trait IntoPromptResult {
-    /// Makes the result, or says why there is none.
+    /// Converts the value into the result, or into an error.
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError>;
 }
 
@@ -247,7 +246,7 @@ impl IntoPromptResult for &str {
     }
 }
 
-/// What the user shows: an image, a resource.
+/// A message of the user with an image or a resource.
 impl IntoPromptResult for ContentBlock {
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
         PromptMessage::new(Role::User, self).into_prompt_result()

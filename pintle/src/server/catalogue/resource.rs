@@ -16,7 +16,7 @@ use crate::server::{
     handler::{extract::HandlerKind, result_size},
 };
 
-/// A resource and the function that reads it, not yet part of a server.
+/// A resource and its handler, to be added to a server.
 ///
 /// ```
 /// use pintle::server::resource;
@@ -31,7 +31,7 @@ pub struct ResourceRoute {
     pub(crate) options: RouteOptions,
 }
 
-/// Makes a resource of an async function, at a fixed URI. [`template`](crate::server::template) takes one with variables.
+/// Creates a resource with a fixed URI from an async function. [`template`](crate::server::template) takes a URI with variables.
 pub fn resource<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceRoute
 where
     H: Handler<M, Output: IntoResourceResult>,
@@ -44,7 +44,7 @@ where
     ResourceRoute { resource: Resource::new(uri, name), options }
 }
 
-/// The way from a call to what is read.
+/// Wraps a handler so that it returns the outcome of a read.
 pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(handler: H) -> Next {
     let handler = Arc::new(handler);
     Next::new(move |cx: Cx| {
@@ -61,7 +61,7 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
     })
 }
 
-/// The type that the resource declares. What a template declares holds for all of its family.
+/// Returns the MIME type that the resource or its template declares.
 fn declared(cx: &Cx) -> Option<&str> {
     match cx.texts() {
         Some(texts) => texts.mime_type(),
@@ -69,7 +69,7 @@ fn declared(cx: &Cx) -> Option<&str> {
     }
 }
 
-/// Prints what was read.
+/// Serializes the contents that were read.
 pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) -> Outcome {
     match read.map(|result| result_size::check(cx, result.to_raw())) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
@@ -81,13 +81,14 @@ pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) ->
 route_methods!(ResourceRoute, Resource, resource.uri, Resources, resources);
 content_methods!(ResourceRoute, resource);
 
-/// What a resource handler may return.
+/// A type that a resource handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what a resource holds",
     note = "return a `String` or `&str` (text), a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of them, a `ReadResourceResult`, or an `Option` or `Result` of one of them"
 )]
 pub trait IntoResourceResult {
-    /// Makes the result, or says why there is none. `uri` is what was asked for; `mime` what the resource declared.
+    /// Converts the value into the result, or into an error. `uri` is the requested URI, `mime` the type that the resource
+    /// declares.
     fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError>;
 }
 

@@ -10,7 +10,7 @@ use pintle_types::{
 use super::{lists, resource};
 use crate::server::{Cx, Entry, ListKind, RequestError, call::run::HandlerFuture};
 
-/// Resources that come and go by themselves: the files of a directory, the rows of a table.
+/// A source of resources that may change at any time: the files of a directory, the rows of a table.
 ///
 /// [`Directory`](crate::directory::Directory) is one.
 ///
@@ -38,14 +38,14 @@ use crate::server::{Cx, Entry, ListKind, RequestError, call::run::HandlerFuture}
 /// # let _ = pintle::Server::new("s", "0").source(Squares);
 /// ```
 pub trait ResourceSource: Send + Sync + 'static {
-    /// All resources there are now, always in the same order.
+    /// Returns all resources, always in the same order.
     fn list(&self, cx: Cx) -> impl Future<Output = Result<Vec<Resource>, RequestError>> + Send;
 
-    /// What there is to say of a URI without looking, in the words of [`list`](Self::list); `None` if it is not one of
-    /// this source. Filters judge by it, so one resource must have one `uri` however the client spelled it.
+    /// Returns the resource of a URI as [`list`](Self::list) describes it, without I/O; `None` if the URI is not one of this
+    /// source. Filters see the result, so a resource must have one `uri` regardless of how the client spelled it.
     fn find(&self, uri: &str) -> Option<Resource>;
 
-    /// Reads a resource that [`find`](Self::find) knew.
+    /// Reads a resource that [`find`](Self::find) returned.
     fn read(
         &self,
         cx: Cx,
@@ -53,17 +53,17 @@ pub trait ResourceSource: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ReadResourceResult, RequestError>> + Send;
 }
 
-/// A source of whatever type.
+/// A [`ResourceSource`] of any type.
 pub(crate) trait AnySource: Send + Sync {
-    fn list(&self, cx: Cx) -> Boxed<'_, Vec<Resource>>;
+    fn list(&self, cx: Cx) -> SourceFuture<'_, Vec<Resource>>;
     fn find(&self, uri: &str) -> Option<Resource>;
     fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture;
 }
 
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
+type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
 
 impl<S: ResourceSource> AnySource for S {
-    fn list(&self, cx: Cx) -> Boxed<'_, Vec<Resource>> {
+    fn list(&self, cx: Cx) -> SourceFuture<'_, Vec<Resource>> {
         Box::pin(ResourceSource::list(self, cx))
     }
 
@@ -79,7 +79,7 @@ impl<S: ResourceSource> AnySource for S {
     }
 }
 
-/// `resources/list` where there are sources: first what is registered, then each source in turn.
+/// Answers `resources/list` if there are sources: first the registered resources, then those of each source.
 pub(crate) async fn list(cx: Cx) -> Outcome {
     match page(&cx).await {
         Ok(result) => match RawObject::from_serialize(&result) {
@@ -93,29 +93,29 @@ pub(crate) async fn list(cx: Cx) -> Outcome {
 async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     let state = cx.state();
     let size = state.settings.page.unwrap_or(usize::MAX).max(1);
-    let from = Place::read(cx).map_err(RequestError::protocol)?;
-    let mut page = Page { size, entries: Vec::new(), last: from.clone(), more: false };
+    let from = ListPosition::read(cx).map_err(RequestError::protocol)?;
+    let mut page = ResourcePage { size, entries: Vec::new(), last: from.clone(), more: false };
     let mut first = 0;
     match &from {
-        Place::Shelf(place) => {
-            for (place, route) in state.catalogue.resources.after(*place) {
+        ListPosition::Registered(position) => {
+            for (position, route) in state.catalogue.resources.after(*position) {
                 if lists::sees(cx, route) {
-                    page.push(Place::Shelf(place), || route.resource.clone());
+                    page.push(ListPosition::Registered(position), || route.resource.clone());
                 }
                 if page.more {
                     return Ok(page.finish());
                 }
             }
         }
-        Place::Source { source, .. } => first = *source,
+        ListPosition::Source { source, .. } => first = *source,
     }
     for (at, source) in state.catalogue.sources.iter().enumerate().skip(first) {
         let resources = source.list(cx.clone()).await?;
         let begin = if at == first { from.behind(&resources) } else { 0 };
         for (behind, resource) in (begin + 1..).zip(resources.into_iter().skip(begin)) {
             if lists::passes_filters(cx, Entry::Resource(&resource)) {
-                let place = Place::Source { source: at, behind, uri: resource.uri.clone() };
-                page.push(place, || resource);
+                let position = ListPosition::Source { source: at, behind, uri: resource.uri.clone() };
+                page.push(position, || resource);
             }
             if page.more {
                 return Ok(page.finish());
@@ -125,20 +125,20 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     Ok(page.finish())
 }
 
-struct Page {
+struct ResourcePage {
     size: usize,
     entries: Vec<Resource>,
-    last: Place,
+    last: ListPosition,
     more: bool,
 }
 
-impl Page {
-    fn push(&mut self, place: Place, resource: impl FnOnce() -> Resource) {
+impl ResourcePage {
+    fn push(&mut self, position: ListPosition, resource: impl FnOnce() -> Resource) {
         if self.entries.len() == self.size {
             self.more = true;
         } else {
             self.entries.push(resource());
-            self.last = place;
+            self.last = position;
         }
     }
 
@@ -149,16 +149,16 @@ impl Page {
     }
 }
 
-/// Where a page stopped.
+/// The position at which a page ended.
 #[derive(Clone)]
-enum Place {
-    /// Behind this place of the shelf.
-    Shelf(u64),
-    /// Behind this resource of a source, which was so far down its list.
+enum ListPosition {
+    /// After the registered resource with this number.
+    Registered(u64),
+    /// After this resource of a source, which was number `behind` of its list.
     Source { source: usize, behind: usize, uri: String },
 }
 
-impl Place {
+impl ListPosition {
     fn read(cx: &Cx) -> Result<Self, RpcError> {
         let text = lists::cursor_text(cx)?;
         let sourced = text.as_ref().and_then(|text| {
@@ -172,12 +172,12 @@ impl Place {
                 uri: String::from_utf8(uri.to_vec()).ok()?,
             })
         });
-        sourced.map_or_else(|| lists::cursor(cx, b'r').map(Self::Shelf), Ok)
+        sourced.map_or_else(|| lists::cursor(cx, b'r').map(Self::Registered), Ok)
     }
 
     fn print(&self) -> String {
         match self {
-            Self::Shelf(place) => lists::printed_cursor(b'r', *place),
+            Self::Registered(position) => lists::printed_cursor(b'r', *position),
             Self::Source { source, behind, uri } => {
                 let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
                 URL_SAFE_NO_PAD
@@ -186,7 +186,7 @@ impl Place {
         }
     }
 
-    /// Where to go on in a list that may be another by now: behind the resource that was the last, or where it stood.
+    /// Returns the index to continue at in a list that may have changed: after the last resource, or where it was.
     fn behind(&self, resources: &[Resource]) -> usize {
         let Self::Source { behind, uri, .. } = self else { return 0 };
         let is_there =

@@ -13,7 +13,7 @@ use crate::{
     uri::{Template, Vars},
 };
 
-/// A family of resources and the function that reads them, not yet part of a server.
+/// A resource template and its handler, to be added to a server.
 ///
 /// ```
 /// use pintle::server::{Vars, template};
@@ -25,16 +25,16 @@ use crate::{
 #[derive(Clone)]
 pub struct TemplateRoute {
     pub(crate) resource_template: ResourceTemplate,
-    /// `None` if it could not be read, which is a fault.
+    /// The parsed URI template; `None` if it is invalid, which is a fault.
     pub(crate) template: Option<Template>,
     pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
-    /// What the handler takes the variables for.
+    /// The types of the variables.
     pub(crate) texts: Texts,
 }
 
-/// Makes a family of resources of an async function, which takes the variables as [`Vars`](crate::server::Vars). A path that would
-/// climb out never matches.
+/// Creates a resource template from an async function, which takes the variables as [`Vars`](crate::server::Vars). A path that
+/// leaves its parent with `..` never matches.
 pub fn template<M: 'static, H>(
     uri_template: impl Into<String>,
     name: impl Into<String>,

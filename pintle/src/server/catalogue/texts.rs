@@ -16,16 +16,16 @@ use crate::{
 /// How deep a schema is followed: to the property itself, through references and alternatives.
 const DEPTH: u8 = 8;
 
-/// What texts should be: the arguments of a prompt or the variables of a template, as the handler's type says.
+/// The types of named texts: the arguments of a prompt or the variables of a template.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
     schema: Arc<JsonObject>,
-    /// For what the type does not say itself: lengths, ranges, patterns.
+    /// Validates what the type does not: lengths, ranges, patterns.
     check: Validation,
 }
 
 impl Texts {
-    /// Those of a type with this schema. What is wrong with it goes to the faults.
+    /// Reads the types from the schema of the handler's type. Errors are added to the faults.
     pub(crate) fn of(
         kind: HandlerKind,
         name: &str,
@@ -63,7 +63,7 @@ impl Texts {
         texts
     }
 
-    /// The names that texts may have, and the schemas of what they stand for.
+    /// Returns the names of the texts, and the schemas of their values.
     pub(crate) fn properties(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     }
@@ -73,7 +73,7 @@ impl Texts {
         required.is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// The arguments of a prompt, in the order in which its type has them.
+    /// Returns the arguments of a prompt, in the order of the fields of its type.
     pub(crate) fn arguments(&self) -> Option<Vec<PromptArgument>> {
         let arguments: Vec<_> = self.properties().map(|(name, schema)| self.argument(name, schema)).collect();
         (!arguments.is_empty()).then_some(arguments)
@@ -88,7 +88,7 @@ impl Texts {
         argument
     }
 
-    /// Completes what has a fixed list of values.
+    /// Adds a completer for each text that has a fixed list of values.
     pub(crate) fn complete(&self, completers: &mut Completers) {
         for (name, schema) in self.properties() {
             if let Some(values) = allowed(&self.schema, schema, DEPTH) {
@@ -97,7 +97,7 @@ impl Texts {
         }
     }
 
-    /// Whether an empty text means that nothing was filled in, as forms send it.
+    /// Returns whether an empty text stands for an omitted one, as forms send it.
     pub(crate) fn is_blank(&self, name: &str, text: &str) -> bool {
         let property = || self.properties().find(|(known, _)| *known == name).map(|(_, schema)| schema);
         text.is_empty()
@@ -108,7 +108,7 @@ impl Texts {
             })
     }
 
-    /// What is wrong with texts that could be read.
+    /// Validates decoded texts against the schema. Returns what is wrong.
     pub(super) fn fault(&self, vars: &Vars) -> Option<String> {
         if !self.check.is_stricter() {
             return None;
@@ -123,7 +123,7 @@ impl Texts {
         self.check.check_arguments(&Value::Object(object).to_string()).err()
     }
 
-    /// The JSON that a text stands for; `None` if the schema does not tell.
+    /// Converts a text into JSON; `None` if the schema does not determine its type.
     fn value(&self, schema: &Value, text: &str, items: &[String]) -> Option<Value> {
         match shape(&self.schema, schema, DEPTH) {
             Shape::Text => Some(text.into()),
@@ -141,7 +141,7 @@ impl Texts {
     }
 }
 
-/// What a text would have to be.
+/// The type of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Shape {
     Text,
@@ -189,17 +189,17 @@ fn shape(root: &JsonObject, schema: &Value, depth: u8) -> Shape {
     }
 }
 
-/// The shape that all of them have.
+/// Returns the shape that all of them have.
 fn agreed(mut shapes: impl Iterator<Item = Shape>) -> Shape {
     let first = shapes.next().unwrap_or(Shape::Unknown);
     if shapes.all(|shape| shape == first) { first } else { Shape::Unknown }
 }
 
-/// What a reference within the schema leads to.
+/// Resolves a reference within the schema.
 fn resolved<'a>(root: &'a JsonObject, mut schema: &'a Value) -> Option<&'a Value> {
     for _ in 0..DEPTH {
-        let Some(place) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
-        schema = root.get("$defs")?.get(place.strip_prefix("#/$defs/")?)?;
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
+        schema = root.get("$defs")?.get(reference.strip_prefix("#/$defs/")?)?;
     }
     None
 }

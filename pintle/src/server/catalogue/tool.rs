@@ -29,7 +29,7 @@ use crate::{
     tool_traits,
 };
 
-/// A tool and the function behind it, not yet part of a server.
+/// A tool and its handler, to be added to a server.
 ///
 /// ```
 /// use pintle::server::{Arguments, tool};
@@ -43,7 +43,7 @@ pub struct ToolRoute {
     pub(crate) tool: Tool,
     pub(crate) options: RouteOptions,
     pub(crate) completers: Completers,
-    /// What the input schema began with, if it is still that of the type that the handler takes.
+    /// The schema of the type that the handler takes, unless `input_schema` replaced it.
     typed: Option<Arc<TypeSchema>>,
     /// Whether the author asked for more than the type does.
     pub(crate) stricter: bool,
@@ -51,11 +51,11 @@ pub struct ToolRoute {
     pub(crate) typed_output: bool,
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
-    /// Made when the tool is added.
+    /// Computed when the tool is added.
     pub(crate) ready: Ready,
 }
 
-/// Makes a tool of an async function. Its schemas are those of the function's [`Args`](crate::server::Args) and result.
+/// Creates a tool from an async function. Its schemas are those of the function's [`Args`](crate::server::Args) and result.
 ///
 /// ```
 /// use pintle::server::{Args, Server, State, tool};
@@ -129,7 +129,7 @@ impl ToolRoute {
         }
     }
 
-    /// Says more of the arguments than their type does.
+    /// Edits the input schema that the type of the arguments has.
     ///
     /// ```
     /// use pintle::server::{Args, tool};
@@ -153,7 +153,7 @@ impl ToolRoute {
         self
     }
 
-    /// Says more of the structured result than its type does.
+    /// Edits the output schema that the type of the structured result has.
     #[must_use]
     pub fn output(mut self, edit: impl FnOnce(SchemaPart) -> SchemaPart) -> Self {
         let Some(schema) = self.tool.output_schema.take() else {
@@ -177,7 +177,7 @@ impl ToolRoute {
             .extend(faults.into_iter().map(|fault| format!("the {which} schema of `{name}` {fault}")));
     }
 
-    /// The JSON Schema of the arguments, whole: a JSON value, or its text. It must be an object schema.
+    /// Replaces the input schema: a JSON value, or its text. It must be an object schema.
     ///
     /// ```
     /// use pintle::server::{Arguments, tool};
@@ -201,7 +201,7 @@ impl ToolRoute {
         self
     }
 
-    /// The JSON Schema of `structuredContent`, whole: a JSON value, or its text.
+    /// Replaces the output schema, that of `structuredContent`: a JSON value, or its text.
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<Value>) -> Self {
         if let Some(schema) = self.read_schema("output", schema.into()) {
@@ -226,35 +226,35 @@ impl ToolRoute {
         None
     }
 
-    /// It changes nothing.
+    /// Declares that the tool changes nothing.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.annotations().read_only_hint = Some(true);
         self.agreeing()
     }
 
-    /// It may destroy something; `false` says that it only adds.
+    /// Declares whether the tool may destroy something; `false` if it only adds.
     #[must_use]
     pub fn destructive(mut self, destructive: bool) -> Self {
         self.annotations().destructive_hint = Some(destructive);
         self.agreeing()
     }
 
-    /// Calling it twice with the same arguments is as good as once.
+    /// Declares that a second call with the same arguments has no further effect.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.annotations().idempotent_hint = Some(true);
         self
     }
 
-    /// It reaches out to a world that nobody controls; `false` says that it stays within its own.
+    /// Declares whether the tool interacts with external systems; `false` if its domain is closed.
     #[must_use]
     pub fn open_world(mut self, open: bool) -> Self {
         self.annotations().open_world_hint = Some(open);
         self
     }
 
-    /// What else is worth knowing of it.
+    /// Sets further traits of the tool.
     #[must_use]
     pub fn traits(mut self, traits: ToolTraits) -> Self {
         match serde_json::to_value(traits) {
@@ -267,14 +267,14 @@ impl ToolRoute {
         self
     }
 
-    /// A word to find it by.
+    /// Adds a tag to find the tool by.
     #[must_use]
     pub fn tag(self, tag: impl Into<String>) -> Self {
         let traits = ToolTraits::of(&self.tool).tag(tag);
         self.traits(traits)
     }
 
-    /// Finds hints that contradict each other.
+    /// Records a fault if hints contradict each other.
     fn agreeing(mut self) -> Self {
         let hints = self.annotations();
         if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {

@@ -461,7 +461,7 @@ impl Connection {
             Inbound::Answer(response) => self.answer(response),
             Inbound::Cancel(ticket) => self.cancel(ticket),
             Inbound::Notify(notification, peer) => {
-                if let Some(handler) = self.server.hears(&notification.method) {
+                if let Some(handler) = self.server.notification_handler(&notification.method) {
                     self.notices.waiting.push_back((handler, notification, peer));
                 }
             }

@@ -262,7 +262,7 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
 /// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
 /// two if it waits for the answer to the first.
 fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
-    let Some(handler) = session.server.hears(&notification.method) else { return };
+    let Some(handler) = session.server.notification_handler(&notification.method) else { return };
     let Ok(place) = exchange.shared.notices.clone().try_acquire_owned() else {
         tracing::warn!(
             method = &*notification.method,
