@@ -11,6 +11,7 @@ mod serve;
 mod service;
 mod session;
 mod settings;
+mod shared;
 mod shutdown;
 mod stateless;
 

@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError},
     task::{Context, Poll},
 };
 
@@ -16,7 +16,6 @@ use pintle_proto::{
     server::{Engine, SessionRecord},
 };
 use pintle_types::RpcError;
-use tokio::sync::Semaphore;
 
 use super::{
     Body, BodyLimits, PeerAddress, ReadBodyError, RequestBody,
@@ -30,26 +29,20 @@ use super::{
     session::{
         self, Session,
         conversation::no_room,
-        detached::Places,
         id::SessionId,
         record::ReadStart,
         registry::Refused,
         standing,
         store::{Sessions, StoredSession},
-        table::Table,
         two_endpoints::{self, Entered},
     },
     settings::Settings,
-    stateless::listen::Listens,
 };
+
+pub(super) use super::shared::Shared;
 use crate::{
     Ended, Result,
-    server::{
-        Authenticated, HttpHead, Server,
-        call::{context::RequestContext, registry::CallRegistry},
-        changes::ChangeHub,
-        state::State,
-    },
+    server::{Authenticated, HttpHead, Server, call::context::RequestContext, state::State},
 };
 
 /// A server over HTTP: one `tower` service for clients of every revision.
@@ -88,59 +81,6 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Http(pub(super) Arc<Shared>);
-
-pub(super) struct Shared {
-    settings: RwLock<Arc<Settings>>,
-    pub(super) listens: Listens,
-    /// The inboxes of all sessions and subscriptions.
-    pub(super) listening: ChangeHub,
-    pub(super) sessions: Table,
-    pub(super) calls: Arc<CallRegistry>,
-    /// Which of them go on without their clients.
-    pub(super) detached: Places,
-    /// Notifications that are being handled.
-    pub(super) notices: Arc<Semaphore>,
-}
-
-/// As many notifications of all clients are handled at the same time; more are dropped.
-const NOTICES: usize = 4096;
-
-impl Shared {
-    fn new(settings: Settings) -> Self {
-        Self {
-            settings: RwLock::new(Arc::new(settings)),
-            listens: Listens::default(),
-            listening: ChangeHub::default(),
-            sessions: Table::new(),
-            calls: Arc::default(),
-            detached: Places::default(),
-            notices: Arc::new(Semaphore::new(NOTICES)),
-        }
-    }
-
-    /// Returns the settings as they are now. A request keeps those that it began with.
-    pub(super) fn settings(&self) -> Arc<Settings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ends a session, here and in the store.
-    async fn end(self: &Arc<Self>, session: &Arc<Session>, why: Ended) {
-        self.sessions.remove(session.id);
-        session.end(why);
-        let (shared, session) = (self.clone(), session.clone());
-        // In a task: a client that hangs up after its DELETE must not leave the session in the store.
-        let erased = tokio::spawn(async move {
-            if let Some(store) = &shared.settings().store
-                && let Err(error) = session.erase(&**store).await
-            {
-                tracing::error!(%error, "the session store failed: an ended session may still be in it");
-            }
-            let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
-        });
-        // A panic of the store's is reported by the runtime.
-        let _ = erased.await;
-    }
-}
 
 impl Server {
     /// This server over HTTP, on one path for clients of every revision.

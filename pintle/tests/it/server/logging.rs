@@ -42,7 +42,7 @@ async fn events_of_a_call_go_to_its_client_at_the_level_it_asked_for() {
         client.log_level("info").await;
         assert_eq!(client.tool("work").await, "done");
         let told = messages(client);
-        let here = "it::server_telling".to_owned();
+        let here = "it::server::logging".to_owned();
         let data =
             json!({"msg": "copied all", "files": 3, "ratio": 0.5, "ok": true, "name": "a", "size": "Some(1)"});
         assert_eq!(
