@@ -237,17 +237,18 @@ impl ConnectionLease {
         body: &mut Incoming,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut next = |link: Option<&mut Box<PooledConnection>>| match link {
-            // It is polled once the next piece is wanted.
-            Some(link) => link.relay.muted(|| Pin::new(&mut *body).poll_frame(&mut nobody())),
-            None => Pin::new(&mut *body).poll_frame(&mut nobody()),
+        let mut next = || Pin::new(&mut *body).poll_frame(&mut nobody());
+        let mut polled = match &self.link {
+            // Asking for the next piece wakes the connection, which is polled below if it has to be.
+            Some(link) => link.relay.muted(&mut next),
+            None => next(),
         };
-        let mut polled = next(self.link.as_mut());
         if polled.is_pending()
             && let Some(link) = &mut self.link
         {
             link.poll_connection(cx);
-            polled = next(Some(link));
+            // Not muted: the connection is not polled again after this, so a wake-up by its socket must not be lost.
+            polled = next();
         }
         let piece = ready!(polled);
         if (piece.is_none() || body.is_end_stream())
