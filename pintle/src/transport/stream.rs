@@ -39,6 +39,7 @@ pub struct Stream {
     /// Whether that was chosen for this stream.
     has_own_limit: bool,
     /// Whether only this user can be at the other end.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "servers ask"))]
     local: bool,
     /// Small messages are gathered here and leave in one write.
     gathered: BytesMut,

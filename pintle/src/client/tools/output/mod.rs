@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Checks what a tool returned against the schema that its server listed for it.
 ///
 /// The client's own check is by JSON Schema if the feature `validation` is on; without it, it looks at the structure
-/// only. [`Client::output_check`](super::Client::output_check) puts another in its place.
+/// only. [`Client::output_check`](crate::Client::output_check) puts another in its place.
 pub trait OutputCheck: Send + Sync + 'static {
     /// Says what is wrong with `content`, if anything.
     ///
