@@ -232,11 +232,14 @@ pub(in crate::client::http) struct ConnectionLease {
 
 impl ConnectionLease {
     /// The next piece of the body that comes over it.
-    pub(in crate::client::http) fn poll_frame(
+    pub(in crate::client::http) fn poll_frame<B>(
         &mut self,
-        body: &mut Incoming,
+        body: &mut B,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
         let mut next = || Pin::new(&mut *body).poll_frame(&mut nobody());
         let mut polled = match &self.link {
             // Asking for the next piece wakes the connection, which is polled below if it has to be.
@@ -333,17 +336,17 @@ mod tests {
     use super::*;
     use crate::client::http::connect::{Proxy, connector};
 
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     #[test]
     fn the_task_that_polled_last_is_woken_unless_the_relay_is_muted() {
-        #[derive(Default)]
-        struct Woken(AtomicBool);
-
-        impl Wake for Woken {
-            fn wake(self: Arc<Self>) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
-
         let pollers: [Arc<Woken>; 2] = Default::default();
         let relay = Arc::new(RelayWaker::new());
         let waker = Waker::from(relay.clone());
@@ -354,6 +357,50 @@ mod tests {
         assert_eq!(woken(), [false, false]);
         waker.wake_by_ref();
         assert_eq!(woken(), [false, true]);
+    }
+
+    /// A body without data, whose connection's socket becomes readable while it is polled for the second time.
+    struct SecondPollWakes {
+        polls: usize,
+        connection: Waker,
+    }
+
+    impl http_body::Body for SecondPollWakes {
+        type Data = Bytes;
+        type Error = hyper::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+            self.polls += 1;
+            if self.polls == 2 {
+                self.connection.wake_by_ref();
+            }
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_becomes_readable_while_its_body_is_polled_wakes_the_task() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = Address::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let served = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            assert!(socket.read(&mut [0; 1024]).await.unwrap() > 0);
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await.unwrap();
+            socket
+        });
+        let pool = connector::pool(&Limits::default(), Arc::new(Proxy::none().matcher()), None, None);
+        let answer = pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await.unwrap();
+        let _socket = served.await.unwrap();
+        let ResponseBody::Ours(_body, mut lease) = answer.into_body() else { panic!("another client") };
+        let connection = lease.link.as_ref().unwrap().waker.clone();
+        let task = Arc::new(Woken::default());
+        let mut scripted = SecondPollWakes { polls: 0, connection };
+        let polled = lease.poll_frame(&mut scripted, &mut Context::from_waker(&task.clone().into()));
+        assert!(polled.is_pending());
+        assert!(task.0.load(Ordering::Relaxed), "else nobody reads what has come");
     }
 
     #[tokio::test]
