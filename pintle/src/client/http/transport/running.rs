@@ -128,9 +128,11 @@ impl<A: 'static, T: 'static> Running<A, T> {
         }
     }
 
-    /// Whether no future was woken since the last poll, and this task will be woken when one is.
+    /// Whether neither a future nor [`aside`](Self::aside) was woken since the last poll, and this task will be woken when one
+    /// is.
     pub(in crate::client::http) fn is_idle(&self, cx: &Context<'_>) -> bool {
-        self.polled == self.due.len() && self.woken.is_idle(cx.waker())
+        // Polling the futures takes the mark of `aside` out of the set, but leaves it woken.
+        !self.aside_woken() && self.polled == self.due.len() && self.woken.is_idle(cx.waker())
     }
 
     /// Polls the woken futures until one completes, and returns its output. `None` when all were polled; only then is the task
@@ -183,6 +185,7 @@ mod tests {
     use std::{
         future::{pending, poll_fn},
         sync::atomic::{AtomicUsize, Ordering},
+        task::Wake,
     };
 
     use tokio::sync::oneshot;
@@ -236,6 +239,28 @@ mod tests {
         assert_eq!(next(&mut running).await, "first");
         assert_eq!(polls.load(Ordering::Relaxed), 2);
         assert_eq!(running.slots.len(), 2);
+    }
+
+    /// A task that does nothing when it is woken.
+    struct IdleTask;
+
+    impl Wake for IdleTask {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn a_wake_up_that_concerns_no_future_is_not_lost_when_the_futures_are_polled() {
+        let mut running = running();
+        let task = Waker::from(Arc::new(IdleTask));
+        let task = &mut Context::from_waker(&task);
+        running.take_aside();
+        assert!(running.poll_next(task).is_none());
+        assert!(running.is_idle(task));
+        running.aside().wake();
+        assert!(running.poll_next(task).is_none());
+        assert!(!running.is_idle(task), "else nobody looks at what has happened");
+        assert!(running.take_aside());
+        assert!(running.is_idle(task));
     }
 
     #[tokio::test]
