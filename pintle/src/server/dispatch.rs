@@ -15,7 +15,7 @@ use crate::server::{
 
 /// Starts the handler of a call, inside the layers of the server.
 pub(crate) fn start(cx: &Cx) -> Start {
-    match &cx.state().layered {
+    match &cx.snapshot().layered {
         Some(layered) => Start::Run(layered.go(cx.clone())),
         None => route(cx),
     }
@@ -30,12 +30,12 @@ pub(crate) fn route(cx: &Cx) -> Start {
         method::COMPLETION_COMPLETE => complete::complete(cx),
         method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
         method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
-        method::RESOURCES_LIST if !cx.state().catalogue.sources.is_empty() => {
+        method::RESOURCES_LIST if !cx.snapshot().catalogue.sources.is_empty() => {
             Ok(Box::pin(source::list(cx.clone())) as HandlerFuture)
         }
         method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
         method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
-        method => match cx.state().custom.get(method).cloned() {
+        method => match cx.snapshot().custom.get(method).cloned() {
             None => Err(Outcome::Failed(RpcError::method_not_found(method))),
             Some(custom) => {
                 let running = (custom.0)(cx.clone());
@@ -83,7 +83,7 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
 
 fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
-    let route = cx.state().catalogue.tools.get(&name);
+    let route = cx.snapshot().catalogue.tools.get(&name);
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
             lists::permit(cx, &route.options.required, &name)?;
@@ -115,7 +115,7 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
 
 fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
-    let route = cx.state().catalogue.prompts.get(&name);
+    let route = cx.snapshot().catalogue.prompts.get(&name);
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
             lists::permit(cx, &route.options.required, &name)?;
@@ -136,7 +136,7 @@ fn unknown(kind: &str, name: &str) -> Outcome {
 fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
     cx.set_uri(&uri);
-    let catalogue = &cx.state().catalogue;
+    let catalogue = &cx.snapshot().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
         let sees = lists::sees(cx, route);
         sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options.next)))

@@ -91,7 +91,7 @@ impl Visit {
     pub(crate) fn begin(server: Server, caller: Caller) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let opened = Opened { id: LAST.fetch_add(1, Ordering::Relaxed) + 1, caller, session: None };
-        server.state().hooks.open.iter().for_each(|hook| safely(|| hook(&opened)));
+        server.snapshot().hooks.open.iter().for_each(|hook| safely(|| hook(&opened)));
         Self { server, opened, ended: None }
     }
 
@@ -99,7 +99,7 @@ impl Visit {
     pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) {
         if let (Some(peer), None) = (peer, &self.opened.session) {
             self.opened.session = Some(peer.clone());
-            self.server.state().hooks.session.iter().for_each(|hook| safely(|| hook(&self.opened)));
+            self.server.snapshot().hooks.session.iter().for_each(|hook| safely(|| hook(&self.opened)));
         }
     }
 }
@@ -107,7 +107,7 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.server
-            .state()
+            .snapshot()
             .hooks
             .close
             .iter()

@@ -29,7 +29,7 @@ mod random;
 mod reading;
 mod serving;
 mod settings;
-mod state;
+mod snapshot;
 mod stream;
 
 use std::{
@@ -86,7 +86,7 @@ use self::{
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
-    state::{ServerSettings, State as Snapshot},
+    snapshot::{ServerSettings, Snapshot},
 };
 use crate::{Error, Result, ToolPredicate, directory::Directory};
 
@@ -393,7 +393,7 @@ impl Server {
     #[must_use]
     pub fn may_change(self) -> Self {
         self.setting(|settings| {
-            settings.expected = state::Expected { tools: true, prompts: true, resources: true };
+            settings.expected = snapshot::Expected { tools: true, prompts: true, resources: true };
         })
     }
 
@@ -446,7 +446,7 @@ impl Server {
     /// `|tool: &Tool| tool.output_schema.is_some()`.
     #[expect(clippy::needless_pass_by_value, reason = "a closure is written where it is used")]
     pub fn tools_where(&self, query: impl ToolPredicate) -> Vec<Tool> {
-        let state = self.state();
+        let state = self.snapshot();
         state
             .catalogue
             .tools
@@ -460,15 +460,15 @@ impl Server {
     /// Returns warnings about valid registrations that could be better: tools without a description, duplicate tags, missing
     /// dependencies. [`serve`](Self::serve) logs them.
     pub fn lint(&self) -> Vec<String> {
-        lint::lint(&self.state().catalogue)
+        lint::lint(&self.snapshot().catalogue)
     }
 
     /// Returns an error that lists everything that is wrong with the registrations. Every `serve` method does the same.
     pub fn check(&self) -> Result<()> {
-        self.state().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
+        self.snapshot().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
     }
 
-    pub(crate) fn state(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -533,7 +533,7 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
+        let state = self.snapshot();
         f.debug_struct("Server")
             .field("info", state.service.info())
             .field("catalogue", &state.catalogue)

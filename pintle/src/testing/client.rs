@@ -119,7 +119,7 @@ impl TestClient {
     ///
     /// The server cannot be served, or does not open the connection.
     pub async fn connect(&self, server: &Server) -> TestConnection {
-        self.connect_in(server, server.state().service.revisions()).await
+        self.connect_in(server, server.snapshot().service.revisions()).await
     }
 
     /// Runs a test twice: in the newest revision with a session, and in the newest without.
@@ -129,8 +129,8 @@ impl TestClient {
     /// The test does, the server does not open a connection or speaks one era only, or the questions were others than
     /// those that were scripted.
     pub async fn both_eras(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
-        let state = server.state();
-        let spoken = state.service.revisions();
+        let snapshot = server.snapshot();
+        let spoken = snapshot.service.revisions();
         for stateless in [false, true] {
             let newest = Revision::all()
                 .find(|revision| revision.is_stateless() == stateless && spoken.contains(revision));
@@ -152,7 +152,7 @@ impl TestClient {
     /// The test does, the server does not open a connection, or the questions were others than those that were
     /// scripted.
     pub async fn every_revision(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
-        for revision in server.state().service.revisions() {
+        for revision in server.snapshot().service.revisions() {
             self.run_in(server, *revision, &test).await;
         }
     }

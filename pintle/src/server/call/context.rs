@@ -16,7 +16,7 @@ pub(crate) struct RequestContext {
     address: Option<PeerAddress>,
     /// What was left, and the address.
     #[cfg(feature = "http-server")]
-    told: OnceLock<Extensions>,
+    with_address: OnceLock<Extensions>,
 }
 
 impl RequestContext {
@@ -28,14 +28,14 @@ impl RequestContext {
     /// 36,000 instructions of a small call went into three allocations for it.)
     #[cfg(feature = "http-server")]
     pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
-        Self { left, head: Some(head), address, told: OnceLock::new() }
+        Self { left, head: Some(head), address, with_address: OnceLock::new() }
     }
 
     /// All that layers below have left for the handler.
     pub(crate) fn extensions(&self) -> &Extensions {
         #[cfg(feature = "http-server")]
         if let Some(address) = self.address {
-            return self.told.get_or_init(|| {
+            return self.with_address.get_or_init(|| {
                 let mut all = self.left.clone();
                 all.insert(address);
                 all

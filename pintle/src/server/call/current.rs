@@ -14,7 +14,7 @@ pub(crate) struct Here(());
 impl Here {
     /// `None` if nobody would want to know, which costs nothing.
     pub(crate) fn new(cx: &Cx) -> Option<Self> {
-        cx.wants_log().then(|| {
+        cx.wants_any_log().then(|| {
             enter(None, cx.downgrade());
             Self(())
         })

@@ -31,15 +31,15 @@ use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
     cx::Cx,
-    run::{Run, Start},
+    run::{HandlerRun, Start},
     sink::{CallEvent, CallSink},
 };
-use crate::server::{Server, state::State};
+use crate::server::{Server, snapshot::Snapshot};
 
 /// A running call. Dropping it drops the handler.
 pub(crate) struct CallDriver {
     cx: Cx,
-    handler: Handler,
+    handler: HandlerState,
     /// Whether the sink may hold more events: they come before the next poll of the handler.
     draining: bool,
     /// Whether the handler is held back until the call may run again.
@@ -51,9 +51,9 @@ pub(crate) struct CallDriver {
 }
 
 /// Where a call's handler is.
-enum Handler {
+enum HandlerState {
     /// Here: polling the driver polls it.
-    Inline(Run),
+    Inline(HandlerRun),
     /// In a task, which reports the outcome and the notifications that come before it.
     #[cfg(feature = "http-server")]
     Spawned(oneshot::Receiver<(Outcome, Vec<Bytes>)>),
@@ -61,7 +61,7 @@ enum Handler {
     Done { outcome: Option<Outcome>, last: Vec<Bytes> },
 }
 
-impl Handler {
+impl HandlerState {
     const GONE: Self = Self::Done { outcome: None, last: Vec::new() };
 }
 
@@ -79,19 +79,21 @@ impl CallDriver {
     /// Dispatches a call. Its handler is not polled yet.
     pub(crate) fn start(
         server: &Server,
-        state: &Arc<State>,
+        snapshot: &Arc<Snapshot>,
         context: &Arc<RequestContext>,
         call: Call,
         sink: CallSink,
     ) -> Self {
-        let cx = Cx::new(call, server.clone(), state.clone(), context.clone(), sink);
-        let handler = match catch_unwind(AssertUnwindSafe(|| (state.dispatch)(&cx))) {
-            Ok(Start::Run(handler)) => Handler::Inline(Run::new(handler, cx.clone(), state.settings.timeout)),
-            Ok(Start::Done(outcome)) => Handler::Done { outcome: Some(outcome), last: Vec::new() },
+        let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
+        let handler = match catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx))) {
+            Ok(Start::Run(handler)) => {
+                HandlerState::Inline(HandlerRun::new(handler, cx.clone(), snapshot.settings.timeout))
+            }
+            Ok(Start::Done(outcome)) => HandlerState::Done { outcome: Some(outcome), last: Vec::new() },
             Err(_) => {
                 tracing::error!(method = cx.method(), "a handler panicked before it began");
                 let error = RpcError::internal("the handler failed: see the server's log");
-                Handler::Done { outcome: Some(Outcome::Failed(error)), last: Vec::new() }
+                HandlerState::Done { outcome: Some(Outcome::Failed(error)), last: Vec::new() }
             }
         };
         Self {
@@ -118,24 +120,24 @@ impl CallDriver {
             return Poll::Ready(step);
         }
         let ended = match &mut self.handler {
-            Handler::Inline(run) => match Pin::new(&mut *run).poll(task) {
+            HandlerState::Inline(run) => match Pin::new(&mut *run).poll(task) {
                 Poll::Ready(outcome) => Some((Some(outcome), run.last_notifications())),
                 Poll::Pending => None,
             },
             #[cfg(feature = "http-server")]
-            Handler::Spawned(end) => match Pin::new(end).poll(task) {
+            HandlerState::Spawned(end) => match Pin::new(end).poll(task) {
                 Poll::Ready(Ok((outcome, last))) => Some((Some(outcome), last)),
                 // The task was aborted; the sink may know why.
                 Poll::Ready(Err(_)) => Some((None, Vec::new())),
                 Poll::Pending => None,
             },
-            Handler::Done { .. } => None,
+            HandlerState::Done { .. } => None,
         };
         if let Some((outcome, mut last)) = ended {
             last.reverse();
-            self.handler = Handler::Done { outcome, last };
+            self.handler = HandlerState::Done { outcome, last };
         }
-        if !matches!(self.handler, Handler::Done { .. }) {
+        if !matches!(self.handler, HandlerState::Done { .. }) {
             let polled = self.poll_event(task);
             self.draining = polled.is_ready();
             return polled;
@@ -143,7 +145,7 @@ impl CallDriver {
         if let Some(step) = self.take_event() {
             return Poll::Ready(step);
         }
-        let Handler::Done { outcome, last } = &mut self.handler else { return Poll::Pending };
+        let HandlerState::Done { outcome, last } = &mut self.handler else { return Poll::Pending };
         Poll::Ready(match last.pop() {
             Some(line) => CallStep::Event(CallEvent::Notification(line)),
             None => outcome.take().map_or(CallStep::Cancelled, CallStep::Done),
@@ -191,7 +193,7 @@ impl CallDriver {
 impl Drop for CallDriver {
     fn drop(&mut self) {
         // First the handler: its drop may send events that nobody receives.
-        let handler = std::mem::replace(&mut self.handler, Handler::GONE);
+        let handler = std::mem::replace(&mut self.handler, HandlerState::GONE);
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
             tracing::error!(method = self.cx.method(), "a handler panicked while it was dropped");
         }
@@ -216,7 +218,7 @@ mod spawned {
     use pintle_proto::server::{Call, Finished, Outcome};
     use tokio::{runtime::Handle, sync::oneshot};
 
-    use super::{CallDriver, CallStep, Handler};
+    use super::{CallDriver, CallStep, HandlerState};
     use crate::server::{
         call::{
             cx::Cx,
@@ -225,14 +227,14 @@ mod spawned {
             sink::CallEvent,
         },
         clock::sealed_at,
-        state::State,
+        snapshot::Snapshot,
     };
 
     impl CallDriver {
         /// Serializes the response of a call that belongs to no session.
-        pub(crate) fn finish(&self, state: &State, outcome: Outcome) -> Finished {
+        pub(crate) fn finish(&self, snapshot: &Snapshot, outcome: Outcome) -> Finished {
             let sealed_at = sealed_at(&outcome);
-            self.call().finish(&state.service, outcome, sealed_at)
+            self.call().finish(&snapshot.service, outcome, sealed_at)
         }
 
         pub(crate) fn cx(&self) -> &Cx {
@@ -280,8 +282,8 @@ mod spawned {
         pub(crate) fn spawn(&mut self, is_asking: impl Fn(&Call) -> bool + Send + Sync + 'static) {
             // Without a runtime there are no tasks.
             let Ok(runtime) = Handle::try_current() else { return };
-            let mut run = match std::mem::replace(&mut self.handler, Handler::GONE) {
-                Handler::Inline(run) => run,
+            let mut run = match std::mem::replace(&mut self.handler, HandlerState::GONE) {
+                HandlerState::Inline(run) => run,
                 other => return self.handler = other,
             };
             let (report, end) = oneshot::channel();
@@ -307,7 +309,7 @@ mod spawned {
             if let Some(sink) = self.cx.own_sink() {
                 sink.set_task(task.abort_handle());
             }
-            self.handler = Handler::Spawned(end);
+            self.handler = HandlerState::Spawned(end);
         }
 
         /// Holds a spawned handler back, or lets it go on.

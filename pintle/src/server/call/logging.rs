@@ -117,7 +117,7 @@ impl<S: Subscriber> Layer<S> for Logging {
         let level = level(*metadata.level());
         // Dropped before anything is formatted, unless the event has a level of its own.
         let own = metadata.fields().field(LEVEL).is_some();
-        if !own && !cx.hears(level) {
+        if !own && !cx.wants_log(level) {
             return;
         }
         forward(&cx, event, level);
@@ -127,7 +127,7 @@ impl<S: Subscriber> Layer<S> for Logging {
 fn forward(cx: &Cx, event: &Event<'_>, level: LoggingLevel) {
     let mut message = Message { level, ..Message::default() };
     event.record(&mut message);
-    if cx.hears(message.level) {
+    if cx.wants_log(message.level) {
         let logger = message.logger.as_deref().unwrap_or_else(|| event.metadata().target());
         cx.log_if_room(message.level, logger, &message.data);
     }

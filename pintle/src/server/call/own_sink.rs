@@ -16,12 +16,12 @@ const CAPACITY_BYTES: usize = 64 << 10;
 /// allocates no queue.
 #[derive(Debug, Default)]
 pub(crate) struct OwnSink {
-    inner: Mutex<Inner>,
+    state: Mutex<SinkState>,
     capacity: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct SinkState {
     events: VecDeque<CallEvent>,
     /// Bytes of the notifications among them.
     bytes: usize,
@@ -54,13 +54,13 @@ impl OwnSink {
             // Created before looking, or a notification in between would be missed.
             let capacity = self.capacity.notified();
             {
-                let mut inner = self.lock();
-                if inner.closed {
+                let mut state = self.lock();
+                if state.closed {
                     return;
                 }
-                if inner.has_capacity() {
-                    event.take().into_iter().for_each(|event| inner.push(event));
-                    return wake(inner);
+                if state.has_capacity() {
+                    event.take().into_iter().for_each(|event| state.push(event));
+                    return wake(state);
                 }
             }
             capacity.await;
@@ -68,32 +68,32 @@ impl OwnSink {
     }
 
     pub(crate) fn try_send(&self, event: CallEvent) -> bool {
-        let mut inner = self.lock();
-        let fits = !inner.closed && inner.has_capacity();
+        let mut state = self.lock();
+        let fits = !state.closed && state.has_capacity();
         if fits {
-            inner.push(event);
-            wake(inner);
+            state.push(event);
+            wake(state);
         }
         fits
     }
 
     pub(crate) fn has_capacity(&self) -> bool {
-        let inner = self.lock();
-        !inner.closed && inner.has_capacity()
+        let state = self.lock();
+        !state.closed && state.has_capacity()
     }
 
     /// Polls the next event; `Err` if the call was ended.
     pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<Result<CallEvent, CallEnd>> {
-        let mut inner = self.lock();
-        if let Some(end) = &inner.ended {
+        let mut state = self.lock();
+        if let Some(end) = &state.ended {
             return Poll::Ready(Err(end.clone()));
         }
-        if let Some(event) = inner.pop() {
-            drop(inner);
+        if let Some(event) = state.pop() {
+            drop(state);
             self.capacity.notify_one();
             return Poll::Ready(Ok(event));
         }
-        match &mut inner.waker {
+        match &mut state.waker {
             Some(waker) => waker.clone_from(task.waker()),
             none => *none = Some(task.waker().clone()),
         }
@@ -102,12 +102,12 @@ impl OwnSink {
 
     /// Takes the next event without waiting; `Err` if the call was ended.
     pub(crate) fn take(&self) -> Result<Option<CallEvent>, CallEnd> {
-        let mut inner = self.lock();
-        if let Some(end) = &inner.ended {
+        let mut state = self.lock();
+        if let Some(end) = &state.ended {
             return Err(end.clone());
         }
-        let event = inner.pop();
-        drop(inner);
+        let event = state.pop();
+        drop(state);
         if event.is_some() {
             self.capacity.notify_one();
         }
@@ -130,33 +130,33 @@ impl OwnSink {
     }
 
     fn end(&self, end: CallEnd) {
-        let mut inner = self.lock();
-        if inner.ended.is_none() {
-            inner.ended = Some(end);
+        let mut state = self.lock();
+        if state.ended.is_none() {
+            state.ended = Some(end);
         }
         // The driver may wait for a client that does not read; the handler is dropped now.
-        if let Some(task) = inner.task.take() {
+        if let Some(task) = state.task.take() {
             task.abort();
         }
-        wake(inner);
+        wake(state);
     }
 
     /// Holds back a handler that runs in a task, or lets it go on.
     pub(crate) fn hold(&self, held: bool) {
-        let mut inner = self.lock();
-        inner.held = held;
-        let runner = if held { None } else { inner.runner.take() };
-        drop(inner);
+        let mut state = self.lock();
+        state.held = held;
+        let runner = if held { None } else { state.runner.take() };
+        drop(state);
         runner.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether the handler may run. If not, its task is woken when it may.
     pub(crate) fn may_run(&self, task: &Context<'_>) -> bool {
-        let mut inner = self.lock();
-        if inner.held {
-            inner.runner = Some(task.waker().clone());
+        let mut state = self.lock();
+        if state.held {
+            state.runner = Some(task.waker().clone());
         }
-        !inner.held
+        !state.held
     }
 
     /// Wakes the driver.
@@ -166,36 +166,36 @@ impl OwnSink {
 
     /// Sets the task that the handler runs in. Ending the call aborts it.
     pub(crate) fn set_task(&self, task: AbortHandle) {
-        let mut inner = self.lock();
-        if inner.ended.is_some() || inner.closed {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.closed {
             task.abort();
         } else {
-            inner.task = Some(task);
+            state.task = Some(task);
         }
     }
 
     /// Closes the sink: its events are dropped, and so are those that are sent from now on.
     pub(crate) fn close(&self) {
         let events = {
-            let mut inner = self.lock();
-            inner.closed = true;
-            inner.waker = None;
-            if let Some(task) = inner.task.take() {
+            let mut state = self.lock();
+            state.closed = true;
+            state.waker = None;
+            if let Some(task) = state.task.take() {
                 task.abort();
             }
-            inner.bytes = 0;
-            std::mem::take(&mut inner.events)
+            state.bytes = 0;
+            std::mem::take(&mut state.events)
         };
         drop(events);
         self.capacity.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl SinkState {
     fn has_capacity(&self) -> bool {
         self.events.len() < CAPACITY && self.bytes < CAPACITY_BYTES
     }
@@ -212,8 +212,8 @@ impl Inner {
     }
 }
 
-fn wake(mut inner: MutexGuard<'_, Inner>) {
-    let waker = inner.waker.take();
-    drop(inner);
+fn wake(mut state: MutexGuard<'_, SinkState>) {
+    let waker = state.waker.take();
+    drop(state);
     waker.into_iter().for_each(Waker::wake);
 }

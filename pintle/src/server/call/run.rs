@@ -12,7 +12,7 @@ use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 use tokio::time::{Instant, sleep};
 
-use super::replay::Held;
+use super::replay::StateClaim;
 use crate::server::{Cx, clock::sealed_at};
 
 /// A handler's future, whatever its type was.
@@ -27,7 +27,7 @@ pub(crate) enum Start {
 }
 
 /// A call on its way to its end, or to the point where it waits for the client's next round.
-pub(crate) struct Run {
+pub(crate) struct HandlerRun {
     handler: Option<HandlerFuture>,
     cx: Cx,
     timeout: Option<Duration>,
@@ -44,7 +44,7 @@ pub(crate) struct Run {
     span: tracing::Span,
 }
 
-impl Run {
+impl HandlerRun {
     pub(crate) fn new(handler: HandlerFuture, cx: Cx, timeout: Option<Duration>) -> Self {
         #[cfg(feature = "logging")]
         let span = match super::current::Here::new(&cx) {
@@ -83,8 +83,8 @@ impl Run {
         let left = self.left.take();
         let sleep = self.deadline.get_or_insert_with(|| Box::pin(sleep(left.unwrap_or(after))));
         ready!(sleep.as_mut().poll(cx));
-        let said = format!("the call took longer than {after:?} and was ended: ask for less");
-        Poll::Ready(Outcome::Failed(RpcError::internal(said)))
+        let message = format!("the call took longer than {after:?} and was ended: ask for less");
+        Poll::Ready(Outcome::Failed(RpcError::internal(message)))
     }
 
     /// Before anybody is told, so that nothing of it runs any more when the answer is read. A handler that panics while it
@@ -95,7 +95,7 @@ impl Run {
     }
 }
 
-impl Future for Run {
+impl Future for HandlerRun {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -113,7 +113,7 @@ impl Future for Run {
                 Ok(Poll::Ready(outcome)) => outcome,
                 Err(panic) => panicked(&self.cx, &*panic),
                 Ok(Poll::Pending) if !self.settling && self.cx.is_parked(cx.waker()) => {
-                    let replied = self.cx.held().and_then(Held::take_reply);
+                    let replied = self.cx.held().and_then(StateClaim::take_reply);
                     replied.map_or(Outcome::InputRequired, Outcome::Replied)
                 }
                 Ok(Poll::Pending) => ready!(self.poll_time(cx)),
@@ -136,7 +136,7 @@ impl Future for Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for HandlerRun {
     fn drop(&mut self) {
         if self.cx.held().is_some() {
             // Nothing of it may act when somebody else is told what was done.
@@ -151,7 +151,8 @@ impl Drop for Run {
 
 /// The client learns that it happened; what was said is for the log of this side.
 fn panicked(cx: &Cx, panic: &(dyn Any + Send)) -> Outcome {
-    let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(method = cx.method(), panic = said.unwrap_or("?"), "a handler panicked");
+    let message =
+        panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(method = cx.method(), panic = message.unwrap_or("?"), "a handler panicked");
     Outcome::Failed(RpcError::internal("the handler failed: see the server's log"))
 }

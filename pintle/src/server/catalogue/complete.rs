@@ -74,7 +74,7 @@ enum CompletionTarget {
 
 impl CompletionTarget {
     fn find(cx: &Cx, reference: &CompletionReference) -> Option<Self> {
-        let catalogue = &cx.state().catalogue;
+        let catalogue = &cx.snapshot().catalogue;
         match reference {
             CompletionReference::Prompt(prompt) => {
                 let route = catalogue.prompts.get(&prompt.name)?;
@@ -85,7 +85,7 @@ impl CompletionTarget {
                 let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
                 lists::sees(cx, route).then(|| Self::Template(route.clone()))
             }
-            CompletionReference::Unknown(other) if cx.state().settings.tool_completion => {
+            CompletionReference::Unknown(other) if cx.snapshot().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
                 let route =
                     catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;

@@ -11,7 +11,7 @@ use pintle_types::{
 };
 
 use super::{options::CatalogueRoute, ordered_map::OrderedMap};
-use crate::server::{Cx, Entry, Principal, access::required::Required, state::State};
+use crate::server::{Cx, Entry, Principal, access::required::Required, snapshot::Snapshot};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -41,7 +41,7 @@ impl ListKind {
 
 /// `tools/list`.
 pub(crate) fn tools(cx: &Cx) -> Outcome {
-    let catalogue = &cx.state().catalogue;
+    let catalogue = &cx.snapshot().catalogue;
     list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
         result.next_cursor = next;
@@ -51,7 +51,7 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
 
 /// `prompts/list`.
 pub(crate) fn prompts(cx: &Cx) -> Outcome {
-    let catalogue = &cx.state().catalogue;
+    let catalogue = &cx.snapshot().catalogue;
     list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, |page, next| {
         let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
         result.next_cursor = next;
@@ -61,7 +61,7 @@ pub(crate) fn prompts(cx: &Cx) -> Outcome {
 
 /// `resources/list`.
 pub(crate) fn resources(cx: &Cx) -> Outcome {
-    let catalogue = &cx.state().catalogue;
+    let catalogue = &cx.snapshot().catalogue;
     list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, |page, next| {
         let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
         result.next_cursor = next;
@@ -71,7 +71,7 @@ pub(crate) fn resources(cx: &Cx) -> Outcome {
 
 /// `resources/templates/list`.
 pub(crate) fn templates(cx: &Cx) -> Outcome {
-    let catalogue = &cx.state().catalogue;
+    let catalogue = &cx.snapshot().catalogue;
     list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, |page, next| {
         let templates = page.iter().map(|route| route.resource_template.clone()).collect();
         let mut result = ListResourceTemplatesResult::new(templates);
@@ -87,7 +87,7 @@ pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
 
 /// Returns whether the filters of the server show this entry to the caller.
 pub(crate) fn passes_filters(cx: &Cx, entry: Entry<'_>) -> bool {
-    cx.state().filters.iter().all(|filter| filter(&cx.scope(), entry))
+    cx.snapshot().filters.iter().all(|filter| filter(&cx.scope(), entry))
 }
 
 /// Returns an error if the caller lacks a right. Over HTTP this is also checked earlier, with a response that names the missing
@@ -111,7 +111,7 @@ fn list<R: CatalogueRoute>(
     printed: &OnceLock<Arc<RawObject>>,
     print: impl Fn(&[&Arc<R>], Option<String>) -> Result<RawObject, serde_json::Error>,
 ) -> Outcome {
-    let state = cx.state();
+    let snapshot = cx.snapshot();
     let letter = kind.letter();
     let place = match cursor(cx, letter) {
         Ok(place) => place,
@@ -119,11 +119,11 @@ fn list<R: CatalogueRoute>(
     };
     let hint = hint(cx, kind);
     // One page, nobody filtered out: printed once for everybody.
-    let common = !depends(state) && state.settings.page.is_none() && place == 0;
+    let common = !depends(snapshot) && snapshot.settings.page.is_none() && place == 0;
     if let Some(body) = printed.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
-    let size = state.settings.page.unwrap_or(usize::MAX).max(1);
+    let size = snapshot.settings.page.unwrap_or(usize::MAX).max(1);
     let mut page = Vec::new();
     let mut next = None;
     let mut last = place;
@@ -146,18 +146,18 @@ fn list<R: CatalogueRoute>(
 
 /// Returns how long a list may be cached. A list that depends on the caller is private.
 pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
-    let state = cx.state();
-    let settings = &state.settings;
+    let snapshot = cx.snapshot();
+    let settings = &snapshot.settings;
     let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
-    if depends(state) {
+    if depends(snapshot) {
         hint.scope = CacheScope::Private;
     }
     hint
 }
 
 /// Returns whether lists depend on the caller.
-fn depends(state: &State) -> bool {
-    !state.filters.is_empty() || state.catalogue.requires.hides
+fn depends(snapshot: &Snapshot) -> bool {
+    !snapshot.filters.is_empty() || snapshot.catalogue.requires.hides
 }
 
 /// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.

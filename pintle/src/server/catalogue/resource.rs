@@ -65,7 +65,7 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
 fn declared(cx: &Cx) -> Option<&str> {
     match cx.texts() {
         Some(texts) => texts.mime_type(),
-        _ => cx.state().catalogue.resources.get(cx.uri())?.resource.mime_type.as_deref(),
+        _ => cx.snapshot().catalogue.resources.get(cx.uri())?.resource.mime_type.as_deref(),
     }
 }
 

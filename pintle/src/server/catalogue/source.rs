@@ -91,7 +91,7 @@ pub(crate) async fn list(cx: Cx) -> Outcome {
 }
 
 async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
-    let state = cx.state();
+    let state = cx.snapshot();
     let size = state.settings.page.unwrap_or(usize::MAX).max(1);
     let from = ListPosition::read(cx).map_err(RequestError::protocol)?;
     let mut page = ResourcePage { size, entries: Vec::new(), last: from.clone(), more: false };

@@ -31,7 +31,7 @@ struct Inbox {
 
 /// What was taken from an inbox.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct TakenChanges {
     pub(crate) changes: PendingChanges,
     /// Whether there are notifications of extensions: see [`ChangeInbox::take_notice`].
     pub(crate) has_notices: bool,
@@ -119,7 +119,7 @@ impl ChangeInbox {
     }
 
     /// Takes the pending changes. The task is woken when there are more.
-    pub(crate) fn take(&self, cx: &mut Context<'_>) -> Option<Taken> {
+    pub(crate) fn take(&self, cx: &mut Context<'_>) -> Option<TakenChanges> {
         let mut inbox = self.lock();
         match &mut inbox.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -130,7 +130,7 @@ impl ChangeInbox {
         if inbox.pending.is_empty() && !has_notices {
             return None;
         }
-        Some(Taken { changes: mem::take(&mut inbox.pending), has_notices })
+        Some(TakenChanges { changes: mem::take(&mut inbox.pending), has_notices })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {
@@ -189,12 +189,12 @@ mod tests {
         inbox.add(&Change::Resource(uri.into()));
     }
 
-    fn taken(inbox: &ChangeInbox) -> Option<Taken> {
+    fn taken(inbox: &ChangeInbox) -> Option<TakenChanges> {
         inbox.take(&mut Context::from_waker(Waker::noop()))
     }
 
     /// The resources that a listener which watches these is notified of.
-    fn notified(watched: &[&str], taken: &Taken) -> Vec<String> {
+    fn notified(watched: &[&str], taken: &TakenChanges) -> Vec<String> {
         let mut engine = watching(watched);
         let listener = engine.listener().unwrap();
         listener.merge(&taken.changes);

@@ -5,11 +5,11 @@ use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
 use serde_json::Value;
 
-use crate::server::{Entry, Notice, Scope, access::required::Required, state::State};
+use crate::server::{Entry, Notice, Scope, access::required::Required, snapshot::Snapshot};
 
 /// A listener, and what decides which notifications its client is sent.
 pub(crate) struct Recipient<'a> {
-    pub(crate) state: &'a State,
+    pub(crate) snapshot: &'a Snapshot,
     pub(crate) listener: &'a mut Listener,
     pub(crate) peer: &'a Peer,
     pub(crate) principal: Option<&'a str>,
@@ -30,17 +30,18 @@ impl Recipient<'_> {
 
     /// Drops changes of resources that are hidden from the client.
     pub(crate) fn withhold(&mut self) {
-        let Self { state, principal, extensions, peer, .. } = *self;
-        if state.filters.is_empty() && !state.catalogue.requires.any {
+        let Self { snapshot, principal, extensions, peer, .. } = *self;
+        if snapshot.filters.is_empty() && !snapshot.catalogue.requires.any {
             return;
         }
         let scope = Scope { peer, principal, extensions };
         let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(extensions) && state.filters.iter().all(|filter| filter(&scope, entry))
+            required.is_met(extensions) && snapshot.filters.iter().all(|filter| filter(&scope, entry))
         };
         // A filter that panics hides: nothing of the author's may end the connection.
-        let hidden =
-            |uri: &str| catch_unwind(AssertUnwindSafe(|| !state.catalogue.judge(uri, sees))).unwrap_or(true);
+        let hidden = |uri: &str| {
+            catch_unwind(AssertUnwindSafe(|| !snapshot.catalogue.judge(uri, sees))).unwrap_or(true)
+        };
         self.listener.withhold(hidden);
     }
 
@@ -57,7 +58,7 @@ impl Recipient<'_> {
     /// Returns what a session is granted of a member of the filter. A session has no filter, so it wants all of the extensions
     /// that its client declared; how much of that it gets the extension decides, as for a subscription.
     fn granted(&self, notice: &Notice) -> Option<Value> {
-        let mut extensions = self.state.service.extensions().iter();
+        let mut extensions = self.snapshot.service.extensions().iter();
         let known = extensions
             .find(|known| known.listens.contains(&notice.member) && known.is_declared(self.peer))?;
         let all = Value::Bool(true);

@@ -219,7 +219,7 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
     }
 
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        let own = &cx.state().own;
+        let own = &cx.snapshot().own;
         own.get::<S>().cloned().map(Self).ok_or_else(|| {
             tracing::error!(
                 state = type_name::<S>(),

@@ -7,7 +7,7 @@ use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
 
 use super::Http;
-use crate::server::{Server, state::State};
+use crate::server::{Server, snapshot::Snapshot};
 
 /// How it is decided which server answers.
 #[derive(Clone)]
@@ -88,8 +88,8 @@ impl Http {
 }
 
 /// 500 if something is wrong with a server that was chosen.
-pub(super) fn check(state: &State) -> Result<(), Refusal> {
-    let Some(fault) = state.fault() else { return Ok(()) };
+pub(super) fn check(snapshot: &Snapshot) -> Result<(), Refusal> {
+    let Some(fault) = snapshot.fault() else { return Ok(()) };
     tracing::error!(fault, "the server that was chosen for a request is not served");
     let error = RpcError::internal("the server is misconfigured; see its log");
     Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))

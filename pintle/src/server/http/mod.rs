@@ -4,8 +4,10 @@
 
 mod choice;
 mod edge;
+mod frame;
 mod origin;
 mod post;
+mod request_cx;
 mod rights;
 mod serve;
 mod service;

@@ -104,12 +104,12 @@ impl Network {
         let (address, prefix) =
             text.split_once('/').map_or((text, None), |(left, right)| (left, Some(right)));
         let address: IpAddr = address.parse().map_err(|_| no())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(most), |prefix| prefix.parse::<u32>().map_err(|_| no()))?;
-        if prefix > most {
+        let limit = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.map_or(Ok(limit), |prefix| prefix.parse::<u32>().map_err(|_| no()))?;
+        if prefix > limit {
             return Err(no());
         }
-        Ok(Self { first: bits(address), bits: prefix + (128 - most) })
+        Ok(Self { first: bits(address), bits: prefix + (128 - limit) })
     }
 
     fn contains(self, address: u128) -> bool {

@@ -1,4 +1,4 @@
-//! A POST whose body has come: what it is, and where it goes.
+//! A POST whose body was read: parses it, decides where its messages go, and answers.
 
 use http::Response;
 use pintle_proto::{
@@ -6,7 +6,7 @@ use pintle_proto::{
     http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
     server::{Call, Stamped},
 };
-use pintle_types::{Frame, Malformed, MalformedKind, Message, Request, RequestId};
+use pintle_types::{Frame, Message};
 
 use super::{
     Body,
@@ -14,87 +14,91 @@ use super::{
         content::Content,
         response::{accepted, closed, refused},
     },
+    frame::{expects_response, malformed_id, request_id},
+    request_cx::HttpRequestCx,
     rights,
-    service::Asked,
     session::{Session, conversation, exchange::Exchange, id::SessionId},
     stateless,
 };
 
-/// Answers what came.
+/// Answers a POST.
 pub(super) async fn answer(
-    asked: &Asked,
+    cx: &HttpRequestCx,
     head: &Head<'_>,
     content: Content,
     accepts: Accepts,
 ) -> Response<Body> {
-    match begin(asked, head, content, accepts).await {
-        Begun::Answered(response) => response,
-        Begun::Alone(call) => stateless::run(asked, call, accepts).await,
-        Begun::InSession(exchange) => exchange.run(&asked.http.0, accepts).await,
+    match admit(cx, head, content, accepts).await {
+        Admitted::Answered(response) => response,
+        Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
+        Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
     }
 }
 
-/// What came of a message so far.
-pub(super) enum Begun {
-    /// All that there is to answer.
+/// The messages of a POST after admission.
+pub(super) enum Admitted {
+    /// Nothing is left to run.
     Answered(Response<Body>),
     /// A call that ends with its request.
-    Alone(Call),
-    /// What goes on in a session.
+    Stateless(Call),
+    /// The calls of a session.
     InSession(Exchange),
 }
 
-async fn begin(asked: &Asked, head: &Head<'_>, content: Content, accepts: Accepts) -> Begun {
-    if let Err(response) = rights::check_body(asked.context.left(), content.bytes()) {
-        return Begun::Answered(*response);
+async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: Accepts) -> Admitted {
+    if let Err(response) = rights::check_body(cx.context.left(), content.bytes()) {
+        return Admitted::Answered(*response);
     }
-    let frame = match content.parse(asked.state.service.bounds().batch) {
+    let frame = match content.parse(cx.snapshot.service.bounds().batch) {
         Ok(frame) => frame,
-        Err(malformed) => return Begun::Answered(unreadable(&malformed)),
+        Err(malformed) => {
+            let refusal = Refusal::bad_request(malformed.error.clone());
+            return Admitted::Answered(refused(&refusal, malformed_id(&malformed)));
+        }
     };
-    if asks(&frame) && asked.http.0.calls.is_closed() {
-        return Begun::Answered(refused(&closed(), id_of(&frame)));
+    if expects_response(&frame) && cx.http.0.calls.is_closed() {
+        return Admitted::Answered(refused(&closed(), request_id(&frame)));
     }
-    let (way, stamped) = match way(asked, head, &frame) {
-        Ok(way) => way,
-        Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
+    let (destination, stamped) = match destination(cx, head, &frame) {
+        Ok(found) => found,
+        Err(refusal) => return Admitted::Answered(refused(&refusal, request_id(&frame))),
     };
-    if let Way::Stateless = way {
+    if let Destination::Stateless = destination {
         return match frame {
-            Frame::One(Message::Request(request)) => {
-                stateless::begin(asked, request, stamped.as_ref(), accepts)
-            }
-            _ => Begun::Answered(accepted()),
+            Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref(), accepts),
+            _ => Admitted::Answered(accepted()),
         };
     }
-    // Not held while something is waited for.
+    // Not held across an `.await`.
     drop(stamped);
-    let session = match way {
-        Way::Stateless | Way::Ignored => return Begun::Answered(accepted()),
-        Way::Initialize => return Begun::Answered(Box::pin(conversation::open(asked, frame)).await),
-        Way::Sessionless(revision) => match asked.alone(revision) {
+    let session = match destination {
+        Destination::Stateless | Destination::Ignored => return Admitted::Answered(accepted()),
+        Destination::Initialize => {
+            return Admitted::Answered(Box::pin(conversation::open(cx, frame)).await);
+        }
+        Destination::Sessionless(revision) => match cx.transient_session(revision) {
             Some(session) => session,
-            None => return Begun::Answered(accepted()),
+            None => return Admitted::Answered(accepted()),
         },
-        Way::Session(id) => {
+        Destination::Session(id) => {
             let batch = matches!(frame, Frame::Batch(_));
-            let found = asked.session(head, id).await;
-            match found.and_then(|session| takes(batch, &session).map(|()| session)) {
+            let found = cx.session(head, id).await;
+            match found.and_then(|session| check_batch(batch, &session).map(|()| session)) {
                 Ok(session) => session,
-                Err(refusal) => return Begun::Answered(refused(&refusal, id_of(&frame))),
+                Err(refusal) => return Admitted::Answered(refused(&refusal, request_id(&frame))),
             }
         }
     };
-    match &asked.settings.store {
-        None => conversation::begin(asked, &session, frame, accepts),
-        Some(store) => Box::pin(conversation::begin_written(asked, &session, store, frame, accepts)).await,
+    match &cx.settings.store {
+        None => conversation::admit(cx, &session, frame, accepts),
+        Some(store) => Box::pin(conversation::admit_stored(cx, &session, store, frame, accepts)).await,
     }
 }
 
-/// Where a message goes, and nothing borrowed from its head.
+/// Where the messages of a POST go: a [`Post`] that borrows nothing from the head.
 #[derive(Clone, Copy)]
-enum Way {
-    /// If its revision is not spoken here, admitting says so.
+enum Destination {
+    /// A request of the stateless era. Its revision is checked on admission.
     Stateless,
     Ignored,
     Initialize,
@@ -102,37 +106,40 @@ enum Way {
     Sessionless(Revision),
 }
 
-/// Returns where a message goes, and what a request says of its sender.
-fn way(asked: &Asked, head: &Head<'_>, frame: &Frame) -> Result<(Way, Option<Stamped>), Refusal> {
-    let names = asked.state.service.name_sources();
-    let mut endpoint = asked.endpoint();
+/// Returns where the messages of a POST go, and the `_meta` of a request.
+fn destination(
+    cx: &HttpRequestCx,
+    head: &Head<'_>,
+    frame: &Frame,
+) -> Result<(Destination, Option<Stamped>), Refusal> {
+    let names = cx.snapshot.service.name_sources();
+    let mut endpoint = cx.endpoint();
     endpoint.names = &names;
     let post = match frame {
         Frame::Batch(_) => route(head, &Shape::Batch, &endpoint)?,
         Frame::One(Message::Notification(_)) => route(head, &Shape::Notification, &endpoint)?,
         Frame::One(Message::Response(_)) => route(head, &Shape::Response, &endpoint)?,
         Frame::One(Message::Request(request)) => {
-            // What these borrow lives only here.
-            let stamped = asked.state.service.stamped(request).map_err(Refusal::bad_request)?;
+            let stamped = cx.snapshot.service.stamped(request).map_err(Refusal::bad_request)?;
             let version = stamped.version();
-            // A session's requests do not repeat it in their heads.
+            // Only stateless requests repeat the name in their heads.
             let params = request.params.as_ref().filter(|_| version.is_some());
             let member = params.and_then(|_| name_member(&request.method, &names));
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
             let shape =
                 RequestHead::new(&request.method, version, stamped.has_capabilities(), name.as_deref());
             let post = route(head, &Shape::Request(shape), &endpoint)?;
-            let way = Way::of(asked, &post)?;
-            return Ok((way, Some(stamped)));
+            let destination = Destination::of(cx, &post)?;
+            return Ok((destination, Some(stamped)));
         }
     };
-    Ok((Way::of(asked, &post)?, None))
+    Ok((Destination::of(cx, &post)?, None))
 }
 
-impl Way {
-    fn of(asked: &Asked, post: &Post<'_>) -> Result<Self, Refusal> {
-        let spoken = |version: &str| {
-            asked.state.service.revisions().iter().find(|spoken| spoken.as_str() == version).copied()
+impl Destination {
+    fn of(cx: &HttpRequestCx, post: &Post<'_>) -> Result<Self, Refusal> {
+        let revision = |version: &str| {
+            cx.snapshot.service.revisions().iter().find(|revision| revision.as_str() == version).copied()
         };
         Ok(match post {
             Post::Stateless { .. } => Self::Stateless,
@@ -140,36 +147,13 @@ impl Way {
             Post::Initialize => Self::Initialize,
             Post::Session { id } => Self::Session(SessionId::parse(id).ok_or_else(Refusal::unknown_session)?),
             Post::Sessionless { version } => {
-                Self::Sessionless(spoken(version).ok_or_else(Refusal::unknown_session)?)
+                Self::Sessionless(revision(version).ok_or_else(Refusal::unknown_session)?)
             }
             _ => return Err(Refusal::unknown_session()),
         })
     }
 }
 
-fn takes(batch: bool, session: &Session) -> Result<(), Refusal> {
+fn check_batch(batch: bool, session: &Session) -> Result<(), Refusal> {
     if batch && !session.takes_batches() { Err(Refusal::batch()) } else { Ok(()) }
-}
-
-/// Whether it is to be answered. Something of a batch may be, if only because it is malformed.
-pub(super) fn asks(frame: &Frame) -> bool {
-    matches!(frame, Frame::One(Message::Request(_)) | Frame::Batch(_))
-}
-
-/// The id to answer with, if it is one request.
-pub(super) fn id_of(frame: &Frame) -> Option<&RequestId> {
-    match frame {
-        Frame::One(Message::Request(Request { id, .. })) => Some(id),
-        _ => None,
-    }
-}
-
-/// The id to refuse it with: that of an answer is one of ours, and nobody waits under it.
-pub(super) fn owed(malformed: &Malformed) -> Option<&RequestId> {
-    malformed.id.as_ref().filter(|_| malformed.kind != MalformedKind::Answer)
-}
-
-fn unreadable(malformed: &Malformed) -> Response<Body> {
-    let refusal = Refusal::bad_request(malformed.error.clone());
-    refused(&refusal, owed(malformed))
 }

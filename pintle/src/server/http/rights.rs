@@ -19,10 +19,10 @@ use pintle_types::{
     schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
 };
 
-use super::{Body, edge::response::refused, post::id_of, session::Session};
+use super::{Body, edge::response::refused, frame::request_id};
 use crate::server::{
     Authenticated, Entry, MissingRights, Scope, access::required::Required, call::context::RequestContext,
-    catalogue::Catalogue, state::State,
+    catalogue::Catalogue, snapshot::Snapshot,
 };
 
 /// Refuses a body that is not the one that its caller has signed.
@@ -39,15 +39,15 @@ pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box
 
 /// Refuses a call or a subscription of the stateless era that needs more than its caller has.
 pub(super) fn check_call(
-    state: &State,
+    snapshot: &Snapshot,
     context: &RequestContext,
     call: &Call,
 ) -> Result<(), Box<Response<Body>>> {
-    if !state.catalogue.requires.any {
+    if !snapshot.catalogue.requires.any {
         return Ok(());
     }
     let peer = call.peer();
-    let mut needs = Needs::new(state, context, call.principal());
+    let mut needs = Needs::new(snapshot, context, call.principal());
     needs.add(Some(peer), call.method(), call.params());
     needs.finish(Some(call.id()), Some(peer.revision))
 }
@@ -55,16 +55,17 @@ pub(super) fn check_call(
 /// Refuses what comes in a session and needs more than its caller has; a batch as a whole, with all that any part of it
 /// needs, so that nobody is asked twice.
 pub(super) fn check_frame(
-    state: &State,
+    snapshot: &Snapshot,
     context: &RequestContext,
     frame: &Frame,
-    session: &Session,
+    peer: impl FnOnce() -> Option<Arc<Peer>>,
+    principal: Option<&str>,
 ) -> Result<(), Box<Response<Body>>> {
-    if !state.catalogue.requires.any {
+    if !snapshot.catalogue.requires.any {
         return Ok(());
     }
-    let peer = session.peer();
-    let mut needs = Needs::new(state, context, session.principal.as_deref());
+    let peer = peer();
+    let mut needs = Needs::new(snapshot, context, principal);
     match frame {
         Frame::One(Message::Request(request)) => needs.add_request(peer.as_ref(), request),
         Frame::One(_) => {}
@@ -74,11 +75,11 @@ pub(super) fn check_frame(
             }
         }),
     }
-    needs.finish(id_of(frame), peer.map(|peer| peer.revision))
+    needs.finish(request_id(frame), peer.map(|peer| peer.revision))
 }
 
 struct Needs<'a> {
-    state: &'a State,
+    snapshot: &'a Snapshot,
     context: &'a RequestContext,
     principal: Option<&'a str>,
     needed: BTreeSet<&'a str>,
@@ -87,14 +88,14 @@ struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    fn new(state: &'a State, context: &'a RequestContext, principal: Option<&'a str>) -> Self {
-        Self { state, context, principal, needed: BTreeSet::new(), lacking: None }
+    fn new(snapshot: &'a Snapshot, context: &'a RequestContext, principal: Option<&'a str>) -> Self {
+        Self { snapshot, context, principal, needed: BTreeSet::new(), lacking: None }
     }
 
     /// Of a session; but a request that says itself who sends it is not the session's client's.
     fn add_request(&mut self, peer: Option<&Arc<Peer>>, request: &Request) {
         let Some(params) = &request.params else { return };
-        match self.state.service.stamped(request) {
+        match self.snapshot.service.stamped(request) {
             Ok(stamped) if stamped.version().is_some() => {
                 self.add(stamped.peer().map(|peer| &**peer), &request.method, params);
             }
@@ -103,7 +104,7 @@ impl<'a> Needs<'a> {
     }
 
     fn add(&mut self, peer: Option<&Peer>, method: &str, params: &RawObject) {
-        let catalogue = &self.state.catalogue;
+        let catalogue = &self.snapshot.catalogue;
         let named = |target: Target| name_in(params, target.member()?);
         // A method of no row, or of a row without a target, names no entry of the catalogue, and nothing is required for it
         // here: it passes. Lists show what the caller sees; `ping`, `logging/setLevel`, `resources/unsubscribe` and the
@@ -128,7 +129,7 @@ impl<'a> Needs<'a> {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // One with more is refused elsewhere.
-                for uri in watched.take(self.state.service.bounds().watched) {
+                for uri in watched.take(self.snapshot.service.bounds().watched) {
                     self.need(peer, behind(catalogue, &uri), &uri);
                 }
             }
@@ -140,7 +141,7 @@ impl<'a> Needs<'a> {
 
     /// What completes an argument may tell as much as the thing itself.
     fn complete(&mut self, peer: Option<&Peer>, params: &RawObject) {
-        let catalogue = &self.state.catalogue;
+        let catalogue = &self.snapshot.catalogue;
         let Ok(CompleteParams { reference, .. }) = params.decode() else { return };
         match reference {
             CompletionReference::Prompt(named) => {
@@ -175,7 +176,7 @@ impl<'a> Needs<'a> {
     /// Whether the author's filters let the caller see this. If they cannot be asked yet, because it is not known who calls,
     /// nothing is told here: whoever answers the request decides, once it is.
     fn sees(&self, peer: Option<&Peer>, entry: Entry<'_>) -> bool {
-        let filters = &self.state.filters;
+        let filters = &self.snapshot.filters;
         if filters.is_empty() {
             return true;
         }
@@ -189,12 +190,12 @@ impl<'a> Needs<'a> {
         let Some(name) = self.lacking else { return Ok(()) };
         let needed: Vec<_> = self.needed.into_iter().collect();
         let caller = self.context.left().get::<Authenticated>();
-        let mut said =
+        let mut message =
             format!("`{name}` needs more than the caller may: `{}` is required", needed.join("`, `"));
         if caller.is_none() {
-            said += ", and nobody has checked who is calling";
+            message += ", and nobody has checked who is calling";
         }
-        let mut response = refused(&Refusal::forbidden(said), id);
+        let mut response = refused(&Refusal::forbidden(message), id);
         let lacking = MissingRights { needed: &needed, accumulates: revision.is_some_and(adds_to_granted) };
         if let Some(challenge) = caller.and_then(|caller| caller.challenge_for(&lacking)) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

@@ -19,7 +19,7 @@ use crate::{Result, server::Server};
 
 /// What the author chose.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct HttpSettings {
     pub(super) choice: Choice,
     /// Whether the application looks at the heads of requests.
     pub(super) looks: bool,
@@ -28,7 +28,7 @@ pub(super) struct Settings {
     /// Whether no other process has the keys that seal states.
     pub(super) seals_alone: bool,
     pub(super) guard: Guard,
-    pub(super) principal: Option<Arc<Principal>>,
+    pub(super) principal: Option<Arc<PrincipalOf>>,
     pub(super) body_limits: BodyLimits,
     /// Whether the author said how large a body may be; else each server does.
     pub(super) limited: bool,
@@ -56,16 +56,16 @@ pub(super) struct Settings {
     pub(super) two_endpoints: Option<TwoEndpoints>,
 }
 
-type Principal = dyn Fn(&Parts) -> Option<String> + Send + Sync;
+type PrincipalOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 
-impl Settings {
+impl HttpSettings {
     pub(super) fn new(server: &Server) -> Self {
-        let state = server.state();
+        let snapshot = server.snapshot();
         Self {
             choice: Choice::One(server.clone()),
             looks: false,
             path: None,
-            seals_alone: state.settings.seals_alone,
+            seals_alone: snapshot.settings.seals_alone,
             guard: Guard::loopback(),
             principal: None,
             body_limits: BodyLimits::default(),
@@ -77,9 +77,9 @@ impl Settings {
             keep_alive: Duration::from_secs(15),
             bodies: Arc::new(Budget::new(256 << 20)),
             retry: Duration::from_secs(1),
-            idle_session: state.settings.idle_session,
-            detached_call: state.settings.detached_call,
-            uninitialized_session: state.settings.uninitialized_session,
+            idle_session: snapshot.settings.idle_session,
+            detached_call: snapshot.settings.detached_call,
+            uninitialized_session: snapshot.settings.uninitialized_session,
             quota: Quota { total: 100_000, principal: 1000, address: 10_000 },
             proxies: TrustedProxies::default(),
             log: Arc::new(MemoryLog::default()),
@@ -160,8 +160,8 @@ impl Http {
     /// How many subscriptions anonymous callers may hold open, all together. 16,384 if nothing is said. Those of one
     /// connection, or of one principal, are bounded by [`Limits::subscriptions`](pintle_proto::Limits).
     #[must_use]
-    pub fn max_anonymous_subscriptions(self, most: usize) -> Self {
-        self.set(|settings| settings.anonymous_subscriptions = most)
+    pub fn max_anonymous_subscriptions(self, limit: usize) -> Self {
+        self.set(|settings| settings.anonymous_subscriptions = limit)
     }
 
     /// After so long a silence a stream says that it is still there, and a call that has said nothing yet opens one.
@@ -179,15 +179,15 @@ impl Http {
     /// [address](Self::max_sessions_per_address). If there is none either, the client is told to come back later: nobody can
     /// throw out what others use.
     #[must_use]
-    pub fn max_sessions(self, most: usize) -> Self {
-        self.set(|settings| settings.quota.total = most)
+    pub fn max_sessions(self, limit: usize) -> Self {
+        self.set(|settings| settings.quota.total = limit)
     }
 
     /// Keeps at most so many sessions of one principal. 1,000 if nothing is said. One more takes the place of the one that
     /// was unused for longest; if all are in use, it is refused with 429.
     #[must_use]
-    pub fn max_sessions_per_principal(self, most: usize) -> Self {
-        self.set(|settings| settings.quota.principal = most)
+    pub fn max_sessions_per_principal(self, limit: usize) -> Self {
+        self.set(|settings| settings.quota.principal = limit)
     }
 
     /// Keeps at most so many sessions of one address, of those that have no principal. 10,000 if nothing is said. One more
@@ -198,8 +198,8 @@ impl Http {
     /// leave a [`PeerAddress`](super::PeerAddress) in the extensions of each request: without an address there is no such
     /// limit.
     #[must_use]
-    pub fn max_sessions_per_address(self, most: usize) -> Self {
-        self.set(|settings| settings.quota.address = most)
+    pub fn max_sessions_per_address(self, limit: usize) -> Self {
+        self.set(|settings| settings.quota.address = limit)
     }
 
     /// The proxies whose `Forwarded` or `X-Forwarded-For` says where a request came from: addresses, or networks. None if

@@ -1,11 +1,14 @@
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    io,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use tokio::sync::Semaphore;
 
 use super::{
-    session::{Session, detached::Places, table::Table},
-    settings::Settings,
-    stateless::listen::Listens,
+    session::{Session, detached::DetachedCalls, table::SessionTable},
+    settings::HttpSettings,
+    stateless::listen::OpenSubscriptions,
 };
 use crate::{
     Ended,
@@ -13,15 +16,15 @@ use crate::{
 };
 
 /// The state that all clones of an [`Http`](super::Http) share.
-pub(super) struct Shared {
-    pub(super) settings: RwLock<Arc<Settings>>,
-    pub(super) listens: Listens,
+pub(super) struct HttpShared {
+    pub(super) settings: RwLock<Arc<HttpSettings>>,
+    pub(super) subscriptions: OpenSubscriptions,
     /// The inboxes of all sessions and subscriptions.
-    pub(super) listening: ChangeHub,
-    pub(super) sessions: Table,
+    pub(super) change_hub: ChangeHub,
+    pub(super) sessions: SessionTable,
     pub(super) calls: Arc<CallRegistry>,
     /// Which of them go on without their clients.
-    pub(super) detached: Places,
+    pub(super) detached: DetachedCalls,
     /// Notifications that are being handled.
     pub(super) notices: Arc<Semaphore>,
 }
@@ -29,39 +32,40 @@ pub(super) struct Shared {
 /// As many notifications of all clients are handled at the same time; more are dropped.
 const NOTICES: usize = 4096;
 
-impl Shared {
-    pub(super) fn new(settings: Settings) -> Self {
+impl HttpShared {
+    pub(super) fn new(settings: HttpSettings) -> Self {
         Self {
             settings: RwLock::new(Arc::new(settings)),
-            listens: Listens::default(),
-            listening: ChangeHub::default(),
-            sessions: Table::new(),
+            subscriptions: OpenSubscriptions::default(),
+            change_hub: ChangeHub::default(),
+            sessions: SessionTable::new(),
             calls: Arc::default(),
-            detached: Places::default(),
+            detached: DetachedCalls::default(),
             notices: Arc::new(Semaphore::new(NOTICES)),
         }
     }
 
     /// Returns the settings as they are now. A request keeps those that it began with.
-    pub(super) fn settings(&self) -> Arc<Settings> {
+    pub(super) fn settings(&self) -> Arc<HttpSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends a session, here and in the store.
-    pub(super) async fn end(self: &Arc<Self>, session: &Arc<Session>, why: Ended) {
+    /// Ends a session, here and in the store. If the store fails, the session may still be in it: who ends it again ends it
+    /// there too.
+    pub(super) async fn end(self: &Arc<Self>, session: &Arc<Session>, why: Ended) -> io::Result<()> {
         self.sessions.remove(session.id);
         session.end(why);
         let (shared, session) = (self.clone(), session.clone());
-        // In a task: a client that hangs up after its DELETE must not leave the session in the store.
+        // In a task, so that it completes even if the client closes the connection of its DELETE.
         let erased = tokio::spawn(async move {
-            if let Some(store) = &shared.settings().store
-                && let Err(error) = session.erase(&**store).await
-            {
-                tracing::error!(%error, "the session store failed: an ended session may still be in it");
-            }
+            let erased = match &shared.settings().store {
+                Some(store) => session.erase(&**store).await.map(drop),
+                None => Ok(()),
+            };
             let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
+            erased
         });
-        // A panic of the store's is reported by the runtime.
-        let _ = erased.await;
+        // The runtime reports a panic of the store.
+        erased.await.unwrap_or_else(|_| Err(io::Error::other("the session store panicked")))
     }
 }

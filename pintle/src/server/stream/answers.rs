@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use pintle_proto::{inputs::AskError, server::Ticket};
 use pintle_types::{RawObject, Response};
 
-use super::Connection;
+use super::StreamConnection;
 use crate::server::call::sink::AnswerSender;
 
 /// Answers that have come while as many calls run as may. There are no more than questions.
 pub(crate) type Answers = VecDeque<(Ticket, AnswerSender, Result<RawObject, AskError>)>;
 
-impl Connection {
+impl StreamConnection {
     /// How many calls run. One that waits for its client does not.
     pub(super) fn active(&self) -> usize {
         let returning = self.answers.iter().filter(|(ticket, ..)| !self.questions.has(*ticket)).count();
@@ -39,8 +39,8 @@ impl Connection {
         if self.answers.is_empty() {
             return;
         }
-        let most = self.server.state().settings.running;
-        while self.active() < most {
+        let limit = self.server.snapshot().settings.running;
+        while self.active() < limit {
             let Some((_, reply, result)) = self.answers.pop_front() else { break };
             let _ = reply.send(result);
         }

@@ -2,10 +2,10 @@
 
 use std::task::Context;
 
-use super::{Connection, FULL};
+use super::{FULL, StreamConnection};
 use crate::server::{Notice, changes::Recipient};
 
-impl Connection {
+impl StreamConnection {
     /// Sends the notifications of changes to those that want them.
     pub(super) fn poll_changes(&mut self, cx: &mut Context<'_>) {
         if let Some(taken) = self.inbox.take(cx) {
@@ -47,15 +47,15 @@ impl Connection {
 
     /// Visits the subscriptions of the connection, and its session.
     fn each_recipient(&mut self, mut visit: impl FnMut(&mut Recipient<'_>)) {
-        let state = &*self.server.state();
+        let snapshot = &*self.server.snapshot();
         let (principal, extensions) = (self.principal.as_deref(), self.context.extensions());
         for (call, listener) in self.listens.values_mut() {
-            visit(&mut Recipient { state, listener, peer: call.peer(), principal, extensions });
+            visit(&mut Recipient { snapshot, listener, peer: call.peer(), principal, extensions });
         }
         if let Some(peer) = &self.engine.peer().cloned()
             && let Some(listener) = self.engine.listener()
         {
-            visit(&mut Recipient { state, listener, peer, principal, extensions });
+            visit(&mut Recipient { snapshot, listener, peer, principal, extensions });
         }
     }
 }

@@ -6,10 +6,10 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{Connection, keepalive::Silence};
+use super::{StreamConnection, keepalive::Silence};
 use crate::{Ended, Result, server::clock::now};
 
-impl Connection {
+impl StreamConnection {
     /// Ready when the other side is gone.
     pub(super) fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(keepalive) = &mut self.keepalive {
@@ -41,7 +41,7 @@ impl Connection {
     }
 
     pub(crate) fn close(&mut self, ended: Ended) {
-        let grace = self.server.state().settings.grace;
+        let grace = self.server.snapshot().settings.grace;
         self.close_within(ended, grace);
     }
 
@@ -54,9 +54,9 @@ impl Connection {
         if stopped {
             self.take_back(&ids);
         }
-        let state = self.server.state();
+        let snapshot = self.server.snapshot();
         for (_, (call, _)) in std::mem::take(&mut self.listens) {
-            for line in self.engine.unlisten(&state.service, &call, now()) {
+            for line in self.engine.unlisten(&snapshot.service, &call, now()) {
                 self.send(line.into());
             }
         }

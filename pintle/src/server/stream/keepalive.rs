@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(crate) struct Keepalive {
     every: Duration,
     /// When the peer was last heard of.
-    heard: Instant,
+    last_received: Instant,
     sleep: Pin<Box<Sleep>>,
     misses: u32,
 }
@@ -29,18 +29,18 @@ pub(crate) enum Silence {
 /// Pings that may go unanswered.
 const MISSES: u32 = 2;
 /// No interval is longer: far enough, and no clock runs over.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Keepalive {
     pub(crate) fn new(every: Duration) -> Self {
         // The clock counts milliseconds; less than one would never end.
-        let every = every.clamp(Duration::from_millis(1), LONGEST);
-        Self { every, heard: Instant::now(), sleep: Box::pin(sleep(every)), misses: 0 }
+        let every = every.clamp(Duration::from_millis(1), MAX_INTERVAL);
+        Self { every, last_received: Instant::now(), sleep: Box::pin(sleep(every)), misses: 0 }
     }
 
     /// The peer gave a sign of life.
-    pub(crate) fn heard(&mut self) {
-        self.heard = Instant::now();
+    pub(crate) fn received(&mut self) {
+        self.last_received = Instant::now();
         self.misses = 0;
     }
 
@@ -53,7 +53,7 @@ impl Keepalive {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Silence> {
         while self.sleep.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            let due = self.heard + self.every;
+            let due = self.last_received + self.every;
             if self.misses == 0 && due > now {
                 // The timer is not moved with every message; here it catches up.
                 self.sleep.as_mut().reset(due);

@@ -44,7 +44,7 @@ use crate::{
         hooks::Visit,
         reading::parse,
         serving::Stop,
-        state::State,
+        snapshot::Snapshot,
     },
     transport::{Incoming, Oversized, Skipped, Transport},
 };
@@ -55,7 +55,7 @@ use crate::{
 /// to wait instead of this side's memory. Reading goes on meanwhile, for as much as one large message: a peer may have
 /// to finish writing before it can read, and what it writes may be the answer or the cancellation that everybody waits
 /// for.
-pub(crate) struct Connection {
+pub(crate) struct StreamConnection {
     transport: Box<dyn Transport>,
     engine: Engine,
     server: Server,
@@ -64,7 +64,7 @@ pub(crate) struct Connection {
     sink: SharedSink,
     events: mpsc::Receiver<(Option<Ticket>, CallEvent)>,
     tasks: JoinSet<()>,
-    running: HashMap<Ticket, Running>,
+    running: HashMap<Ticket, RunningCall>,
     /// The call that is polled for the first time.
     starting: Option<Ticket>,
     /// Calls that the concurrency limit holds back, and the bytes of their parameters.
@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     visit: Option<Visit>,
 }
 
-struct Running {
+struct RunningCall {
     call: Call,
     task: AbortHandle,
 }
@@ -123,7 +123,7 @@ const NOTICES: usize = 1024;
 const TURN: usize = 64;
 const TURNS: usize = 8;
 
-impl Connection {
+impl StreamConnection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
         let (sink, events) = SharedSink::new();
         Self {
@@ -150,7 +150,7 @@ impl Connection {
             backlog: 0,
             stuck: false,
             stop,
-            keepalive: server.state().settings.keepalive.map(Keepalive::new),
+            keepalive: server.snapshot().settings.keepalive.map(Keepalive::new),
             closing: None,
             visit: None,
             server,
@@ -215,7 +215,7 @@ impl Connection {
                 if std::mem::take(&mut self.stuck)
                     && let Some(keepalive) = &mut self.keepalive
                 {
-                    keepalive.heard();
+                    keepalive.received();
                 }
                 let relieved = self.is_full();
                 self.unwritten = 0;
@@ -270,15 +270,17 @@ impl Connection {
                 if let Some(ticket) = call.ticket() {
                     self.running.remove(&ticket);
                 }
-                let state = self.server.state();
-                self.finish(&state, &call, outcome);
+                let snapshot = self.server.snapshot();
+                self.finish(&snapshot, &call, outcome);
             }
         }
     }
 
     fn ask(&mut self, ticket: Option<Ticket>, request: &InputRequest, reply: AnswerSender) {
         // A call that came to its end at once has nobody left to be answered.
-        let Some(Running { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else { return };
+        let Some(RunningCall { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else {
+            return;
+        };
         // In each case the one who asked may be gone already.
         match self.engine.ask(call, request) {
             Some(Ok((id, line))) => {
@@ -290,9 +292,9 @@ impl Connection {
         }
     }
 
-    fn finish(&mut self, state: &State, call: &Call, outcome: Outcome) {
+    fn finish(&mut self, snapshot: &Snapshot, call: &Call, outcome: Outcome) {
         let sealed_at = sealed_at(&outcome);
-        let line = self.engine.finish(&state.service, call, outcome, sealed_at);
+        let line = self.engine.finish(&snapshot.service, call, outcome, sealed_at);
         self.over(call);
         line.into_iter().for_each(|line| self.send(line.into()));
     }
@@ -349,12 +351,12 @@ impl Connection {
         if self.queue.is_empty() {
             return false;
         }
-        let state = self.server.state();
+        let snapshot = self.server.snapshot();
         let mut begun = 0;
-        while begun < TURN && !self.is_full() && self.active() < state.settings.running {
+        while begun < TURN && !self.is_full() && self.active() < snapshot.settings.running {
             let Some(call) = self.queue.pop() else { break };
             self.queued_bytes -= size(&call);
-            self.begin(&state, call, cx);
+            self.begin(&snapshot, call, cx);
             begun += 1;
         }
         begun > 0
@@ -383,7 +385,7 @@ impl Connection {
         if taken > 0
             && let Some(keepalive) = &mut self.keepalive
         {
-            keepalive.heard();
+            keepalive.received();
         }
         // Whatever else happens wakes this task, so a call that came to its end at once needs no second turn. (Measured: 900
         // of 22,000 instructions of a small one.)
@@ -393,19 +395,19 @@ impl Connection {
     }
 
     fn receive(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
-        let state = self.server.state();
+        let snapshot = self.server.snapshot();
         let mut length = 0;
         let inbound = match incoming {
-            Incoming::Oversized(oversized) => self.skipped(&state, oversized),
+            Incoming::Oversized(oversized) => self.skipped(&snapshot, oversized),
             Incoming::Message(bytes) => {
                 length = bytes.len();
-                match parse(&bytes, state.service.bounds().batch) {
+                match parse(&bytes, snapshot.service.bounds().batch) {
                     Ok(frame) => {
                         let mut arrival = Arrival::by_clock(now);
                         if let Some(principal) = &self.principal {
                             arrival = arrival.by(principal);
                         }
-                        self.engine.receive(&state.service, frame, &arrival)
+                        self.engine.receive(&snapshot.service, frame, &arrival)
                     }
                     Err(malformed) => self.engine.malformed(&malformed),
                 }
@@ -425,18 +427,18 @@ impl Connection {
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }
-        self.decide(&state, inbound, cx);
+        self.decide(&snapshot, inbound, cx);
     }
 
     /// Says what becomes of a message that was too long to be taken.
-    fn skipped(&mut self, state: &State, Oversized { limit, what, .. }: Oversized) -> Inbound {
+    fn skipped(&mut self, snapshot: &Snapshot, Oversized { limit, what, .. }: Oversized) -> Inbound {
         match what {
             Skipped::Answer(id) => {
                 // Whoever asked must not wait for a better one: none will come.
-                let said = format!("the client's answer has more than {limit} bytes: ask for less");
-                let answer = Response::new(Some(id), Err(RpcError::invalid_request(said)));
+                let message = format!("the client's answer has more than {limit} bytes: ask for less");
+                let answer = Response::new(Some(id), Err(RpcError::invalid_request(message)));
                 self.engine.receive(
-                    &state.service,
+                    &snapshot.service,
                     Frame::One(Message::Response(answer)),
                     &Arrival::by_clock(now),
                 )
@@ -446,9 +448,9 @@ impl Connection {
         }
     }
 
-    fn decide(&mut self, state: &Arc<State>, inbound: Inbound, cx: &mut Context<'_>) {
+    fn decide(&mut self, snapshot: &Arc<Snapshot>, inbound: Inbound, cx: &mut Context<'_>) {
         match inbound {
-            Inbound::Call(call) => self.admit(state, call, cx),
+            Inbound::Call(call) => self.admit(snapshot, call, cx),
             Inbound::Listen(Listen { call, listener, acknowledgement, .. }) => {
                 self.send(acknowledgement.into());
                 if let Some(ticket) = call.ticket() {
@@ -466,14 +468,14 @@ impl Connection {
                 }
             }
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
-            Inbound::Many(several) => self.decide_many(state, several, cx),
+            Inbound::Many(several) => self.decide_many(snapshot, several, cx),
         }
     }
 
-    fn decide_many(&mut self, state: &Arc<State>, several: Vec<Inbound>, cx: &mut Context<'_>) {
+    fn decide_many(&mut self, snapshot: &Arc<Snapshot>, several: Vec<Inbound>, cx: &mut Context<'_>) {
         for inbound in batch::without_cancelled(several) {
             match inbound {
-                Ok(inbound) => self.decide(state, inbound, cx),
+                Ok(inbound) => self.decide(snapshot, inbound, cx),
                 Err(call) => {
                     let line = self.engine.cancelled(&call);
                     line.into_iter().for_each(|line| self.send(line.into()));
@@ -483,23 +485,23 @@ impl Connection {
     }
 
     /// Starts a call, or queues it if the concurrency limit is reached.
-    fn admit(&mut self, state: &Arc<State>, call: Call, cx: &mut Context<'_>) {
-        let at_once = self.queue.is_empty() && !self.is_full() && self.active() < state.settings.running;
+    fn admit(&mut self, snapshot: &Arc<Snapshot>, call: Call, cx: &mut Context<'_>) {
+        let at_once = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
         if at_once {
-            return self.begin(state, call, cx);
+            return self.begin(snapshot, call, cx);
         }
         if self.queued_bytes < QUEUED {
             self.queued_bytes += size(&call);
             return self.queue.push(call.ticket(), call);
         }
-        let said = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
-        self.finish(state, &call, Outcome::Failed(RpcError::overloaded(said, RETRY_AFTER_MS)));
+        let message = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
+        self.finish(snapshot, &call, Outcome::Failed(RpcError::overloaded(message, RETRY_AFTER_MS)));
     }
 
     /// Runs a call. It is polled once here; only a call that has to wait becomes a task.
-    fn begin(&mut self, state: &Arc<State>, call: Call, task: &mut Context<'_>) {
+    fn begin(&mut self, snapshot: &Arc<Snapshot>, call: Call, task: &mut Context<'_>) {
         let sink = CallSink::Shared(self.sink.of(&call));
-        let mut driver = CallDriver::start(&self.server, state, &self.context, call, sink);
+        let mut driver = CallDriver::start(&self.server, snapshot, &self.context, call, sink);
         let ticket = driver.call().ticket();
         while let Poll::Ready(step) = driver.poll(task) {
             self.drain_events(ticket);
@@ -509,14 +511,14 @@ impl Connection {
                     self.handle(ticket, event);
                     self.starting = None;
                 }
-                CallStep::Done(outcome) => return self.finish(state, driver.call(), outcome),
+                CallStep::Done(outcome) => return self.finish(snapshot, driver.call(), outcome),
                 CallStep::Cancelled => return,
             }
         }
         let call = driver.call().clone();
         let task = self.tasks.spawn(driver.run());
         if let Some(ticket) = ticket {
-            self.running.insert(ticket, Running { call, task });
+            self.running.insert(ticket, RunningCall { call, task });
         }
     }
 
@@ -538,7 +540,7 @@ impl Connection {
     fn cancel(&mut self, ticket: Ticket) {
         self.listens.remove(&ticket);
         let ended = match self.running.remove(&ticket) {
-            Some(Running { call, task }) => {
+            Some(RunningCall { call, task }) => {
                 task.abort();
                 Some(call)
             }
@@ -551,7 +553,7 @@ impl Connection {
     }
 }
 
-impl Future for Connection {
+impl Future for StreamConnection {
     type Output = Result<Ended>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Ended>> {

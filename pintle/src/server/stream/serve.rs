@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Connection;
+use super::StreamConnection;
 use crate::{
     Result,
     server::{Caller, Server, Serving, serving::Stop},
@@ -28,10 +28,10 @@ impl Server {
 
     fn serve_driven(&self, mut transport: Box<dyn DrivenTransport>, caller: Caller) -> Result<Serving> {
         self.check()?;
-        self.0.linted.call_once(|| self.lint().iter().for_each(|said| tracing::warn!("{said}")));
-        transport.limit_messages(self.state().service.bounds().message_bytes);
+        self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
+        transport.limit_messages(self.snapshot().service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
-        let connection = Connection::new(self.clone(), transport, stop.clone()).known(caller);
+        let connection = StreamConnection::new(self.clone(), transport, stop.clone()).known(caller);
         Ok(Serving::spawn(connection, stop))
     }
 

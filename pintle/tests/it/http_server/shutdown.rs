@@ -243,7 +243,7 @@ async fn calls_in_flight_are_answered_when_their_session_is_ended() {
             assert_eq!(wire.delete().await.status, 204);
         } else {
             let id = wire.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap().1.clone();
-            assert!(test.http.end_session(&id).await);
+            assert!(test.http.end_session(&id).await.unwrap());
         }
         for mut answer in [talking, asks, silent.await.unwrap()] {
             let said = answer.result().await;

@@ -390,6 +390,6 @@ async fn an_endpoint_of_ones_own_needs_no_tower() {
     let mut answer = crate::support::http_client::Answer::new(http.answer(head, body.into()).await);
     assert_eq!(answer.json().await["result"], json!({}));
     let id = wire.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap().1.clone();
-    assert!(http.end_session(&id).await);
-    assert!(!http.end_session(&id).await);
+    assert!(http.end_session(&id).await.unwrap());
+    assert!(!http.end_session(&id).await.unwrap());
 }

@@ -34,6 +34,8 @@ struct Shared {
     /// Appending what holds this fails.
     fails_at: Arc<Mutex<Option<&'static str>>>,
     down: Arc<AtomicBool>,
+    /// Removing a session fails.
+    remove_fails: Arc<AtomicBool>,
     forgotten: Arc<Mutex<Vec<String>>>,
 }
 
@@ -86,7 +88,7 @@ impl Sessions for Shared {
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        self.store.remove(id)
+        if self.remove_fails.load(Ordering::SeqCst) { broken() } else { self.store.remove(id) }
     }
 }
 
@@ -215,4 +217,29 @@ async fn whoever_used_a_session_last_forgets_its_events() {
     assert_eq!(b.sessions(), 0);
     assert_eq!(shared.forgot(&client), 1);
     assert_eq!(there.call(1, "ping", json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_session_that_could_not_be_removed_is_not_reported_as_ended() {
+    let shared = Shared::default();
+    let (a, b) = (shared.node(), shared.node());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    shared.remove_fails.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        let mut refused = client.delete().await;
+        assert_eq!(refused.status, 503);
+        assert!(refused.headers.contains_key("retry-after"));
+        assert!(refused.json().await["error"]["message"].as_str().unwrap().contains("try again later"));
+    }
+    // The application learns it too, from a process that has the session.
+    let elsewhere = at(&client, &b);
+    assert_eq!(elsewhere.call(1, "ping", json!({})).await.status, 200);
+    let id = client.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap().1.clone();
+    assert!(b.end_session(&id).await.is_err());
+    // The retry ends it, for all processes.
+    shared.remove_fails.store(false, Ordering::SeqCst);
+    assert_eq!(client.delete().await.status, 204);
+    for wire in [&client, &elsewhere] {
+        assert_eq!(wire.call(1, "ping", json!({})).await.status, 404);
+    }
 }

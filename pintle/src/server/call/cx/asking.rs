@@ -30,7 +30,7 @@ impl Cx {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
                 let deadline = self.answer_deadline();
-                let _asking = Asking::new(self);
+                let _asking = AskingGuard::new(self);
                 let answer = self.answer(self.0.sink.ask(request).await, deadline).await?;
                 self.0.call.settle(key, kind, &answer)
             }
@@ -59,32 +59,32 @@ impl Cx {
     /// ```
     pub fn question_timeout(&self, timeout: Duration) {
         let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        self.0.patience_ms.store(timeout.max(1), Ordering::Relaxed);
+        self.0.question_timeout_ms.store(timeout.max(1), Ordering::Relaxed);
     }
 
-    fn patience(&self) -> Duration {
-        match self.0.patience_ms.load(Ordering::Relaxed) {
-            0 => self.0.state.settings.question,
-            patience => Duration::from_millis(patience),
+    fn effective_question_timeout(&self) -> Duration {
+        match self.0.question_timeout_ms.load(Ordering::Relaxed) {
+            0 => self.0.snapshot.settings.question,
+            timeout => Duration::from_millis(timeout),
         }
     }
 
     /// When the answer to a question that is asked now must be there, and how long that is. `None` is never.
     fn answer_deadline(&self) -> (Option<Instant>, Duration) {
-        let patience = self.patience();
-        (Instant::now().checked_add(patience), patience)
+        let timeout = self.effective_question_timeout();
+        (Instant::now().checked_add(timeout), timeout)
     }
 
     async fn answer(
         &self,
         waiting: PendingAnswer<'_>,
-        (deadline, patience): (Option<Instant>, Duration),
+        (deadline, timeout): (Option<Instant>, Duration),
     ) -> Result<RawObject, AskError> {
         let Some(deadline) = deadline else { return waiting.answer().await };
         match timeout_at(deadline, waiting.answer()).await {
             Ok(answer) => answer,
             Err(_) => {
-                let after_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+                let after_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(AskError::TimedOut { after_ms })
             }
         }
@@ -97,7 +97,7 @@ impl Cx {
 
     /// Asks the protocol where the answer is.
     fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
-        self.0.call.ask(&self.0.state.service, key, question).inspect_err(|error| self.note_refusal(error))
+        self.0.call.ask(&self.0.snapshot.service, key, question).inspect_err(|error| self.note_refusal(error))
     }
 
     /// If an answer that came with the call does not fit, and the call fails because of it, the state that it came with is
@@ -236,7 +236,7 @@ impl Cx {
         // All of them are on their way before the first answer is waited for.
         let mut waiting = Vec::with_capacity(sent.len());
         let deadline = self.answer_deadline();
-        let _asking = Asking::new(self);
+        let _asking = AskingGuard::new(self);
         for (key, kind, request) in sent {
             waiting.push((key, kind, self.0.sink.ask(request).await));
         }
@@ -279,7 +279,9 @@ impl Cx {
     fn park(&self) {
         // What other systems know the call by is the same in the next round, whoever asks for it first.
         self.call_key();
-        self.0.call.set_answer_timeout_ms(u64::try_from(self.patience().as_millis()).unwrap_or(u64::MAX));
+        self.0.call.set_answer_timeout_ms(
+            u64::try_from(self.effective_question_timeout().as_millis()).unwrap_or(u64::MAX),
+        );
         self.0.parked.store(true, Ordering::Release);
         self.wake();
     }
@@ -315,16 +317,16 @@ impl Cx {
 }
 
 /// Says that the call waits for its client, until it is dropped.
-struct Asking<'a>(&'a Cx);
+struct AskingGuard<'a>(&'a Cx);
 
-impl<'a> Asking<'a> {
+impl<'a> AskingGuard<'a> {
     fn new(cx: &'a Cx) -> Self {
         cx.0.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         self.0.0.asking.fetch_sub(1, Ordering::Relaxed);
         // The time of the call goes on from here, also if a task of its own has asked.

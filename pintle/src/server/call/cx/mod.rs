@@ -1,6 +1,6 @@
 mod asking;
+mod notifications;
 mod once;
-mod telling;
 mod web;
 
 use std::{
@@ -19,14 +19,14 @@ use pintle_proto::{Peer, server::Call};
 use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
-use self::telling::Telling;
+use self::notifications::HeldNotifications;
 use super::{
     context::RequestContext,
-    replay::Held,
+    replay::StateClaim,
     sink::CallSink,
     target::{TextArguments, ToolCall},
 };
-use crate::server::{Principal, Scope, Server, state::State};
+use crate::server::{Principal, Scope, Server, snapshot::Snapshot};
 
 /// The call being answered: who makes it, and what can be said to them meanwhile.
 ///
@@ -45,13 +45,13 @@ use crate::server::{Principal, Scope, Server, state::State};
 /// let copy = tool("copy", copy);
 /// ```
 #[derive(Clone)]
-pub struct Cx(Arc<Inner>);
+pub struct Cx(Arc<CallState>);
 
-struct Inner {
+struct CallState {
     call: Call,
     server: Server,
     /// The server as it was when the call came: what changes meanwhile is for later calls.
-    state: Arc<State>,
+    snapshot: Arc<Snapshot>,
     context: Arc<RequestContext>,
     /// The texts of a call that was routed to a prompt or a resource template.
     texts: OnceLock<Box<TextArguments>>,
@@ -68,19 +68,19 @@ struct Inner {
     /// Questions that wait for an answer.
     asking: AtomicU32,
     /// How long its questions wait, in milliseconds; 0 if it did not say.
-    patience_ms: AtomicU64,
+    question_timeout_ms: AtomicU64,
     /// Only if it has told something.
-    telling: Mutex<Option<Box<Telling>>>,
+    notifications: Mutex<Option<Box<HeldNotifications>>>,
     /// Set once the call was routed to a tool.
     tool: OnceLock<ToolCall>,
     /// Only if it came with a state of an earlier round.
-    held: OnceLock<Box<Held>>,
+    held: OnceLock<Box<StateClaim>>,
 }
 
 /// A call that may have ended.
 #[cfg(feature = "logging")]
 #[derive(Clone, Debug)]
-pub(crate) struct WeakCx(std::sync::Weak<Inner>);
+pub(crate) struct WeakCx(std::sync::Weak<CallState>);
 
 #[cfg(feature = "logging")]
 impl WeakCx {
@@ -93,14 +93,14 @@ impl Cx {
     pub(crate) fn new(
         call: Call,
         server: Server,
-        state: Arc<State>,
+        snapshot: Arc<Snapshot>,
         context: Arc<RequestContext>,
         sink: CallSink,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(CallState {
             call,
             server,
-            state,
+            snapshot,
             context,
             texts: OnceLock::new(),
             uri: OnceLock::new(),
@@ -110,8 +110,8 @@ impl Cx {
             over: Notify::new(),
             is_over: AtomicBool::new(false),
             asking: AtomicU32::new(0),
-            patience_ms: AtomicU64::new(0),
-            telling: Mutex::default(),
+            question_timeout_ms: AtomicU64::new(0),
+            notifications: Mutex::default(),
             tool: OnceLock::new(),
             held: OnceLock::new(),
         }))
@@ -137,12 +137,12 @@ impl Cx {
     }
 
     /// What the call holds of the state that it came with.
-    pub(crate) fn held(&self) -> Option<&Held> {
+    pub(crate) fn held(&self) -> Option<&StateClaim> {
         self.0.held.get().map(|held| &**held)
     }
 
     /// The same, from here on.
-    pub(crate) fn hold(&self, held: impl FnOnce() -> Held) -> &Held {
+    pub(crate) fn hold(&self, held: impl FnOnce() -> StateClaim) -> &StateClaim {
         self.0.held.get_or_init(|| Box::new(held()))
     }
 
@@ -214,8 +214,8 @@ impl Cx {
         Scope { peer: self.peer(), principal: self.principal(), extensions: self.extensions() }
     }
 
-    pub(crate) fn state(&self) -> &Arc<State> {
-        &self.0.state
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.0.snapshot
     }
 
     /// Returns the arguments of a prompt, or the variables of a resource template.
@@ -259,7 +259,7 @@ impl fmt::Debug for Cx {
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for CallState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.call.fmt(f)
     }

@@ -53,7 +53,7 @@ impl Cx {
         T: Serialize + DeserializeOwned,
         Fut: Future<Output = T>,
     {
-        let refuse = |said: String| Err(serde::de::Error::custom(said));
+        let refuse = |reason: String| Err(serde::de::Error::custom(reason));
         loop {
             // Registered before looking, or an end in between would go unnoticed.
             let ended = self.0.over.notified();

@@ -23,7 +23,7 @@ use crate::server::{Cx, call::run::HandlerFuture, clock::now};
 
 /// What a call holds of the state that it came with.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct StateClaim {
     guard: Arc<dyn ReplayGuard>,
     used: Arc<UsedState>,
     /// `None` before it is claimed, and when it is given back.
@@ -34,7 +34,7 @@ pub(crate) struct Held {
     reply: Mutex<Option<Reply>>,
 }
 
-impl Held {
+impl StateClaim {
     fn new(guard: Arc<dyn ReplayGuard>, call: &Call, used: &StateUse) -> Self {
         let used = Arc::new(UsedState {
             state: sha256(used.state.as_bytes()),
@@ -86,7 +86,7 @@ impl Held {
         }
         let Some(claim) = self.take_claim() else { return Err(outcome) };
         let call = cx.call();
-        let reply = call.finish(&cx.state().service, outcome, now).reply(call.id());
+        let reply = call.finish(&cx.snapshot().service, outcome, now).reply(call.id());
         let (guard, used, kept) = (self.guard.clone(), self.used.clone(), reply.clone());
         let completing = Completing(Some(Box::pin(async move {
             if let Err(error) = guard.complete(&used, &claim, kept).await {
@@ -105,13 +105,13 @@ pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> HandlerFuture + Send + 'stat
     let cx = cx.clone();
     Box::pin(async move {
         let Some(used) = cx.call().state_use() else { return go(cx).await };
-        let guard = &cx.state().settings.replay;
-        let held = cx.hold(|| Held::new(guard.clone(), cx.call(), &used));
+        let guard = &cx.snapshot().settings.replay;
+        let held = cx.hold(|| StateClaim::new(guard.clone(), cx.call(), &used));
         // A layer that sends a call through twice has it already.
         if held.is_claimed() {
             return go(cx.clone()).await;
         }
-        let refuse = |said: &'static str| Outcome::Failed(RpcError::invalid_params(said));
+        let refuse = |reason: &'static str| Outcome::Failed(RpcError::invalid_params(reason));
         match held.guard.claim(&held.used).await {
             Ok(Claimed::First(mut claim)) => {
                 let progress = claim.progress.take();
@@ -134,8 +134,9 @@ pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> HandlerFuture + Send + 'stat
             Ok(Claimed::Used) => refuse(USED),
             Err(error) => {
                 tracing::error!(%error, "a `requestState` could not be claimed");
-                let said = "whether `requestState` was used before cannot be found out now: try again later";
-                Outcome::Failed(RpcError::internal(said))
+                let reason =
+                    "whether `requestState` was used before cannot be found out now: try again later";
+                Outcome::Failed(RpcError::internal(reason))
             }
         }
     })

@@ -37,9 +37,9 @@ where
     let mut broken = Vec::new();
     for (property, run) in PROPERTIES {
         let seen = match open().await {
-            Ok(guard) => timeout(PATIENCE, run(Arc::new(guard)))
+            Ok(guard) => timeout(TIMEOUT, run(Arc::new(guard)))
                 .await
-                .unwrap_or_else(|_| Err(format!("still waiting after {PATIENCE:?}"))),
+                .unwrap_or_else(|_| Err(format!("still waiting after {TIMEOUT:?}"))),
             Err(error) => Err(format!("not opened: {error}")),
         };
         broken.extend(seen.err().map(|what| Broken { property, what }));
@@ -47,7 +47,7 @@ where
     if broken.is_empty() { Ok(()) } else { Err(broken) }
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// As many ask for one state at the same time.
 const CROWD: usize = 32;
 

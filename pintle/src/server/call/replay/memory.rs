@@ -27,25 +27,25 @@ use crate::server::clock::now;
 /// let server = Server::new("shop", "1.0.0").replay_guard(guard);
 /// ```
 pub struct MemoryReplayGuard {
-    table: Mutex<Table>,
+    table: Mutex<StateTable>,
     bytes: usize,
     per_principal: usize,
     clock: fn() -> u64,
 }
 
 type StateId = [u8; 32];
-type Principal = Option<Arc<str>>;
+type PrincipalKey = Option<Arc<str>>;
 /// By expiry; of those that expire together, by age.
 type Order = BTreeMap<(u64, u64), StateId>;
 
 #[derive(Default)]
-struct Table {
-    states: HashMap<StateId, Entry>,
+struct StateTable {
+    states: HashMap<StateId, StateEntry>,
     /// All that do not run.
     idle: Order,
-    shares: HashMap<Principal, Share>,
+    shares: HashMap<PrincipalKey, Share>,
     /// Who uses how much.
-    largest: BTreeSet<(usize, Principal)>,
+    largest: BTreeSet<(usize, PrincipalKey)>,
     bytes: usize,
     last: u64,
     /// States that expire by then and are not known here may have been used.
@@ -64,9 +64,9 @@ struct Share {
     floor: u64,
 }
 
-struct Entry {
+struct StateEntry {
     answers: [u8; 32],
-    principal: Principal,
+    principal: PrincipalKey,
     expires: u64,
     /// Of the claim; no two have the same.
     number: u64,
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 enum Phase {
-    Running(Arc<Running>),
+    Running(Arc<ActiveClaim>),
     Replied(Reply),
     Released(Vec<u8>),
     Used,
@@ -82,7 +82,7 @@ enum Phase {
 
 /// A use that others may wait for.
 #[derive(Default)]
-struct Running {
+struct ActiveClaim {
     /// How it ended: with a reply, or without.
     end: OnceLock<Option<Reply>>,
     ended: Notify,
@@ -111,13 +111,13 @@ impl MemoryReplayGuard {
         Self { per_principal: bytes, ..self }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, StateTable> {
         // Nothing that may panic is called while it is held.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What comes of a claim, or whom to wait for.
-    fn try_claim(&self, used: &UsedState) -> Result<Claimed, Arc<Running>> {
+    fn try_claim(&self, used: &UsedState) -> Result<Claimed, Arc<ActiveClaim>> {
         let now = (self.clock)();
         let mut table = self.lock();
         table.forget_expired(now);
@@ -129,7 +129,7 @@ impl MemoryReplayGuard {
             if used.expires <= share.max(table.floor).max(now) {
                 return Ok(Claimed::Used);
             }
-            let entry = Entry {
+            let entry = StateEntry {
                 answers: used.answers,
                 principal: used.principal.clone(),
                 expires: used.expires,
@@ -199,9 +199,9 @@ impl MemoryReplayGuard {
     }
 
     /// Makes room, first where it was used up.
-    fn trim(&self, table: &mut Table, principal: &Principal, now: u64) {
-        let most = if principal.is_some() { self.per_principal } else { self.bytes };
-        while table.shares.get(principal).is_some_and(|share| share.bytes > most)
+    fn trim(&self, table: &mut StateTable, principal: &PrincipalKey, now: u64) {
+        let limit = if principal.is_some() { self.per_principal } else { self.bytes };
+        while table.shares.get(principal).is_some_and(|share| share.bytes > limit)
             && table.evict(principal, now)
         {}
         while table.bytes > self.bytes {
@@ -219,9 +219,9 @@ impl MemoryReplayGuard {
     }
 }
 
-impl Table {
+impl StateTable {
     /// Counts what a principal holds less, and more.
-    fn charge(&mut self, principal: &Principal, less: usize, more: usize) {
+    fn charge(&mut self, principal: &PrincipalKey, less: usize, more: usize) {
         let share = self.shares.entry(principal.clone()).or_default();
         let before = share.bytes;
         share.bytes = (before + more).saturating_sub(less);
@@ -238,7 +238,7 @@ impl Table {
     }
 
     /// Takes one that is to be used, or forgotten, out of the orders.
-    fn unlist(&mut self, principal: &Principal, place: (u64, u64)) {
+    fn unlist(&mut self, principal: &PrincipalKey, place: (u64, u64)) {
         self.idle.remove(&place);
         if let Some(share) = self.shares.get_mut(principal) {
             share.full.remove(&place);
@@ -267,7 +267,7 @@ impl Table {
 
     /// Lets go of something of a principal's: what came of the oldest state, or if there is none, that it was used.
     /// `false` if there is nothing.
-    fn evict(&mut self, principal: &Principal, now: u64) -> bool {
+    fn evict(&mut self, principal: &PrincipalKey, now: u64) -> bool {
         let Some(share) = self.shares.get_mut(principal) else { return false };
         if let Some((place, state)) = share.full.pop_first() {
             share.used.insert(place, state);

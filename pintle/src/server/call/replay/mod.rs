@@ -17,7 +17,7 @@ pub use memory::MemoryReplayGuard;
 
 use crate::server::Server;
 
-pub(crate) use claim::{Held, enter};
+pub(crate) use claim::{StateClaim, enter};
 
 /// Sees to it that a `requestState` is used once.
 ///

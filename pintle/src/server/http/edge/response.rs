@@ -220,6 +220,12 @@ pub(in crate::server::http) fn overloaded(status: StatusCode, message: impl Into
     Refusal::new(status, RpcError::overloaded(message.into(), RETRY_AFTER_MS))
 }
 
+/// Returns the 503 refusal of a request whose session cannot be looked up, changed or ended because the store failed.
+pub(in crate::server::http) fn store_failed(error: &std::io::Error) -> Refusal {
+    tracing::error!(%error, "the session store failed");
+    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the session store is unavailable; try again later")
+}
+
 /// Returns the error of a call that is refused or ended because the service shuts down.
 pub(in crate::server::http) fn shutting_down() -> RpcError {
     overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; call again in a moment").error

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::server::http::{
     edge::response::{EventSource, PIECE},
-    service::Shared,
+    shared::HttpShared,
 };
 
 /// One stream of a session, whatever connection it is on at the moment.
@@ -35,7 +35,7 @@ pub(in crate::server::http) struct Channel {
     pub(in crate::server::http) number: u64,
     /// Tells channels of one number apart: a stream that is resumed may have another channel.
     pub(super) instance: u64,
-    shared: Arc<Shared>,
+    shared: Arc<HttpShared>,
     /// Whether somebody who lost it may come back.
     resumable: bool,
     /// Whether somebody may be sent away, to come back.
@@ -45,7 +45,7 @@ pub(in crate::server::http) struct Channel {
     calls: Mutex<CallGroup>,
     /// Whether the work goes on when nobody reads.
     outlives: bool,
-    lane: Mutex<Lane>,
+    state: Mutex<ChannelState>,
     room: Notify,
     /// Whether the log could not keep an event: then nobody can come back.
     lost: AtomicBool,
@@ -54,8 +54,8 @@ pub(in crate::server::http) struct Channel {
 pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[derive(Default)]
-struct Lane {
-    said: VecDeque<(Option<EventId>, Bytes)>,
+struct ChannelState {
+    buffered: VecDeque<(Option<EventId>, Bytes)>,
     bytes: usize,
     /// How many readers there were: the last one is the reader.
     readers: u64,
@@ -67,7 +67,7 @@ struct Lane {
     /// Whether nobody else may begin to speak on it.
     closing: bool,
     /// How many speak on it besides its work.
-    speakers: usize,
+    producers: usize,
     /// Bytes of their requests, and of what they have to say and has no place yet.
     backlog: usize,
     /// After how many milliseconds the reader is to come back.
@@ -77,12 +77,12 @@ struct Lane {
 
 impl Channel {
     pub(in crate::server::http) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<HttpShared>,
         session: &Arc<Session>,
         number: u64,
         outlives: bool,
     ) -> Arc<Self> {
-        let streams = session.peer().filter(|_| !session.alone).map(|peer| Streams::of(peer.revision));
+        let streams = session.peer().filter(|_| !session.transient).map(|peer| Streams::of(peer.revision));
         Arc::new(Self {
             session: session.clone(),
             number,
@@ -93,14 +93,14 @@ impl Channel {
             work: Mutex::default(),
             calls: Mutex::default(),
             outlives,
-            lane: Mutex::default(),
+            state: Mutex::default(),
             room: Notify::new(),
             lost: AtomicBool::new(false),
         })
     }
 
     /// Makes the stream known to the log, and a reader for it from its beginning.
-    pub(in crate::server::http) async fn begin(self: &Arc<Self>) -> Reader {
+    pub(in crate::server::http) async fn begin(self: &Arc<Self>) -> ChannelReader {
         let mut reader = self.attach();
         if self.resumable {
             let id = self.shared.settings().log.open(&self.session.id.to_string(), self.number).await;
@@ -121,10 +121,10 @@ impl Channel {
         self: &Arc<Self>,
         last: EventId,
         begin: impl FnOnce(),
-    ) -> Result<Reader, Unresumed> {
+    ) -> Result<ChannelReader, ResumeError> {
         let missed = |replay| {
             // What could not be kept is missing in the middle, whatever the log has.
-            if self.session.has_lost(self.number) { Err(Unresumed::Gone) } else { missed(replay) }
+            if self.session.has_lost(self.number) { Err(ResumeError::Gone) } else { missed(replay) }
         };
         let log = &self.shared.settings().log;
         let session = self.session.id.to_string();
@@ -138,21 +138,21 @@ impl Channel {
     }
 
     /// A reader; whoever read before reads no more.
-    fn attach(self: &Arc<Self>) -> Reader {
-        let mut lane = self.lane();
-        lane.readers += 1;
-        lane.read = true;
-        lane.left = None;
+    fn attach(self: &Arc<Self>) -> ChannelReader {
+        let mut state = self.lock();
+        state.readers += 1;
+        state.read = true;
+        state.left = None;
         // The log has what the last one was not given.
-        lane.said.clear();
-        lane.bytes = 0;
-        lane.hang_up = None;
-        let number = lane.readers;
-        let waker = lane.waker.take();
-        drop(lane);
+        state.buffered.clear();
+        state.bytes = 0;
+        state.hang_up = None;
+        let number = state.readers;
+        let waker = state.waker.take();
+        drop(state);
         waker.into_iter().for_each(Waker::wake);
         self.room.notify_waiters();
-        Reader { channel: self.clone(), number, replay: VecDeque::new(), last: 0, first: Vec::new() }
+        ChannelReader { channel: self.clone(), number, replay: VecDeque::new(), last: 0, first: Vec::new() }
     }
 
     /// What is to be done for this stream.
@@ -167,12 +167,12 @@ impl Channel {
 
     /// For how long nobody has read it; `None` while somebody does.
     fn away(&self) -> Option<Duration> {
-        let lane = self.lane();
-        lane.left.filter(|_| !lane.read).map(|left| left.elapsed())
+        let state = self.lock();
+        state.left.filter(|_| !state.read).map(|left| left.elapsed())
     }
 
     /// Sends a message when the reader has room for it. Without a reader it is only logged.
-    pub(in crate::server::http) async fn say(&self, line: Bytes) {
+    pub(in crate::server::http) async fn send(&self, line: Bytes) {
         // Logged first: if the reader goes while this waits for room, it can still come back for it.
         let id = self.record(&line).await;
         self.deliver(id, line).await;
@@ -199,14 +199,14 @@ impl Channel {
             // Made before looking, or room made in between would go unnoticed.
             let room = self.room.notified();
             {
-                let mut lane = self.lane();
-                if !lane.read {
+                let mut state = self.lock();
+                if !state.read {
                     return;
                 }
-                if lane.bytes < PIECE {
-                    lane.bytes += line.len();
-                    lane.said.push_back((id, line));
-                    return wake(lane);
+                if state.bytes < PIECE {
+                    state.bytes += line.len();
+                    state.buffered.push_back((id, line));
+                    return wake(state);
                 }
             }
             room.await;
@@ -223,34 +223,34 @@ impl Channel {
     /// Has the reader go and come back.
     pub(in crate::server::http) fn hang_up(&self, milliseconds: u64) {
         if self.polled {
-            let mut lane = self.lane();
-            lane.hang_up = Some(milliseconds);
-            wake(lane);
+            let mut state = self.lock();
+            state.hang_up = Some(milliseconds);
+            wake(state);
         }
     }
 
     /// One who speaks on it besides its work, for as long as this is there, and whose request has so many bytes. `None` if
     /// too much waits for the stream to be read. A single request always fits.
-    pub(super) fn speaker(self: &Arc<Self>, bytes: usize) -> Option<Speaker> {
-        let mut lane = self.lane();
+    pub(super) fn add_producer(self: &Arc<Self>, bytes: usize) -> Option<Producer> {
+        let mut state = self.lock();
         let bytes = bytes.saturating_add(OVERHEAD);
-        if lane.backlog > 0 && lane.backlog.saturating_add(bytes) > BACKLOG {
+        if state.backlog > 0 && state.backlog.saturating_add(bytes) > BACKLOG {
             return None;
         }
-        lane.speakers += 1;
-        lane.backlog = lane.backlog.saturating_add(bytes);
-        Some(Speaker { channel: self.clone(), bytes })
+        state.producers += 1;
+        state.backlog = state.backlog.saturating_add(bytes);
+        Some(Producer { channel: self.clone(), bytes })
     }
 
     /// Waits until only its work speaks.
-    pub(in crate::server::http) async fn alone(&self) {
+    pub(in crate::server::http) async fn until_no_producers(&self) {
         poll_fn(|task| {
-            let mut lane = self.lane();
-            if lane.speakers == 0 {
+            let mut state = self.lock();
+            if state.producers == 0 {
                 return Poll::Ready(());
             }
             // Who drives the work is who reads.
-            lane.waker = Some(task.waker().clone());
+            state.waker = Some(task.waker().clone());
             Poll::Pending
         })
         .await;
@@ -258,11 +258,11 @@ impl Channel {
 
     /// Who speaks on it comes to an end, and nobody else begins.
     pub(in crate::server::http) fn close(&self) {
-        self.lane().closing = true;
+        self.lock().closing = true;
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        self.lane().closing
+        self.lock().closing
     }
 
     /// Nothing more will be said.
@@ -279,19 +279,19 @@ impl Channel {
 
     /// The same, where nobody has to be told but the reader.
     pub(in crate::server::http) fn over(&self) {
-        let mut lane = self.lane();
-        lane.ended = true;
-        wake(lane);
+        let mut state = self.lock();
+        state.ended = true;
+        wake(state);
     }
 
     /// Whether somebody reads it at the moment.
     pub(super) fn is_read(&self) -> bool {
-        self.lane().read
+        self.lock().read
     }
 
     /// Has the reader look again.
     pub(in crate::server::http) fn wake(&self) {
-        wake(self.lane());
+        wake(self.lock());
     }
 
     /// Drives the work as far as it comes, for the reader of this number.
@@ -299,7 +299,7 @@ impl Channel {
         match self.work.try_lock() {
             // One that was replaced would have the work wake it up, and not the one who waits. This is looked at when
             // nobody else can drive: whoever comes later does so later.
-            Ok(_) if self.lane().readers != reader => {}
+            Ok(_) if self.lock().readers != reader => {}
             Ok(mut work) => {
                 if work.as_mut().is_some_and(|work| work.as_mut().poll(task).is_ready()) {
                     *work = None;
@@ -311,33 +311,33 @@ impl Channel {
         }
     }
 
-    fn lane(&self) -> MutexGuard<'_, Lane> {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn wake(mut lane: MutexGuard<'_, Lane>) {
-    let waker = lane.waker.take();
-    drop(lane);
+fn wake(mut state: MutexGuard<'_, ChannelState>) {
+    let waker = state.waker.take();
+    drop(state);
     waker.into_iter().for_each(Waker::wake);
 }
 
 /// Why a stream cannot be gone on with.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::server::http) enum Unresumed {
+pub(in crate::server::http) enum ResumeError {
     /// Something that followed is not kept any more.
     Gone,
     /// The log cannot say at the moment.
     Failed,
 }
 
-fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, Unresumed> {
+fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, ResumeError> {
     match replay {
         Ok(Replay::Events(events)) => Ok(events),
-        Ok(Replay::Gone) => Err(Unresumed::Gone),
+        Ok(Replay::Gone) => Err(ResumeError::Gone),
         Err(error) => {
             tracing::warn!(%error, "the event log failed: a stream cannot be resumed for now");
-            Err(Unresumed::Failed)
+            Err(ResumeError::Failed)
         }
     }
 }
@@ -349,44 +349,44 @@ pub(in crate::server::http) const BACKLOG: usize = 4 << 20;
 const OVERHEAD: usize = 1 << 10;
 
 /// See [`Channel::speaker`].
-pub(in crate::server::http) struct Speaker {
+pub(in crate::server::http) struct Producer {
     channel: Arc<Channel>,
     bytes: usize,
 }
 
-impl Speaker {
+impl Producer {
     /// So many more bytes wait, for as long as this is there.
-    pub(in crate::server::http) fn waits(&self, bytes: usize) -> Waits<'_> {
-        let mut lane = self.channel.lane();
-        lane.backlog = lane.backlog.saturating_add(bytes);
-        Waits { channel: &self.channel, bytes }
+    pub(in crate::server::http) fn add_backlog(&self, bytes: usize) -> BacklogShare<'_> {
+        let mut state = self.channel.lock();
+        state.backlog = state.backlog.saturating_add(bytes);
+        BacklogShare { channel: &self.channel, bytes }
     }
 }
 
-impl Drop for Speaker {
+impl Drop for Producer {
     fn drop(&mut self) {
-        let mut lane = self.channel.lane();
-        lane.speakers -= 1;
-        lane.backlog = lane.backlog.saturating_sub(self.bytes);
-        wake(lane);
+        let mut state = self.channel.lock();
+        state.producers -= 1;
+        state.backlog = state.backlog.saturating_sub(self.bytes);
+        wake(state);
     }
 }
 
 /// See [`Speaker::waits`].
-pub(in crate::server::http) struct Waits<'a> {
+pub(in crate::server::http) struct BacklogShare<'a> {
     channel: &'a Channel,
     bytes: usize,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for BacklogShare<'_> {
     fn drop(&mut self) {
-        let mut lane = self.channel.lane();
-        lane.backlog = lane.backlog.saturating_sub(self.bytes);
+        let mut state = self.channel.lock();
+        state.backlog = state.backlog.saturating_sub(self.bytes);
     }
 }
 
 /// One connection's view of a stream.
-pub(in crate::server::http) struct Reader {
+pub(in crate::server::http) struct ChannelReader {
     channel: Arc<Channel>,
     number: u64,
     /// What was said while nobody read.
@@ -396,7 +396,7 @@ pub(in crate::server::http) struct Reader {
     first: Vec<u8>,
 }
 
-impl EventSource for Reader {
+impl EventSource for ChannelReader {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.first);
         while out.len() < PIECE
@@ -409,33 +409,33 @@ impl EventSource for Reader {
             return Poll::Pending;
         }
         self.channel.drive(self.number, task);
-        let mut lane = self.channel.lane();
-        if lane.readers != self.number {
+        let mut state = self.channel.lock();
+        if state.readers != self.number {
             return Poll::Ready(());
         }
         while out.len() < PIECE
-            && let Some((id, line)) = lane.said.pop_front()
+            && let Some((id, line)) = state.buffered.pop_front()
         {
-            lane.bytes -= line.len();
+            state.bytes -= line.len();
             if id.is_none_or(|id| id.place > self.last) {
                 self.last = id.map_or(self.last, |id| id.place);
                 write(out, id, &line);
             }
         }
-        let rest = !lane.said.is_empty();
+        let rest = !state.buffered.is_empty();
         // Whatever runs when its session ends is still answered.
-        let over = !rest && lane.ended;
+        let over = !rest && state.ended;
         if !rest
             && !over
-            && let Some(milliseconds) = lane.hang_up.take()
+            && let Some(milliseconds) = state.hang_up.take()
         {
             let _ = Frame::retry(milliseconds).write(out);
-            drop(lane);
+            drop(state);
             self.leave();
             return Poll::Ready(());
         }
-        lane.waker = Some(task.waker().clone());
-        drop(lane);
+        state.waker = Some(task.waker().clone());
+        drop(state);
         self.channel.room.notify_waiters();
         if over { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -449,13 +449,13 @@ fn write(out: &mut Vec<u8>, id: Option<EventId>, line: &[u8]) {
     let _ = id.as_deref().map_or(frame, |id| frame.id(id)).write(out);
 }
 
-impl Drop for Reader {
+impl Drop for ChannelReader {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl Reader {
+impl ChannelReader {
     /// Has an event come first.
     pub(super) fn begin_with(&mut self, event: &Frame<'_>) {
         let _ = event.write(&mut self.first);
@@ -465,14 +465,14 @@ impl Reader {
     fn leave(&self) {
         let channel = &self.channel;
         {
-            let mut lane = channel.lane();
-            if lane.readers != self.number || !lane.read {
+            let mut state = channel.lock();
+            if state.readers != self.number || !state.read {
                 return;
             }
-            lane.read = false;
-            lane.left = Some(Instant::now());
-            lane.said.clear();
-            lane.bytes = 0;
+            state.read = false;
+            state.left = Some(Instant::now());
+            state.buffered.clear();
+            state.bytes = 0;
         }
         channel.room.notify_waiters();
         channel.session.touch(channel.shared.sessions.now());

@@ -23,31 +23,31 @@ use crate::server::{
     call::{batch, context::RequestContext},
     http::{
         Body, Http,
-        edge::response::{accepted, json, overloaded, refused},
+        edge::response::{accepted, json, overloaded, refused, store_failed},
         edge::time::MAX_DURATION,
         origin::AddressKey,
-        post::Begun,
+        post::Admitted,
+        request_cx::HttpRequestCx,
         rights,
-        service::{Asked, store_failed},
     },
-    state::State,
+    snapshot::Snapshot,
 };
 
 /// Answers `initialize`, with a session if it was welcome and sessions are kept.
-pub(in crate::server::http) async fn open(asked: &Asked, frame: Frame) -> Response<Body> {
-    let opened = match asked.open(Engine::new_session()) {
+pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
+    let opened = match cx.open(Engine::new_session()) {
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, None),
     };
-    let Inbound::Reply(answer) = opened.receive(&asked.state.service, frame) else { return accepted() };
-    if opened.peer().is_none() || !asked.endpoint().sessions {
+    let Inbound::Reply(answer) = opened.receive(&cx.snapshot.service, frame) else { return accepted() };
+    if opened.peer().is_none() || !cx.endpoint().sessions {
         return reply(answer);
     }
-    let session = match asked.keep(opened).await {
+    let session = match cx.keep(opened).await {
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, answer.id.as_ref()),
     };
-    session.opened(asked.context.extensions());
+    session.opened(cx.context.extensions());
     let mut response = reply(answer);
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
@@ -55,7 +55,7 @@ pub(in crate::server::http) async fn open(asked: &Asked, frame: Frame) -> Respon
     response
 }
 
-impl Asked {
+impl HttpRequestCx {
     /// A session that nobody knows yet.
     pub(in crate::server::http) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
         let id = SessionId::random().map_err(|_| {
@@ -84,7 +84,7 @@ impl Asked {
             put.map_err(|error| store_failed(&error))?;
             session.set_written();
         }
-        shared.listening.add(&session.inbox);
+        shared.change_hub.add(&session.inbox);
         let refused = match shared.admit(session.clone()).await {
             Ok(session) => return Ok(session),
             Err(refused) => refused,
@@ -99,7 +99,7 @@ impl Asked {
 
 /// Why no session is opened.
 pub(in crate::server::http) fn no_room(refused: Refused) -> Refusal {
-    let (status, said) = match refused {
+    let (status, message) = match refused {
         Refused::Full => (
             StatusCode::SERVICE_UNAVAILABLE,
             "there are as many sessions as there may be: try again later, or end one with DELETE",
@@ -109,45 +109,45 @@ pub(in crate::server::http) fn no_room(refused: Refused) -> Refusal {
             "you use as many sessions as you may have: end one with DELETE, or try again later",
         ),
     };
-    overloaded(status, said)
+    overloaded(status, message)
 }
 
 /// Begins what came in a session.
-pub(in crate::server::http) fn begin(
-    asked: &Asked,
+pub(in crate::server::http) fn admit(
+    cx: &HttpRequestCx,
     session: &Arc<Session>,
     frame: Frame,
     accepts: Accepts,
-) -> Begun {
-    let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.context, &frame, session) {
-        return Begun::Answered(*response);
+) -> Admitted {
+    let snapshot = session.server.snapshot();
+    if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
+        return Admitted::Answered(*response);
     }
-    let inbound = session.receive(&state.service, frame);
-    go_on(&asked.http, &asked.context, session, &state, inbound, accepts)
+    let inbound = session.receive(&snapshot.service, frame);
+    start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts)
 }
 
 /// The same where sessions are written down: before anything is done, so is what the message made of its session.
-pub(in crate::server::http) async fn begin_written(
-    asked: &Asked,
+pub(in crate::server::http) async fn admit_stored(
+    cx: &HttpRequestCx,
     session: &Arc<Session>,
     store: &Arc<dyn Sessions>,
     frame: Frame,
     accepts: Accepts,
-) -> Begun {
-    let state = session.server.state();
-    if let Err(response) = rights::check_frame(&state, &asked.context, &frame, session) {
-        return Begun::Answered(*response);
+) -> Admitted {
+    let snapshot = session.server.snapshot();
+    if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
+        return Admitted::Answered(*response);
     }
-    let (inbound, change) = session.receive_recorded(&state.service, frame);
+    let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
     let Some(change) = change else {
-        return go_on(&asked.http, &asked.context, session, &state, inbound, accepts);
+        return start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts);
     };
-    let (http, context, store) = (asked.http.clone(), asked.context.clone(), store.clone());
-    let mut admitted = Admitted { session: session.clone(), inbound: Some(inbound) };
+    let (http, context, store) = (cx.http.clone(), cx.context.clone(), store.clone());
+    let mut pending = PendingInbound { session: session.clone(), inbound: Some(inbound) };
     // In a task: a client that hangs up leaves neither a change that is not written nor calls that are not begun.
-    let begun = tokio::spawn(async move {
-        let written = admitted.session.write(&*store, http.settings().idle_session).await;
+    let admitted = tokio::spawn(async move {
+        let written = pending.session.write(&*store, http.settings().idle_session).await;
         drop(change);
         let refusal = match written {
             Ok(true) => None,
@@ -155,30 +155,42 @@ pub(in crate::server::http) async fn begin_written(
             Err(error) => Some(store_failed(&error)),
         };
         if let Some(refusal) = refusal {
-            return Err(Begun::Answered(refused(&refusal, None)));
+            return Err(Admitted::Answered(refused(&refusal, None)));
         }
-        let inbound = admitted.inbound.take().unwrap_or(Inbound::Ignore("nothing was admitted"));
-        match go_on(&http, &context, &admitted.session, &state, inbound, accepts) {
-            Begun::InSession(exchange) => Ok(Inline::new(exchange)),
+        let inbound = pending.inbound.take().unwrap_or(Inbound::Ignore("nothing was admitted"));
+        match start_exchange(&http, &context, &pending.session, &snapshot, inbound, accepts) {
+            Admitted::InSession(exchange) => Ok(Inline::new(exchange)),
             answered => Err(answered),
         }
     });
-    match begun.await {
+    match admitted.await {
         Ok(Ok(inline)) => {
-            inline.into_exchange().map_or_else(|| Begun::Answered(accepted()), Begun::InSession)
+            inline.into_exchange().map_or_else(|| Admitted::Answered(accepted()), Admitted::InSession)
         }
         Ok(Err(answered)) => answered,
-        Err(_) => Begun::Answered(refused(&store_panicked(), None)),
+        Err(_) => Admitted::Answered(refused(&store_panicked(), None)),
+    }
+}
+
+impl Session {
+    /// Refuses messages that need rights that the caller lacks.
+    pub(super) fn check_rights(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        frame: &Frame,
+    ) -> Result<(), Box<Response<Body>>> {
+        rights::check_frame(snapshot, context, frame, || self.peer(), self.principal.as_deref())
     }
 }
 
 /// What the engine has admitted and nobody has begun. If it never begins, the ids of its calls are free again.
-struct Admitted {
+struct PendingInbound {
     session: Arc<Session>,
     inbound: Option<Inbound>,
 }
 
-impl Drop for Admitted {
+impl Drop for PendingInbound {
     fn drop(&mut self) {
         self.inbound.take().into_iter().for_each(|inbound| give_up(&self.session, inbound));
     }
@@ -202,21 +214,21 @@ fn store_panicked() -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
 }
 
-fn go_on(
+fn start_exchange(
     http: &Http,
     context: &Arc<RequestContext>,
     session: &Arc<Session>,
-    state: &Arc<State>,
+    snapshot: &Arc<Snapshot>,
     inbound: Inbound,
     accepts: Accepts,
-) -> Begun {
+) -> Admitted {
     if let Inbound::Reply(answer) = inbound {
-        return Begun::Answered(reply(answer));
+        return Admitted::Answered(reply(answer));
     }
     let streams = accepts.events && !http.settings().json_only;
-    let mut exchange = Exchange::new(&http.0, session, state, streams);
+    let mut exchange = Exchange::new(&http.0, session, snapshot, streams);
     decide(&mut exchange, session, context, inbound);
-    Begun::InSession(exchange)
+    Admitted::InSession(exchange)
 }
 
 /// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could
@@ -249,8 +261,8 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
         Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
         Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
         Inbound::Listen(listen) => {
-            let said = "subscriptions are not served here: open them where requests stand alone";
-            let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(said)));
+            let message = "subscriptions are not served here: open them where requests stand alone";
+            let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(message)));
             session.forget(&listen.call);
             exchange.reply(Message::Response(answer).to_vec());
         }
@@ -263,7 +275,7 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
 /// two if it waits for the answer to the first.
 fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
     let Some(handler) = session.server.notification_handler(&notification.method) else { return };
-    let Ok(place) = exchange.shared.notices.clone().try_acquire_owned() else {
+    let Ok(permit) = exchange.shared.notices.clone().try_acquire_owned() else {
         tracing::warn!(
             method = &*notification.method,
             "a notification was dropped: too many are being handled"
@@ -272,8 +284,8 @@ fn notify(exchange: &mut Exchange, session: &Session, notification: Notification
     };
     // Whoever sent it may be gone, so it has as long as a call whose client is.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
-    exchange.hear(tokio::spawn(async move {
-        let _place = place;
+    exchange.wait_for(tokio::spawn(async move {
+        let _permit = permit;
         if timeout(limit, handler(notification, peer)).await.is_err() {
             tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
         }

@@ -15,7 +15,7 @@ use tokio::{runtime::Handle, time::timeout};
 use super::{Session, id::SessionId};
 use crate::server::{
     Cx,
-    http::{edge::time::MAX_DURATION, service::Shared},
+    http::{edge::time::MAX_DURATION, shared::HttpShared},
 };
 
 /// So many calls of one session go on without their client.
@@ -51,7 +51,7 @@ impl CallGroup {
 ///
 /// They are ended if nobody comes for too long, and at once if there are too many of their kind.
 pub(in crate::server::http) fn spawn(
-    shared: &Arc<Shared>,
+    shared: &Arc<HttpShared>,
     session: &Session,
     group: CallGroup,
     work: impl Future<Output = ()> + Send + 'static,
@@ -59,8 +59,8 @@ pub(in crate::server::http) fn spawn(
 ) {
     // Without a runtime nothing runs any more.
     let Ok(runtime) = Handle::try_current() else { return };
-    let place = Place::take(shared, session, &group);
-    if place.is_none() {
+    let permit = DetachedPermit::take(shared, session, &group);
+    if permit.is_none() {
         group.fail(&RpcError::overloaded(
             "too many calls run whose clients have left, so this one was ended: wait for answers before you hang up",
             RETRY_AFTER_MS,
@@ -68,7 +68,7 @@ pub(in crate::server::http) fn spawn(
     }
     let limit = shared.settings().detached_call.min(MAX_DURATION);
     drop(runtime.spawn(async move {
-        let _place = place;
+        let _permit = permit;
         let mut work = pin!(work);
         let mut wait = limit;
         while timeout(wait, work.as_mut()).await.is_err() {
@@ -76,9 +76,9 @@ pub(in crate::server::http) fn spawn(
                 None => limit,
                 Some(away) if away < limit => limit - away,
                 Some(_) => {
-                    let said =
+                    let message =
                         format!("the call still ran {limit:?} after its client had left, and was ended");
-                    group.fail(&RpcError::internal(said));
+                    group.fail(&RpcError::internal(message));
                     return work.await;
                 }
             };
@@ -88,62 +88,62 @@ pub(in crate::server::http) fn spawn(
 
 /// The places that are taken.
 #[derive(Default)]
-pub(in crate::server::http) struct Places(Mutex<Taken>);
+pub(in crate::server::http) struct DetachedCalls(Mutex<DetachedUsage>);
 
 #[derive(Default)]
-struct Taken {
+struct DetachedUsage {
     calls: usize,
     bytes: usize,
     sessions: HashMap<SessionId, usize>,
 }
 
-impl Places {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+impl DetachedCalls {
+    fn lock(&self) -> MutexGuard<'_, DetachedUsage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Places for the calls of one POST, until this is dropped.
-struct Place {
-    shared: Arc<Shared>,
+struct DetachedPermit {
+    shared: Arc<HttpShared>,
     session: Option<SessionId>,
     calls: usize,
     bytes: usize,
 }
 
-impl Place {
-    fn take(shared: &Arc<Shared>, session: &Session, group: &CallGroup) -> Option<Self> {
+impl DetachedPermit {
+    fn take(shared: &Arc<HttpShared>, session: &Session, group: &CallGroup) -> Option<Self> {
         let (calls, bytes) = (group.0.len(), group.bytes());
-        let session = Some(session.id).filter(|_| !session.alone);
-        let mut taken = shared.detached.lock();
-        let of_session = session.map_or(0, |id| taken.sessions.get(&id).copied().unwrap_or_default());
+        let session = Some(session.id).filter(|_| !session.transient);
+        let mut usage = shared.detached.lock();
+        let of_session = session.map_or(0, |id| usage.sessions.get(&id).copied().unwrap_or_default());
         if of_session + calls > SESSION_CALLS
-            || taken.calls + calls > TOTAL_CALLS
-            || taken.bytes.saturating_add(bytes) > TOTAL_BYTES
+            || usage.calls + calls > TOTAL_CALLS
+            || usage.bytes.saturating_add(bytes) > TOTAL_BYTES
         {
             return None;
         }
-        taken.calls += calls;
-        taken.bytes += bytes;
+        usage.calls += calls;
+        usage.bytes += bytes;
         if let Some(id) = session {
-            taken.sessions.insert(id, of_session + calls);
+            usage.sessions.insert(id, of_session + calls);
         }
-        drop(taken);
+        drop(usage);
         Some(Self { shared: shared.clone(), session, calls, bytes })
     }
 }
 
-impl Drop for Place {
+impl Drop for DetachedPermit {
     fn drop(&mut self) {
-        let mut taken = self.shared.detached.lock();
-        taken.calls -= self.calls;
-        taken.bytes -= self.bytes;
+        let mut usage = self.shared.detached.lock();
+        usage.calls -= self.calls;
+        usage.bytes -= self.bytes;
         if let Some(id) = self.session
-            && let Some(of_session) = taken.sessions.get_mut(&id)
+            && let Some(of_session) = usage.sessions.get_mut(&id)
         {
             *of_session -= self.calls;
             if *of_session == 0 {
-                taken.sessions.remove(&id);
+                usage.sessions.remove(&id);
             }
         }
     }

@@ -19,7 +19,7 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
     Session,
-    channel::{Channel, Speaker},
+    channel::{Channel, Producer},
     detached::{self, CallGroup},
 };
 use crate::server::{
@@ -35,30 +35,30 @@ use crate::server::{
             keep_alive::KeepAlive,
             response::{accepted, events, json, session_ended},
         },
-        service::Shared,
+        shared::HttpShared,
     },
-    state::State,
+    snapshot::Snapshot,
 };
 
 /// The calls of one POST, most often one.
 pub(in crate::server::http) struct Exchange {
-    pub(in crate::server::http) shared: Arc<Shared>,
+    pub(in crate::server::http) shared: Arc<HttpShared>,
     session: Arc<Session>,
-    state: Arc<State>,
-    calls: Vec<Turn>,
-    lines: VecDeque<Word>,
+    snapshot: Arc<Snapshot>,
+    calls: Vec<ExchangeCall>,
+    outputs: VecDeque<Output>,
     /// Notifications that came with them and are being handled: everything else waits for that.
-    heard: Vec<JoinHandle<()>>,
+    notification_tasks: Vec<JoinHandle<()>>,
     /// Whether what is said has a stream of its own to go to.
     streams: bool,
     /// Turns of calls that are over and whose answers have no place yet: whoever does not read runs no more calls.
-    held: u32,
+    unreleased_slots: u32,
     /// Whether handlers run in tasks of their own: what drives this may have to wait for somebody who does not read.
-    away: bool,
+    spawned: bool,
 }
 
 /// A call, and whether it may run: a session runs so many at the same time.
-struct Turn {
+struct ExchangeCall {
     driver: CallDriver,
     granted: bool,
     /// Whether it has asked before.
@@ -68,34 +68,44 @@ struct Turn {
 }
 
 /// What comes of an exchange.
-enum Word {
+enum Output {
     /// Something on the way.
-    Line(Bytes),
+    Message(Bytes),
     /// The answer.
-    Answer(Bytes),
+    Response(Bytes),
     /// The client may go, and come back after so many milliseconds.
     HangUp(u64),
     /// Nothing more.
-    Over,
+    End,
 }
 
 impl Exchange {
     pub(in crate::server::http) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<HttpShared>,
         session: &Arc<Session>,
-        state: &Arc<State>,
+        snapshot: &Arc<Snapshot>,
         streams: bool,
     ) -> Self {
-        let (shared, session, state) = (shared.clone(), session.clone(), state.clone());
-        let (calls, lines, heard) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { shared, session, state, calls, lines, heard, streams, held: 0, away: false }
+        let (shared, session, snapshot) = (shared.clone(), session.clone(), snapshot.clone());
+        let (calls, outputs, notification_tasks) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self {
+            shared,
+            session,
+            snapshot,
+            calls,
+            outputs,
+            notification_tasks,
+            streams,
+            unreleased_slots: 0,
+            spawned: false,
+        }
     }
 
     /// Begins a call.
     pub(in crate::server::http) fn add(&mut self, context: &Arc<RequestContext>, call: Call) {
         let driver = CallDriver::start(
             &self.session.server,
-            &self.state,
+            &self.snapshot,
             context,
             call,
             CallSink::Own(OwnSink::default()),
@@ -103,37 +113,37 @@ impl Exchange {
         if self.session.begin(driver.call(), driver.cx()) {
             // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
             self.calls.reserve_exact(1);
-            self.calls.push(Turn { driver, granted: false, queued: false, asking: false });
+            self.calls.push(ExchangeCall { driver, granted: false, queued: false, asking: false });
         } else {
             let outcome = Outcome::Failed(session_ended());
-            let (lines, answer) = self.session.finish(&self.state.service, driver.call(), outcome);
-            let answer = self.send(lines, answer);
-            self.lines.extend(answer);
+            let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
+            let answer = self.send(outputs, answer);
+            self.outputs.extend(answer);
         }
     }
 
     /// Ends a call before it has begun: the same batch cancels it.
     pub(in crate::server::http) fn skip(&mut self, call: &Call) {
-        let (lines, answer) = self.session.cancelled(call);
-        let answer = self.send(lines, answer);
-        self.lines.extend(answer);
+        let (outputs, answer) = self.session.cancelled(call);
+        let answer = self.send(outputs, answer);
+        self.outputs.extend(answer);
     }
 
     /// Waits for this before anything else.
-    pub(in crate::server::http) fn hear(&mut self, handling: JoinHandle<()>) {
-        self.heard.push(handling);
+    pub(in crate::server::http) fn wait_for(&mut self, handling: JoinHandle<()>) {
+        self.notification_tasks.push(handling);
     }
 
     /// Answers with this.
     pub(in crate::server::http) fn reply(&mut self, bytes: Vec<u8>) {
-        self.lines.push_back(Word::Answer(bytes.into()));
+        self.outputs.push_back(Output::Response(bytes.into()));
     }
 
     /// Runs the calls as far as they come without a word. What they then say, or a long silence, makes a stream of the
     /// answer; if the client goes before that, they go on by themselves.
     pub(in crate::server::http) fn run(
         self,
-        shared: &Arc<Shared>,
+        shared: &Arc<HttpShared>,
         accepts: Accepts,
     ) -> impl Future<Output = Response<Body>> {
         // Made here and moved in once: what an `async fn` is given it holds twice.
@@ -142,14 +152,16 @@ impl Exchange {
         let mut keep_alive = KeepAlive::new(shared.settings().keep_alive);
         async move {
             let first = poll_fn(|task| match inline.poll(task) {
-                Poll::Ready(word) => Poll::Ready(Some(word)),
+                Poll::Ready(output) => Poll::Ready(Some(output)),
                 // What asks for no answer has no stream either.
                 Poll::Pending if streams && inline.has_calls() => keep_alive.poll(task).map(|()| None),
                 Poll::Pending => Poll::Pending,
             });
             let first = match first.await {
-                Some(Word::Over) => return accepted(),
-                Some(Word::Answer(bytes)) if accepts.json || !streams => return json(StatusCode::OK, bytes),
+                Some(Output::End) => return accepted(),
+                Some(Output::Response(bytes)) if accepts.json || !streams => {
+                    return json(StatusCode::OK, bytes);
+                }
                 first => first,
             };
             Box::pin(inline.stream(shared, first)).await
@@ -157,32 +169,32 @@ impl Exchange {
     }
 
     /// Says on a stream all there is to say.
-    async fn speak(self, channel: Arc<Channel>) {
+    async fn run_on(self, channel: Arc<Channel>) {
         // If this is dropped, nobody will say anything.
-        let _over = OverAfter(channel.clone());
-        self.speak_on(&channel, None).await;
+        let _over = EndOnDrop(channel.clone());
+        self.forward_to(&channel, None).await;
         channel.end().await;
     }
 
     /// The same, on a stream that others speak on too. What waits for its place there counts as the speaker's.
-    pub(super) async fn speak_on(mut self, channel: &Channel, speaker: Option<&Speaker>) {
+    pub(super) async fn forward_to(mut self, channel: &Channel, producer: Option<&Producer>) {
         loop {
             match poll_fn(|task| self.poll(task)).await {
-                Word::Line(line) | Word::Answer(line) => {
-                    self.away = true;
-                    let _waiting = speaker.map(|speaker| speaker.waits(line.len()));
-                    channel.say(line).await;
+                Output::Message(line) | Output::Response(line) => {
+                    self.spawned = true;
+                    let _backlog = producer.map(|producer| producer.add_backlog(line.len()));
+                    channel.send(line).await;
                 }
-                Word::HangUp(milliseconds) => channel.hang_up(milliseconds),
-                Word::Over => break,
+                Output::HangUp(milliseconds) => channel.hang_up(milliseconds),
+                Output::End => break,
             }
         }
     }
 
     /// Has handlers run in tasks of their own from here on.
-    fn send_away(&mut self) {
-        self.away = true;
-        for Turn { driver, granted, .. } in &mut self.calls {
+    fn spawn_handlers(&mut self) {
+        self.spawned = true;
+        for ExchangeCall { driver, granted, .. } in &mut self.calls {
             driver.register(&self.shared.calls);
             if *granted {
                 spawn(driver, &self.session);
@@ -197,38 +209,43 @@ impl Exchange {
 
     /// Whether there is anything to do, or to say.
     pub(in crate::server::http) fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.lines.is_empty()
+        self.calls.is_empty() && self.outputs.is_empty()
     }
 
-    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
-        while let Some(handling) = self.heard.last_mut()
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Output> {
+        while let Some(handling) = self.notification_tasks.last_mut()
             && !self.session.is_over()
         {
             // One that panics is told of by the runtime.
             let _ = ready!(Pin::new(handling).poll(task));
-            self.heard.pop();
+            self.notification_tasks.pop();
         }
         loop {
-            if let Some(word) = self.lines.pop_front() {
-                return Poll::Ready(word);
+            if let Some(output) = self.outputs.pop_front() {
+                return Poll::Ready(output);
             }
             // Who asks for the next word has found a place for the last one.
-            self.pass_turns();
+            self.release_slots();
             if self.calls.is_empty() {
-                return Poll::Ready(Word::Over);
+                return Poll::Ready(Output::End);
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(Turn { driver, granted, queued, asking }) = self.calls.get_mut(at) {
+            while let Some(ExchangeCall { driver, granted, queued, asking }) = self.calls.get_mut(at) {
                 *asking = *asking && self.session.asks(driver.call());
                 if !*granted && !*asking && !driver.is_ended() {
-                    *granted = self.session.turn(driver.call(), self.state.settings.running, *queued, task);
+                    *granted = self.session.acquire_slot(
+                        driver.call(),
+                        self.snapshot.settings.running,
+                        *queued,
+                        task,
+                    );
                     *queued = !*granted;
                     if *granted {
                         driver.hold(false);
                     }
                 }
-                if *granted && self.away {
+                if *granted && self.spawned {
                     spawn(driver, &self.session);
                 }
                 let polled = if *granted || *asking {
@@ -239,8 +256,8 @@ impl Exchange {
                 match polled {
                     Poll::Pending => at += 1,
                     Poll::Ready(step) => {
-                        if let Some(word) = self.step(at, step) {
-                            return Poll::Ready(word);
+                        if let Some(output) = self.step(at, step) {
+                            return Poll::Ready(output);
                         }
                         idle = false;
                         break;
@@ -254,45 +271,47 @@ impl Exchange {
     }
 
     /// What comes of it at once; the rest waits in `lines`.
-    fn step(&mut self, at: usize, step: CallStep) -> Option<Word> {
+    fn step(&mut self, at: usize, step: CallStep) -> Option<Output> {
         match step {
-            CallStep::Event(CallEvent::Notification(line)) if self.streams => return Some(Word::Line(line)),
+            CallStep::Event(CallEvent::Notification(line)) if self.streams => {
+                return Some(Output::Message(line));
+            }
             CallStep::Event(CallEvent::HangUp(milliseconds)) if self.streams && self.is_polled() => {
-                return Some(Word::HangUp(milliseconds));
+                return Some(Output::HangUp(milliseconds));
             }
             CallStep::Event(CallEvent::Ask(request, reply)) => {
-                let Turn { driver, granted, asking, .. } = self.calls.get_mut(at)?;
-                if self.session.alone || (!self.streams && !self.session.has_standing()) {
+                let ExchangeCall { driver, granted, asking, .. } = self.calls.get_mut(at)?;
+                if self.session.transient || (!self.streams && !self.session.has_get_stream()) {
                     // The one who asked may be gone.
                     let _ = reply.send(Err(AskError::Unreachable));
                 } else if let Some(line) = self.session.ask(driver.call(), &request, reply) {
                     *asking = true;
                     if std::mem::take(granted) {
                         driver.hold(true);
-                        self.session.pass_turn();
+                        self.session.release_slot();
                     }
-                    self.pass_on(line);
+                    self.forward(line);
                 }
             }
             CallStep::Event(CallEvent::AskAbandoned) => {
                 for line in self.session.give_up() {
-                    self.pass_on(line.into());
+                    self.forward(line.into());
                 }
             }
             CallStep::Event(_) => {}
             CallStep::Done(outcome) => {
                 let driver = self.take(at);
-                let (lines, answer) = self.session.finish(&self.state.service, driver.call(), outcome);
-                return self.send(lines, answer);
+                let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
+                return self.send(outputs, answer);
             }
             CallStep::Cancelled => {
                 let driver = self.take(at);
-                let (mut lines, answer) = self.session.cancelled(driver.call());
+                let (mut outputs, answer) = self.session.cancelled(driver.call());
                 // Who gave a call up does not read its stream any more, but must hear that its questions are taken back.
-                if self.session.has_standing() {
-                    lines.drain(..).for_each(|line| self.session.say(line.into()));
+                if self.session.has_get_stream() {
+                    outputs.drain(..).for_each(|line| self.session.push(line.into()));
                 }
-                return self.send(lines, answer);
+                return self.send(outputs, answer);
             }
         }
         None
@@ -300,42 +319,42 @@ impl Exchange {
 
     /// Whether the client can be sent away to come back.
     fn is_polled(&self) -> bool {
-        !self.session.alone && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
+        !self.session.transient && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
     }
 
     fn take(&mut self, at: usize) -> CallDriver {
-        let Turn { driver, granted, queued, .. } = self.calls.swap_remove(at);
+        let ExchangeCall { driver, granted, queued, .. } = self.calls.swap_remove(at);
         if granted {
-            self.held += 1;
+            self.unreleased_slots += 1;
         } else if queued {
             self.session.leave_queue(driver.call());
         }
         driver
     }
 
-    fn pass_turns(&mut self) {
-        for _ in 0..std::mem::take(&mut self.held) {
-            self.session.pass_turn();
+    fn release_slots(&mut self) {
+        for _ in 0..std::mem::take(&mut self.unreleased_slots) {
+            self.session.release_slot();
         }
     }
 
     /// The answer, if nothing comes before it: then there is no queue for it to wait in.
-    fn send(&mut self, lines: Vec<Vec<u8>>, answer: Option<Vec<u8>>) -> Option<Word> {
-        let answer = answer.map(|answer| Word::Answer(answer.into()));
-        if lines.is_empty() {
+    fn send(&mut self, outputs: Vec<Vec<u8>>, answer: Option<Vec<u8>>) -> Option<Output> {
+        let answer = answer.map(|answer| Output::Response(answer.into()));
+        if outputs.is_empty() {
             return answer;
         }
-        lines.into_iter().for_each(|line| self.pass_on(line.into()));
-        self.lines.extend(answer);
+        outputs.into_iter().for_each(|line| self.forward(line.into()));
+        self.outputs.extend(answer);
         None
     }
 
     /// What is neither progress nor an answer finds a stream, if need be another one.
-    fn pass_on(&mut self, line: Bytes) {
+    fn forward(&mut self, line: Bytes) {
         if self.streams {
-            self.lines.push_back(Word::Line(line));
+            self.outputs.push_back(Output::Message(line));
         } else {
-            self.session.say(line);
+            self.session.push(line);
         }
     }
 }
@@ -346,7 +365,7 @@ impl Drop for Exchange {
             let driver = self.take(0);
             self.session.forget(driver.call());
         }
-        self.pass_turns();
+        self.release_slots();
     }
 }
 
@@ -357,9 +376,9 @@ fn spawn(driver: &mut CallDriver, session: &Arc<Session>) {
 }
 
 /// Ends a stream when it is dropped.
-struct OverAfter(Arc<Channel>);
+struct EndOnDrop(Arc<Channel>);
 
-impl Drop for OverAfter {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.over();
     }
@@ -378,8 +397,8 @@ impl Inline {
         self.0.take()
     }
 
-    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Word> {
-        self.0.as_mut().map_or(Poll::Ready(Word::Over), |exchange| exchange.poll(task))
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Output> {
+        self.0.as_mut().map_or(Poll::Ready(Output::End), |exchange| exchange.poll(task))
     }
 
     fn has_calls(&self) -> bool {
@@ -387,7 +406,7 @@ impl Inline {
     }
 
     /// Goes on as a stream.
-    async fn stream(mut self, shared: &Arc<Shared>, first: Option<Word>) -> Response<Body> {
+    async fn stream(mut self, shared: &Arc<HttpShared>, first: Option<Output>) -> Response<Body> {
         let Some(session) = self.0.as_ref().map(|exchange| exchange.session.clone()) else {
             return accepted();
         };
@@ -395,10 +414,10 @@ impl Inline {
         let reader = channel.begin().await;
         session.keep(&channel);
         if let Some(mut exchange) = self.0.take() {
-            first.into_iter().for_each(|word| exchange.lines.push_front(word));
-            exchange.send_away();
+            first.into_iter().for_each(|output| exchange.outputs.push_front(output));
+            exchange.spawn_handlers();
             channel.set_calls(exchange.group());
-            let work = exchange.speak(channel.clone());
+            let work = exchange.run_on(channel.clone());
             channel.set_work(Box::pin(work));
         }
         events(reader, shared.settings().keep_alive)
@@ -414,7 +433,7 @@ impl Drop for Inline {
         // There was no stream to come back to: what is said from here on is for nobody.
         exchange.streams = false;
         let (shared, session, group) = (exchange.shared.clone(), exchange.session.clone(), exchange.group());
-        let work = async move { while !matches!(poll_fn(|task| exchange.poll(task)).await, Word::Over) {} };
+        let work = async move { while !matches!(poll_fn(|task| exchange.poll(task)).await, Output::End) {} };
         let left = Instant::now();
         detached::spawn(&shared, &session, group, work, move || Some(left.elapsed()));
     }

@@ -10,7 +10,7 @@ pub(in crate::server::http) struct SessionId(u128);
 
 impl SessionId {
     /// Of a session that nobody can name.
-    pub(super) const NOBODYS: Self = Self(0);
+    pub(super) const NIL: Self = Self(0);
 
     /// One that nobody can guess.
     pub(in crate::server::http) fn random() -> Result<Self, Unspecified> {

@@ -2,17 +2,18 @@ pub(super) mod channel;
 pub(super) mod conversation;
 pub(super) mod detached;
 pub(super) mod exchange;
+pub(super) mod get_stream;
 pub(super) mod id;
 pub mod log;
 pub(super) mod registry;
-pub(super) mod standing;
 pub mod store;
 pub(super) mod table;
 pub(super) mod two_endpoints;
 
 mod asking;
-mod listening;
+mod lookup;
 mod lost;
+mod push_queue;
 pub(super) mod record;
 
 use std::{
@@ -59,7 +60,7 @@ pub(super) struct Session {
     pub(super) inbox: Arc<ChangeInbox>,
     core: Mutex<Core>,
     /// Whether it is there for one request only.
-    pub(super) alone: bool,
+    pub(super) transient: bool,
     /// Whether its client has come back after the handshake.
     initialized: AtomicBool,
     /// Whether it is in the store of sessions.
@@ -74,13 +75,13 @@ struct Core {
     engine: Engine,
     record_clock: RecordClock,
     last_stream: u64,
-    last_standing: u64,
+    last_get_stream: u64,
     last_instance: u64,
     ended: bool,
     /// Whether its inbox knows what is watched.
     follows: bool,
     /// How many calls that run have had their turn.
-    turns: u32,
+    slots_used: u32,
     /// The call that runs, for as long as it is the only one: most are. (Measured: 1,100 of 48,400 instructions of a
     /// small call went into a map for it.)
     running: Option<Cx>,
@@ -100,9 +101,9 @@ struct Busy {
     /// Streams that somebody may come back to, by number.
     channels: HashMap<u64, Arc<Channel>>,
     /// The open GET streams, the newest last: that one is told everything.
-    standing: Vec<Stand>,
+    get_streams: Vec<OpenGetStream>,
     /// What the GET stream is to say.
-    waiting: VecDeque<Bytes>,
+    push_queue: VecDeque<Bytes>,
     lost: LostStreams,
 }
 
@@ -112,14 +113,14 @@ impl Busy {
             && self.running.is_empty()
             && self.queue.is_empty()
             && self.channels.is_empty()
-            && self.standing.is_empty()
-            && self.waiting.is_empty()
+            && self.get_streams.is_empty()
+            && self.push_queue.is_empty()
             && self.lost.is_empty()
     }
 }
 
 /// An open GET stream.
-struct Stand {
+struct OpenGetStream {
     number: u64,
     /// [`Channel::instance`].
     instance: u64,
@@ -127,7 +128,7 @@ struct Stand {
 }
 
 /// So many of its GET streams a client can come back to, or hold open: the older ones are forgotten.
-const STANDING: u64 = 32;
+const MAX_GET_STREAMS: u64 = 32;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
@@ -138,8 +139,8 @@ impl Session {
     }
 
     /// One that is there for one request only.
-    pub(super) fn alone(principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
-        Self::made(SessionId::NOBODYS, principal, server, engine, Arc::default(), true)
+    pub(super) fn transient(principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
+        Self::made(SessionId::NIL, principal, server, engine, Arc::default(), true)
     }
 
     fn made(
@@ -148,17 +149,17 @@ impl Session {
         server: Server,
         engine: Engine,
         inbox: Arc<ChangeInbox>,
-        alone: bool,
+        transient: bool,
     ) -> Self {
         let core = Core {
             engine,
             record_clock: RecordClock::default(),
             last_stream: 0,
-            last_standing: 0,
+            last_get_stream: 0,
             last_instance: 0,
             ended: false,
-            follows: alone,
-            turns: 0,
+            follows: transient,
+            slots_used: 0,
             running: None,
             busy: None,
             visit: None,
@@ -170,7 +171,7 @@ impl Session {
             server,
             inbox,
             core: Mutex::new(core),
-            alone,
+            transient,
             initialized: AtomicBool::new(false),
             written: AtomicBool::new(false),
             writes: tokio::sync::Mutex::const_new(()),
@@ -208,7 +209,7 @@ impl Session {
     pub(super) fn number_from(&self, number: u64) {
         let mut core = self.lock();
         core.last_stream = number;
-        core.last_standing = number;
+        core.last_get_stream = number;
     }
 
     /// Decides what to do about a message.
@@ -256,7 +257,7 @@ impl Session {
 
     /// Tells the hooks that there is a session, if there are any.
     pub(super) fn opened(&self, extensions: &Extensions) {
-        let hooks = &self.server.state().hooks;
+        let hooks = &self.server.snapshot().hooks;
         if hooks.open.is_empty() && hooks.session.is_empty() && hooks.close.is_empty() {
             return;
         }
@@ -293,12 +294,12 @@ impl Session {
 
     /// Whether one more call may run; if not, the task hears when one has come to its end. `again` says that it waits
     /// already.
-    pub(super) fn turn(&self, call: &Call, most: usize, again: bool, task: &Context<'_>) -> bool {
+    pub(super) fn acquire_slot(&self, call: &Call, limit: usize, again: bool, task: &Context<'_>) -> bool {
         let Some(ticket) = call.ticket() else { return true };
         let mut core = self.lock();
-        let fits = core.ended || (core.turns as usize) < most;
+        let fits = core.ended || (core.slots_used as usize) < limit;
         if fits {
-            core.turns += 1;
+            core.slots_used += 1;
         }
         if fits && !again {
             return true;
@@ -315,10 +316,10 @@ impl Session {
     }
 
     /// A call that had its turn is over: it is another one's.
-    pub(super) fn pass_turn(&self) {
+    pub(super) fn release_slot(&self) {
         let next = {
             let mut core = self.lock();
-            core.turns = core.turns.saturating_sub(1);
+            core.slots_used = core.slots_used.saturating_sub(1);
             let next = core.busy.as_mut().and_then(|busy| busy.queue.pop());
             core.rest();
             next
@@ -405,11 +406,11 @@ impl Session {
     }
 
     /// A number for a GET stream, and that of the one that is forgotten in turn. They are even.
-    pub(super) fn standing_number(&self) -> (u64, Option<u64>) {
+    pub(super) fn get_stream_number(&self) -> (u64, Option<u64>) {
         let mut core = self.lock();
-        core.last_standing += 1;
-        let outdated = core.last_standing.checked_sub(STANDING).filter(|old| *old > 0);
-        (2 * core.last_standing, outdated.map(|old| 2 * old))
+        core.last_get_stream += 1;
+        let outdated = core.last_get_stream.checked_sub(MAX_GET_STREAMS).filter(|old| *old > 0);
+        (2 * core.last_get_stream, outdated.map(|old| 2 * old))
     }
 
     /// Lets somebody come back to a stream, until it is over.
@@ -448,7 +449,7 @@ impl Session {
             sink.fail(session_ended());
         }
         busy.channels.values().for_each(|channel| channel.wake());
-        busy.standing.into_iter().filter_map(|stand| stand.waker).for_each(Waker::wake);
+        busy.get_streams.into_iter().filter_map(|stream| stream.waker).for_each(Waker::wake);
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -459,7 +460,7 @@ impl Session {
     pub(super) fn is_deserted(&self) -> bool {
         // Looked at without the lock: whoever reads a channel holds it, and asks for the session.
         let channels: Vec<_> = match &self.lock().busy {
-            Some(busy) if !busy.questions.is_empty() && busy.standing.is_empty() => {
+            Some(busy) if !busy.questions.is_empty() && busy.get_streams.is_empty() => {
                 busy.channels.values().cloned().collect()
             }
             _ => return false,

@@ -52,11 +52,11 @@ impl Session {
 
     /// Takes over what another process has written since, unless the record is older than what is known here.
     pub(in crate::server::http) fn adopt(&self, record: &SessionRecord, read: ReadStart) {
-        let state = self.server.state();
+        let snapshot = self.server.snapshot();
         let mut core = self.lock();
         if core.record_clock.unwritten == 0 && read.0 >= core.record_clock.valid_from {
             core.record_clock.valid_from = read.0;
-            core.engine.adopt(&state.service, record);
+            core.engine.adopt(&snapshot.service, record);
         }
     }
 

@@ -40,7 +40,7 @@ pub(in crate::server::http) struct Quota {
 }
 
 /// A session that found a place.
-pub(in crate::server::http) struct Admitted {
+pub(in crate::server::http) struct AddedSession {
     pub(in crate::server::http) session: Arc<Session>,
     /// The one that had to go for it.
     pub(super) evicted: Option<Arc<Session>>,
@@ -67,18 +67,18 @@ impl Registry {
         session: Arc<Session>,
         quota: &Quota,
         now: u64,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<AddedSession, Refused> {
         if let Some(there) = self.sessions.get(&session.id) {
-            return Ok(Admitted { session: there.clone(), evicted: None });
+            return Ok(AddedSession { session: there.clone(), evicted: None });
         }
-        let most = match (&session.principal, session.address) {
+        let limit = match (&session.principal, session.address) {
             (Some(_), _) => quota.principal,
             (None, Some(_)) => quota.address,
             // It cannot be told who that is.
             (None, None) => usize::MAX,
         };
         let mut evicted = None;
-        if self.owned(&session).is_some_and(|owned| owned.live >= most) {
+        if self.owned(&session).is_some_and(|owned| owned.live >= limit) {
             evicted = Some(self.evict_owned(&session).ok_or(Refused::TooMany)?);
         } else if self.sessions.len() >= quota.total {
             let gone = self.evict_uninitialized().or_else(|| self.evict_owned(&session));
@@ -86,7 +86,7 @@ impl Registry {
         }
         self.note(&session, now);
         self.sessions.insert(session.id, session.clone());
-        Ok(Admitted { session, evicted })
+        Ok(AddedSession { session, evicted })
     }
 
     pub(in crate::server::http) fn find(&self, id: SessionId) -> Option<&Arc<Session>> {

@@ -11,13 +11,13 @@ use tokio::time::{Instant, sleep};
 use super::{
     Session,
     id::SessionId,
-    registry::{Admitted, Quota, Refused, Registry},
+    registry::{AddedSession, Quota, Refused, Registry},
     store::Sessions,
 };
-use crate::{Ended, server::http::service::Shared};
+use crate::{Ended, server::http::shared::HttpShared};
 
 /// The sessions of this process. One task looks for idle ones, as long as there are any.
-pub(in crate::server::http) struct Table {
+pub(in crate::server::http) struct SessionTable {
     sessions: RwLock<Registry>,
     swept: AtomicBool,
     epoch: Instant,
@@ -32,7 +32,7 @@ const KEPT: Duration = Duration::from_secs(600);
 /// Clocks and stores may be late by so much.
 const MARGIN: Duration = Duration::from_secs(5);
 
-impl Table {
+impl SessionTable {
     pub(in crate::server::http) fn new() -> Self {
         Self { sessions: RwLock::default(), swept: AtomicBool::new(false), epoch: Instant::now() }
     }
@@ -42,7 +42,7 @@ impl Table {
         &self,
         session: Arc<Session>,
         quota: &Quota,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<AddedSession, Refused> {
         let now = self.now();
         session.touch(now);
         self.write().add(session, quota, now)
@@ -115,13 +115,13 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Shared {
+impl HttpShared {
     /// Adds a session, and ends the one that had to make room for it.
     pub(in crate::server::http) async fn admit(
         self: &Arc<Self>,
         session: Arc<Session>,
     ) -> Result<Arc<Session>, Refused> {
-        let Admitted { session, evicted } = self.sessions.add(session, &self.settings().quota)?;
+        let AddedSession { session, evicted } = self.sessions.add(session, &self.settings().quota)?;
         self.keep_tidy();
         if let Some(evicted) = evicted {
             tracing::debug!("a session had to make room for another one");
@@ -171,7 +171,7 @@ impl Shared {
     }
 }
 
-async fn sweep(shared: Weak<Shared>) {
+async fn sweep(shared: Weak<HttpShared>) {
     let Some((idle, opening)) = shared
         .upgrade()
         .map(|shared| (shared.settings().idle_session, shared.settings().uninitialized_session))
@@ -180,7 +180,7 @@ async fn sweep(shared: Weak<Shared>) {
     };
     let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
     // What is written down has to be over there before it is looked for here.
-    let later = |life: Duration, shared: &Shared| {
+    let later = |life: Duration, shared: &HttpShared| {
         let margin = if shared.settings().store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
         life.saturating_add(margin)
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
     server::Engine,
@@ -15,8 +15,8 @@ use super::{
     channel::{BACKLOG, Channel},
     conversation::decide,
     exchange::Exchange,
+    get_stream,
     id::SessionId,
-    standing,
 };
 use crate::{
     Ended,
@@ -28,9 +28,10 @@ use crate::{
                 content::Content,
                 response::{accepted, closed, events, overloaded, refused},
             },
-            post::{asks, id_of, owed},
+            frame::{expects_response, malformed_id, request_id},
+            request_cx::HttpRequestCx,
             rights,
-            service::{Asked, Shared},
+            shared::HttpShared,
         },
     },
 };
@@ -48,14 +49,6 @@ pub(in crate::server::http) enum Part {
     Messages,
 }
 
-/// What came in by one of them.
-pub(in crate::server::http) enum Entered {
-    /// All that there is to answer.
-    Answered(Response<Body>),
-    /// A message: its body is to be read.
-    Message(Arc<Session>),
-}
-
 impl TwoEndpoints {
     /// Which one is meant. A service that is mounted below a path sees only the end of it.
     pub(in crate::server::http) fn part(&self, path: &str) -> Option<Part> {
@@ -64,35 +57,37 @@ impl TwoEndpoints {
     }
 }
 
-/// Judges a request by its head.
-pub(in crate::server::http) async fn open(
-    asked: &Asked,
-    head: &Head<'_>,
-    extensions: &Extensions,
-    part: Part,
-) -> Result<Entered, Refusal> {
-    asked.settings.guard.check(head)?;
-    match (part, head.method()) {
-        (Part::Stream, &Method::GET) if !Accepts::read(head).events => {
-            Err(Refusal::not_acceptable("text/event-stream"))
-        }
-        (Part::Stream, &Method::GET) if asked.http.0.calls.is_closed() => Err(closed()),
-        (Part::Stream, &Method::GET) => stream(asked, extensions).await.map(Entered::Answered),
-        (Part::Stream, method) => Err(Refusal::method_not_allowed(method, "GET")),
-        (Part::Messages, &Method::POST) => {
-            head.check_content_type()?;
-            let id = head.query().and_then(|query| query.strip_prefix(SESSION)).and_then(SessionId::parse);
-            let session = id.and_then(|id| asked.find_here(id));
-            Ok(Entered::Message(session.ok_or_else(unknown)?))
-        }
-        (Part::Messages, method) => Err(Refusal::method_not_allowed(method, "POST")),
+/// Refuses a request for the event stream by its head.
+pub(in crate::server::http) fn check_stream(cx: &HttpRequestCx, head: &Head<'_>) -> Result<(), Refusal> {
+    if head.method() != Method::GET {
+        Err(Refusal::method_not_allowed(head.method(), "GET"))
+    } else if !Accepts::read(head).events {
+        Err(Refusal::not_acceptable("text/event-stream"))
+    } else if cx.http.0.calls.is_closed() {
+        Err(closed())
+    } else {
+        Ok(())
     }
 }
 
-/// Opens a session with its stream; both end together.
-async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>, Refusal> {
-    let shared = &asked.http.0;
-    let session = asked.keep(asked.open(Engine::new_session())?).await?;
+/// Finds the session of a message, or refuses the message by its head.
+pub(in crate::server::http) fn find_session(
+    cx: &HttpRequestCx,
+    head: &Head<'_>,
+) -> Result<Arc<Session>, Refusal> {
+    if head.method() != Method::POST {
+        return Err(Refusal::method_not_allowed(head.method(), "POST"));
+    }
+    head.check_content_type()?;
+    let id = head.query().and_then(|query| query.strip_prefix(SESSION)).and_then(SessionId::parse);
+    id.and_then(|id| cx.find_here(id)).ok_or_else(unknown)
+}
+
+/// Opens a session and its event stream. Both end together.
+pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<Response<Body>, Refusal> {
+    let extensions = cx.context.extensions();
+    let shared = &cx.http.0;
+    let session = cx.keep(cx.open(Engine::new_session())?).await?;
     let channel = Channel::new(shared, &session, MAIN, false);
     let mut reader = channel.begin().await;
     let settings = shared.settings();
@@ -100,69 +95,69 @@ async fn stream(asked: &Asked, extensions: &Extensions) -> Result<Response<Body>
     let target = format!("{messages}?{SESSION}{}", session.id);
     reader.begin_with(&Event::data(&target).event("endpoint"));
     session.keep(&channel);
-    let end = End { shared: shared.clone(), session: session.clone() };
+    let end = SessionGuard { shared: shared.clone(), session: session.clone() };
     let until = Authenticated::expiry(extensions);
-    standing::stand_until(&channel, extensions.clone(), until, end);
+    get_stream::start_until(&channel, extensions.clone(), until, end);
     session.opened(extensions);
     Ok(events(reader, settings.keep_alive))
 }
 
 /// Takes a message. What comes of it is said on the stream.
 pub(in crate::server::http) async fn receive(
-    asked: &Asked,
+    cx: &HttpRequestCx,
     session: &Arc<Session>,
     content: Content,
 ) -> Response<Body> {
-    let (shared, context) = (&asked.http.0, &asked.context);
+    let (shared, context) = (&cx.http.0, &cx.context);
     if let Err(response) = rights::check_body(context.left(), content.bytes()) {
         return *response;
     }
-    let state = session.server.state();
+    let snapshot = session.server.snapshot();
     let Some(channel) = session.channel(MAIN) else { return refused(&unknown(), None) };
     let length = content.bytes().len();
-    let frame = match content.parse(state.service.bounds().batch) {
+    let frame = match content.parse(snapshot.service.bounds().batch) {
         Ok(frame) => frame,
         Err(malformed) => {
             if let Some(reply) = malformed.reply() {
-                channel.say(Message::Response(reply).to_vec().into()).await;
+                channel.send(Message::Response(reply).to_vec().into()).await;
             }
-            return refused(&Refusal::bad_request(malformed.error.clone()), owed(&malformed));
+            return refused(&Refusal::bad_request(malformed.error.clone()), malformed_id(&malformed));
         }
     };
-    if let Err(response) = rights::check_frame(&state, context, &frame, session) {
+    if let Err(response) = session.check_rights(&snapshot, context, &frame) {
         return *response;
     }
-    if asks(&frame) && shared.calls.is_closed() {
-        return refused(&closed(), id_of(&frame));
+    if expects_response(&frame) && shared.calls.is_closed() {
+        return refused(&closed(), request_id(&frame));
     }
     // Whoever reads the stream may do so no longer; what runs has its answers and questions.
-    if asks(&frame) && channel.is_closing() {
-        return refused(&unknown(), id_of(&frame));
+    if expects_response(&frame) && channel.is_closing() {
+        return refused(&unknown(), request_id(&frame));
     }
     // What is no request is over with the POST that brought it.
-    let speaker = match asks(&frame).then(|| channel.speaker(length)) {
-        Some(None) => return refused(&unread(), id_of(&frame)),
+    let producer = match expects_response(&frame).then(|| channel.add_producer(length)) {
+        Some(None) => return refused(&unread(), request_id(&frame)),
         other => other.flatten(),
     };
-    let inbound = session.receive(&state.service, frame);
+    let inbound = session.receive(&snapshot.service, frame);
     session.note_peer();
-    let mut exchange = Exchange::new(shared, session, &state, true);
+    let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
     if exchange.is_empty() {
-        exchange.speak_on(&channel, None).await;
+        exchange.forward_to(&channel, None).await;
     } else {
         // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
-        tokio::spawn(async move { exchange.speak_on(&channel, speaker.as_ref()).await });
+        tokio::spawn(async move { exchange.forward_to(&channel, producer.as_ref()).await });
     }
     accepted()
 }
 
 /// 429: the client sends and does not read.
 fn unread() -> Refusal {
-    let said = format!(
+    let message = format!(
         "more than {BACKLOG} bytes of this session's requests and answers wait: read its event stream, and send more when some are answered"
     );
-    overloaded(StatusCode::TOO_MANY_REQUESTS, said)
+    overloaded(StatusCode::TOO_MANY_REQUESTS, message)
 }
 
 /// The one stream of such a session.
@@ -170,17 +165,17 @@ const MAIN: u64 = 0;
 const SESSION: &str = "session=";
 
 fn unknown() -> Refusal {
-    let said = "no such session: open the event stream, and post to the endpoint that it names";
-    Refusal::new(http::StatusCode::NOT_FOUND, RpcError::invalid_request(said))
+    let message = "no such session: open the event stream, and post to the endpoint that it names";
+    Refusal::new(http::StatusCode::NOT_FOUND, RpcError::invalid_request(message))
 }
 
 /// Ends the session when its stream does.
-struct End {
-    shared: Arc<Shared>,
+struct SessionGuard {
+    shared: Arc<HttpShared>,
     session: Arc<Session>,
 }
 
-impl Drop for End {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.shared.sessions.remove(self.session.id);
         self.session.end(Ended::ByPeer { known: None });

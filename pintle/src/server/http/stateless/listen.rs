@@ -25,16 +25,16 @@ use crate::server::{
     http::{
         Body, Http,
         edge::response::{EventSource, PIECE, events, overloaded},
-        service::Asked,
+        request_cx::HttpRequestCx,
     },
 };
 
 /// How many subscriptions are open, by who holds them.
 #[derive(Debug, Default)]
-pub(in crate::server::http) struct Listens(Mutex<Open>);
+pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
     /// Of all that nobody's name is known of.
     anonymous: usize,
@@ -49,44 +49,44 @@ enum Holder {
 }
 
 /// Opens the stream of a subscription.
-pub(in crate::server::http) fn answer(asked: &Asked, listen: Listen) -> Result<Response<Body>, Refusal> {
+pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Result<Response<Body>, Refusal> {
     let Listen { call, listener, acknowledgement, .. } = listen;
-    let Asked { http, server, state, context, .. } = asked;
-    let place = Place::take(http, Holder::of(asked), state.service.bounds().subscriptions)?;
+    let HttpRequestCx { http, server, snapshot, context, .. } = cx;
+    let permit = SubscriptionPermit::take(http, Holder::of(cx), snapshot.service.bounds().subscriptions)?;
     let inbox = server.changes().join();
     inbox.follow(listener.watched());
-    http.0.listening.add(&inbox);
-    let mut said = Vec::new();
-    event(&mut said, &acknowledgement);
+    http.0.change_hub.add(&inbox);
+    let mut first = Vec::new();
+    event(&mut first, &acknowledgement);
     let keep_alive = http.settings().keep_alive;
     let (server, context) = (server.clone(), context.clone());
     let end = Authenticated::expiry(context.left());
-    let stream = Stream { call, listener, inbox, server, context, _place: place, said, end };
+    let stream = SubscriptionStream { call, listener, inbox, server, context, _permit: permit, first, end };
     Ok(events(stream, keep_alive))
 }
 
-struct Stream {
+struct SubscriptionStream {
     call: Call,
     listener: Listener,
     inbox: Arc<ChangeInbox>,
     server: Server,
     context: Arc<RequestContext>,
     /// Given back when it ends.
-    _place: Place,
-    said: Vec<u8>,
+    _permit: SubscriptionPermit,
+    first: Vec<u8>,
     /// When nobody may listen on.
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl EventSource for Stream {
+impl EventSource for SubscriptionStream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        out.append(&mut self.said);
-        let state = self.server.state();
+        out.append(&mut self.first);
+        let snapshot = self.server.snapshot();
         if let Some(taken) = self.inbox.take(task) {
             self.listener.merge(&taken.changes);
         }
         let mut recipient = Recipient {
-            state: &state,
+            snapshot: &snapshot,
             listener: &mut self.listener,
             peer: self.call.peer(),
             principal: self.call.principal(),
@@ -101,7 +101,7 @@ impl EventSource for Stream {
         }
         let ended = self.end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready());
         if ended || self.inbox.is_closed() {
-            event(out, &state.service.unlisten(&self.call, now()));
+            event(out, &snapshot.service.unlisten(&self.call, now()));
             return Poll::Ready(());
         }
         Poll::Pending
@@ -109,59 +109,59 @@ impl EventSource for Stream {
 }
 
 impl Holder {
-    fn of(asked: &Asked) -> Self {
-        match &asked.principal {
+    fn of(cx: &HttpRequestCx) -> Self {
+        match &cx.principal {
             Some(name) => Self::Named(name.clone()),
-            None => Self::Connection(asked.context.address().map(|address| address.0)),
+            None => Self::Connection(cx.context.address().map(|address| address.0)),
         }
     }
 }
 
 /// One of the subscriptions that somebody may hold open.
-struct Place {
+struct SubscriptionPermit {
     http: Http,
     holder: Holder,
 }
 
-impl Place {
-    fn take(http: &Http, holder: Holder, most: usize) -> Result<Self, Refusal> {
-        let mut open = http.0.listens.lock();
+impl SubscriptionPermit {
+    fn take(http: &Http, holder: Holder, limit: usize) -> Result<Self, Refusal> {
+        let mut counts = http.0.subscriptions.lock();
         // Whoever has a name is not locked out by those who have none.
         let anonymous = matches!(holder, Holder::Connection(_));
         let all = http.settings().anonymous_subscriptions;
-        if anonymous && open.anonymous >= all {
-            let said =
+        if anonymous && counts.anonymous >= all {
+            let message =
                 "there are as many anonymous subscriptions as there may be: try again later, or log in";
-            return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, said));
+            return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message));
         }
-        let count = open.held.get(&holder).copied().unwrap_or_default();
+        let count = counts.held.get(&holder).copied().unwrap_or_default();
         // Connections that cannot be told apart have only the bound of all.
-        if count >= most && holder != Holder::Connection(None) {
-            let said = format!("{most} subscriptions are open: end one first");
-            return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, said));
+        if count >= limit && holder != Holder::Connection(None) {
+            let message = format!("{limit} subscriptions are open: end one first");
+            return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         }
-        open.held.insert(holder.clone(), count + 1);
-        open.anonymous += usize::from(anonymous);
-        drop(open);
+        counts.held.insert(holder.clone(), count + 1);
+        counts.anonymous += usize::from(anonymous);
+        drop(counts);
         Ok(Self { http: http.clone(), holder })
     }
 }
 
-impl Drop for Place {
+impl Drop for SubscriptionPermit {
     fn drop(&mut self) {
-        let mut open = self.http.0.listens.lock();
-        open.anonymous -= usize::from(matches!(self.holder, Holder::Connection(_)));
-        if let Some(count) = open.held.get_mut(&self.holder) {
+        let mut counts = self.http.0.subscriptions.lock();
+        counts.anonymous -= usize::from(matches!(self.holder, Holder::Connection(_)));
+        if let Some(count) = counts.held.get_mut(&self.holder) {
             *count -= 1;
             if *count == 0 {
-                open.held.remove(&self.holder);
+                counts.held.remove(&self.holder);
             }
         }
     }
 }
 
-impl Listens {
-    fn lock(&self) -> MutexGuard<'_, Open> {
+impl OpenSubscriptions {
+    fn lock(&self) -> MutexGuard<'_, SubscriptionCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

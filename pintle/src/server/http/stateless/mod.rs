@@ -23,9 +23,10 @@ use super::{
         keep_alive::KeepAlive,
         response::{EventSource, PIECE, events, json, refused},
     },
-    post::Begun,
+    post::Admitted,
+    request_cx::HttpRequestCx,
     rights,
-    service::{Asked, Shared},
+    shared::HttpShared,
 };
 use crate::server::{
     call::{
@@ -34,19 +35,24 @@ use crate::server::{
         sink::{CallEvent, CallSink},
     },
     clock::now,
-    state::State,
+    snapshot::Snapshot,
 };
 
 /// Admits a call; anything else is answered at once. `stamped` is what the request says of its sender.
-pub(super) fn begin(asked: &Asked, request: Request, stamped: Option<&Stamped>, accepts: Accepts) -> Begun {
+pub(super) fn admit(
+    cx: &HttpRequestCx,
+    request: Request,
+    stamped: Option<&Stamped>,
+    accepts: Accepts,
+) -> Admitted {
     let mut arrival = Arrival::by_clock(now);
     if let Some(stamped) = stamped {
         arrival = arrival.stamped(stamped);
     }
-    if let Some(principal) = &asked.principal {
+    if let Some(principal) = &cx.principal {
         arrival = arrival.by(principal);
     }
-    Begun::Answered(match asked.state.service.admit(request, &arrival) {
+    Admitted::Answered(match cx.snapshot.service.admit(request, &arrival) {
         Err((id, error)) => {
             // From a handler this code says that there is no such tool; here the request itself was bad.
             let status = match error.code {
@@ -55,22 +61,22 @@ pub(super) fn begin(asked: &Asked, request: Request, stamped: Option<&Stamped>, 
             };
             refused(&Refusal::new(status, error), Some(&id))
         }
-        Ok(Inbound::Call(call)) => match rights::check_call(&asked.state, &asked.context, &call) {
-            Ok(()) => return Begun::Alone(call),
+        Ok(Inbound::Call(call)) => match rights::check_call(&cx.snapshot, &cx.context, &call) {
+            Ok(()) => return Admitted::Stateless(call),
             Err(response) => *response,
         },
         Ok(Inbound::Reply(response)) => {
             let bytes = Message::Response(response).to_vec();
-            finished(StatusCode::OK, bytes, accepts, asked)
+            finished(StatusCode::OK, bytes, accepts, cx)
         }
         Ok(Inbound::Listen(listen)) => {
-            if let Err(response) = rights::check_call(&asked.state, &asked.context, &listen.call) {
-                return Begun::Answered(*response);
+            if let Err(response) = rights::check_call(&cx.snapshot, &cx.context, &listen.call) {
+                return Admitted::Answered(*response);
             }
             let id = listen.call.id().clone();
-            match streams(asked, accepts) {
+            match streams(cx, accepts) {
                 false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),
-                true => listen::answer(asked, listen).unwrap_or_else(|refusal| refused(&refusal, Some(&id))),
+                true => listen::answer(cx, listen).unwrap_or_else(|refusal| refused(&refusal, Some(&id))),
             }
         }
         Ok(_) => super::edge::response::accepted(),
@@ -78,90 +84,85 @@ pub(super) fn begin(asked: &Asked, request: Request, stamped: Option<&Stamped>, 
 }
 
 /// Whether the answer may be a stream of events.
-fn streams(asked: &Asked, accepts: Accepts) -> bool {
-    accepts.events && !asked.settings.json_only
+fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
+    accepts.events && !cx.settings.json_only
 }
 
 const EVENTS: &str = "text/event-stream";
 
 /// Runs a call as far as it comes without a word. What it then says, or a long silence, makes a stream of the answer.
-pub(super) async fn run(asked: &Asked, call: Call, accepts: Accepts) -> Response<Body> {
-    let settings = &asked.settings;
-    let streams = streams(asked, accepts);
-    let mut driver = CallDriver::start(
-        &asked.server,
-        &asked.state,
-        &asked.context,
-        call,
-        CallSink::Own(OwnSink::default()),
-    );
+pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Response<Body> {
+    let settings = &cx.settings;
+    let streams = streams(cx, accepts);
+    let mut driver =
+        CallDriver::start(&cx.server, &cx.snapshot, &cx.context, call, CallSink::Own(OwnSink::default()));
     let mut keep_alive = KeepAlive::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
-            match driver.poll_registered(&asked.http.0.calls, task) {
+            match driver.poll_registered(&cx.http.0.calls, task) {
                 Poll::Ready(CallStep::Event(CallEvent::Notification(line))) if streams => {
-                    return Poll::Ready(First::Word(Some(line)));
+                    return Poll::Ready(FirstStep::Stream(Some(line)));
                 }
                 Poll::Ready(CallStep::Event(_)) => {}
-                Poll::Ready(CallStep::Done(outcome)) => return Poll::Ready(First::End(Some(outcome))),
-                Poll::Ready(CallStep::Cancelled) => return Poll::Ready(First::End(None)),
-                Poll::Pending if streams => return keep_alive.poll(task).map(|()| First::Word(None)),
+                Poll::Ready(CallStep::Done(outcome)) => return Poll::Ready(FirstStep::Done(Some(outcome))),
+                Poll::Ready(CallStep::Cancelled) => return Poll::Ready(FirstStep::Done(None)),
+                Poll::Pending if streams => return keep_alive.poll(task).map(|()| FirstStep::Stream(None)),
                 Poll::Pending => return Poll::Pending,
             }
         }
     });
     match first.await {
-        First::Word(line) => {
-            let mut said = Vec::new();
-            line.iter().for_each(|line| event(&mut said, line));
-            driver.register(&asked.http.0.calls);
+        FirstStep::Stream(line) => {
+            let mut first = Vec::new();
+            line.iter().for_each(|line| event(&mut first, line));
+            driver.register(&cx.http.0.calls);
             driver.spawn(|_| false);
             events(
-                Stream { driver, shared: asked.http.0.clone(), state: asked.state.clone(), said },
+                CallStream { driver, shared: cx.http.0.clone(), snapshot: cx.snapshot.clone(), first },
                 settings.keep_alive,
             )
         }
-        First::End(Some(outcome)) => {
-            let end = driver.finish(&asked.state, outcome);
-            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, asked)
+        FirstStep::Done(Some(outcome)) => {
+            let end = driver.finish(&cx.snapshot, outcome);
+            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, cx)
         }
-        First::End(None) => super::edge::response::accepted(),
+        FirstStep::Done(None) => super::edge::response::accepted(),
     }
 }
 
-enum First {
-    Word(Option<Bytes>),
-    End(Option<Outcome>),
+enum FirstStep {
+    Stream(Option<Bytes>),
+    Done(Option<Outcome>),
 }
 
 /// An answer that is there at once: JSON, unless the client takes nothing but events.
-fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, asked: &Asked) -> Response<Body> {
-    let settings = &asked.settings;
+fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, cx: &HttpRequestCx) -> Response<Body> {
+    let settings = &cx.settings;
     if accepts.json || settings.json_only || status != StatusCode::OK {
         return json(status, bytes);
     }
-    let mut said = Vec::new();
-    event(&mut said, &bytes);
-    events(Once(said), settings.keep_alive)
+    let mut first = Vec::new();
+    event(&mut first, &bytes);
+    events(OneEvent(first), settings.keep_alive)
 }
 
 /// The rest of a call that has something to say.
-struct Stream {
+struct CallStream {
     driver: CallDriver,
-    shared: Arc<Shared>,
-    state: Arc<State>,
-    said: Vec<u8>,
+    shared: Arc<HttpShared>,
+    snapshot: Arc<Snapshot>,
+    first: Vec<u8>,
 }
 
-impl EventSource for Stream {
+impl EventSource for CallStream {
     fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        out.append(&mut self.said);
+        out.append(&mut self.first);
         while out.len() < PIECE {
             match std::task::ready!(self.driver.poll_registered(&self.shared.calls, task)) {
                 CallStep::Event(CallEvent::Notification(line)) => event(out, &line),
                 CallStep::Event(_) => {}
                 CallStep::Done(outcome) => {
-                    let end = self.driver.finish(&self.state, outcome);
+                    let end = self.driver.finish(&self.snapshot, outcome);
                     event(out, &end.bytes);
                     return Poll::Ready(());
                 }
@@ -173,9 +174,9 @@ impl EventSource for Stream {
 }
 
 /// One event, and the end.
-struct Once(Vec<u8>);
+struct OneEvent(Vec<u8>);
 
-impl EventSource for Once {
+impl EventSource for OneEvent {
     fn poll(&mut self, _: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         out.append(&mut self.0);
         Poll::Ready(())

@@ -59,19 +59,19 @@ const PROPERTIES: [(&str, Run); 9] = [
 ];
 
 /// More than any log takes for any of this.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn in_time(run: impl Future<Output = Outcome>) -> Outcome {
-    timeout(PATIENCE, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {PATIENCE:?}")))
+    timeout(TIMEOUT, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {TIMEOUT:?}")))
 }
 
 async fn every_id(log: Log) -> Outcome {
     // Also nothing at all, line ends, bytes that are no text, and a large one.
-    let mut said: Vec<Bytes> = (0..50).map(|n| Bytes::from(format!(r#"{{"n":{n}}}"#))).collect();
-    said.extend([Bytes::new(), Bytes::from_static(b"a\r\nb\n\n"), Bytes::from_static(&[0, 255, 254])]);
-    said.push(vec![b'x'; 20_000].into());
+    let mut sent: Vec<Bytes> = (0..50).map(|n| Bytes::from(format!(r#"{{"n":{n}}}"#))).collect();
+    sent.extend([Bytes::new(), Bytes::from_static(b"a\r\nb\n\n"), Bytes::from_static(&[0, 255, 254])]);
+    sent.push(vec![b'x'; 20_000].into());
     let mut ids = vec![EventId::start(1)];
-    for data in &said {
+    for data in &sent {
         ids.push(append(&log, "every-id", 1, data.clone()).await?);
     }
     if !ids.is_sorted_by(|left, right| left < right) || ids.iter().any(|id| id.stream != 1) {
@@ -81,7 +81,7 @@ async fn every_id(log: Log) -> Outcome {
         let Some(events) = after(&log, "every-id", *last).await? else {
             return Err(format!("what followed `{last}` is gone"));
         };
-        let expected = ids[seen + 1..].iter().copied().zip(said[seen..].iter().cloned());
+        let expected = ids[seen + 1..].iter().copied().zip(sent[seen..].iter().cloned());
         if !events.iter().cloned().eq(expected) {
             return Err(format!("after `{last}` came {} events: {:?}", events.len(), names(&events)));
         }

@@ -50,40 +50,40 @@ impl Default for LogBounds {
 #[derive(Default)]
 pub struct MemoryLog {
     bounds: LogBounds,
-    shelves: Mutex<Shelves>,
+    events: Mutex<EventTable>,
 }
 
 impl MemoryLog {
     /// A log within these bounds.
     pub fn new(bounds: LogBounds) -> Self {
-        Self { bounds, shelves: Mutex::default() }
+        Self { bounds, events: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, EventTable> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is there, without what is too old.
-    fn fresh(&self, now: Instant) -> MutexGuard<'_, Shelves> {
-        let mut shelves = self.lock();
-        shelves.drop_while(|_, oldest| self.bounds.age <= now.duration_since(oldest.kept_at));
-        shelves
+    fn fresh(&self, now: Instant) -> MutexGuard<'_, EventTable> {
+        let mut events = self.lock();
+        events.drop_while(|_, oldest| self.bounds.age <= now.duration_since(oldest.kept_at));
+        events
     }
 }
 
 impl EventLog for MemoryLog {
     fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
-        let mut shelves = self.lock();
-        shelves.session(session).1.streams.entry(stream).or_default();
+        let mut events = self.lock();
+        events.session(session).1.streams.entry(stream).or_default();
         Stored::now(EventId::start(stream))
     }
 
     fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
         let now = Instant::now();
-        let mut shelves = self.fresh(now);
-        let id = shelves.keep(session, stream, data, now);
-        shelves.trim_session(session, self.bounds.session_bytes);
-        shelves.trim(self.bounds.total_bytes);
+        let mut events = self.fresh(now);
+        let id = events.keep(session, stream, data, now);
+        events.trim_session(session, self.bounds.session_bytes);
+        events.trim(self.bounds.total_bytes);
         Stored::now(id)
     }
 
@@ -109,12 +109,12 @@ impl EventLog for MemoryLog {
 
 impl fmt::Debug for MemoryLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shelves = self.lock();
+        let events = self.lock();
         f.debug_struct("MemoryLog")
             .field("bounds", &self.bounds)
-            .field("sessions", &shelves.sessions.len())
-            .field("events", &shelves.events.len())
-            .field("bytes", &shelves.bytes)
+            .field("sessions", &events.sessions.len())
+            .field("events", &events.events.len())
+            .field("bytes", &events.bytes)
             .finish()
     }
 }
@@ -124,16 +124,16 @@ const OVERHEAD: usize = 160;
 
 /// All events in the order they came, and who they belong to.
 #[derive(Default)]
-struct Shelves {
+struct EventTable {
     next: u64,
     bytes: usize,
-    events: BTreeMap<u64, Held>,
-    sessions: HashMap<Arc<str>, Session>,
+    events: BTreeMap<u64, StoredEvent>,
+    sessions: HashMap<Arc<str>, SessionEvents>,
     /// How much each session has.
     by_bytes: BTreeSet<(usize, Arc<str>)>,
 }
 
-struct Held {
+struct StoredEvent {
     session: Arc<str>,
     id: EventId,
     data: Bytes,
@@ -141,15 +141,15 @@ struct Held {
 }
 
 #[derive(Default)]
-struct Session {
+struct SessionEvents {
     bytes: usize,
     /// Which of the events are its own.
     events: BTreeSet<u64>,
-    streams: HashMap<u64, Stream>,
+    streams: HashMap<u64, StreamEvents>,
 }
 
 #[derive(Default)]
-struct Stream {
+struct StreamEvents {
     /// The place of the newest event.
     newest: u64,
     /// The place of the newest event that was dropped.
@@ -159,14 +159,14 @@ struct Stream {
     ended: bool,
 }
 
-impl Held {
+impl StoredEvent {
     fn cost(&self) -> usize {
         self.data.len() + OVERHEAD
     }
 }
 
-impl Shelves {
-    fn session(&mut self, name: &str) -> (Arc<str>, &mut Session) {
+impl EventTable {
+    fn session(&mut self, name: &str) -> (Arc<str>, &mut SessionEvents) {
         let key = match self.sessions.get_key_value(name) {
             Some((key, _)) => key.clone(),
             None => Arc::from(name),
@@ -181,7 +181,7 @@ impl Shelves {
         kept.newest += 1;
         kept.events.push_back(number);
         let id = EventId { stream, place: kept.newest };
-        let held = Held { session: name.clone(), id, data, kept_at: now };
+        let held = StoredEvent { session: name.clone(), id, data, kept_at: now };
         let cost = held.cost();
         session.events.insert(number);
         let before = session.bytes;
@@ -245,7 +245,7 @@ impl Shelves {
     }
 
     /// Drops the oldest events of all for as long as this says so.
-    fn drop_while(&mut self, too_much: impl Fn(&Self, &Held) -> bool) {
+    fn drop_while(&mut self, too_much: impl Fn(&Self, &StoredEvent) -> bool) {
         while let Some((&number, _)) = self.events.first_key_value().filter(|(_, held)| too_much(self, held))
         {
             self.drop_oldest(number);
@@ -253,8 +253,8 @@ impl Shelves {
     }
 
     /// Drops the oldest events of whichever session has most, until there are no more bytes than these.
-    fn trim(&mut self, most: usize) {
-        while most < self.bytes
+    fn trim(&mut self, limit: usize) {
+        while limit < self.bytes
             && let Some((_, name)) = self.by_bytes.last()
             && let Some(&number) = self.sessions.get(name).and_then(|session| session.events.first())
         {
@@ -272,8 +272,8 @@ impl Shelves {
         }
     }
 
-    fn trim_session(&mut self, name: &str, most: usize) {
-        while let Some(session) = self.sessions.get(name).filter(|session| most < session.bytes)
+    fn trim_session(&mut self, name: &str, limit: usize) {
+        while let Some(session) = self.sessions.get(name).filter(|session| limit < session.bytes)
             && let Some(&number) = session.events.first()
         {
             self.drop_oldest(number);

@@ -129,9 +129,9 @@ pub enum Replay {
 /// assert_eq!(Stored::later(async { Ok(2) }).await?, 2);
 /// # Ok(()) }
 /// ```
-pub struct Stored<'a, T>(State<'a, T>);
+pub struct Stored<'a, T>(StoredState<'a, T>);
 
-enum State<'a, T> {
+enum StoredState<'a, T> {
     Now(Option<T>),
     Later(Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>),
 }
@@ -139,12 +139,12 @@ enum State<'a, T> {
 impl<'a, T> Stored<'a, T> {
     /// The answer is known. Nothing is allocated for it.
     pub fn now(value: T) -> Self {
-        Self(State::Now(Some(value)))
+        Self(StoredState::Now(Some(value)))
     }
 
     /// The answer comes from somewhere else, or fails to.
     pub fn later(answer: impl Future<Output = io::Result<T>> + Send + 'a) -> Self {
-        Self(State::Later(Box::pin(answer)))
+        Self(StoredState::Later(Box::pin(answer)))
     }
 }
 
@@ -157,8 +157,8 @@ impl<T> Future for Stored<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         match &mut self.0 {
             // Given away already: there is no second answer.
-            State::Now(value) => value.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value))),
-            State::Later(answer) => answer.as_mut().poll(cx),
+            StoredState::Now(value) => value.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value))),
+            StoredState::Later(answer) => answer.as_mut().poll(cx),
         }
     }
 }
@@ -166,8 +166,8 @@ impl<T> Future for Stored<'_, T> {
 impl<T> fmt::Debug for Stored<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            State::Now(_) => "Stored::now",
-            State::Later(_) => "Stored::later",
+            StoredState::Now(_) => "Stored::now",
+            StoredState::Later(_) => "Stored::later",
         })
     }
 }

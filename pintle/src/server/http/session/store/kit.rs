@@ -34,9 +34,9 @@ where
     let mut broken = Vec::new();
     for (property, run) in PROPERTIES {
         let seen = match open().await {
-            Ok(store) => timeout(PATIENCE, run(Arc::new(store)))
+            Ok(store) => timeout(TIMEOUT, run(Arc::new(store)))
                 .await
-                .unwrap_or_else(|_| Err(format!("still waiting after {PATIENCE:?}"))),
+                .unwrap_or_else(|_| Err(format!("still waiting after {TIMEOUT:?}"))),
             Err(error) => Err(format!("not opened: {error}")),
         };
         broken.extend(seen.err().map(|what| Broken { property, what }));
@@ -44,7 +44,7 @@ where
     if broken.is_empty() { Ok(()) } else { Err(broken) }
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(400);
 

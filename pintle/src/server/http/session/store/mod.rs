@@ -68,10 +68,10 @@ impl StoredSession {
 
 /// Sessions that are written down in memory: for tests, and for several services in one process.
 #[derive(Debug, Default)]
-pub struct MemorySessions(Mutex<Shelf>);
+pub struct MemorySessions(Mutex<SessionMap>);
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct SessionMap {
     sessions: HashMap<String, (StoredSession, Instant)>,
     /// How many there are before those that are over are looked for.
     crowded: usize,
@@ -83,7 +83,7 @@ impl MemorySessions {
         Self::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, SessionMap> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,8 +94,8 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 impl Sessions for MemorySessions {
     fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
         let now = Instant::now();
-        let mut shelf = self.lock();
-        let Shelf { sessions, crowded } = &mut *shelf;
+        let mut map = self.lock();
+        let SessionMap { sessions, crowded } = &mut *map;
         if sessions.len() >= *crowded {
             sessions.retain(|_, (_, end)| *end > now);
             *crowded = 2 * sessions.len() + 16;
@@ -106,8 +106,8 @@ impl Sessions for MemorySessions {
 
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
         let now = Instant::now();
-        let mut shelf = self.lock();
-        let found = shelf.sessions.get_mut(id).filter(|(_, end)| *end > now);
+        let mut map = self.lock();
+        let found = map.sessions.get_mut(id).filter(|(_, end)| *end > now);
         Stored::now(found.map(|(session, end)| {
             *end = now + idle.min(CENTURY);
             session.clone()

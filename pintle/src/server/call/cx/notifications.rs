@@ -11,17 +11,17 @@ use crate::server::call::{rate::Rate, sink::CallEvent};
 
 /// What was not told yet, because there was no room or too much of it.
 #[derive(Default)]
-pub(super) struct Telling {
+pub(super) struct HeldNotifications {
     progress: Rate,
     /// The newest report that was held back.
-    held: Option<Held>,
+    held: Option<HeldProgress>,
     #[cfg(feature = "logging")]
     log: Rate,
     /// Log messages that nobody will read.
     lost: u64,
 }
 
-struct Held {
+struct HeldProgress {
     done: f64,
     total: Option<f64>,
     message: Option<String>,
@@ -46,14 +46,14 @@ impl Cx {
         }
         {
             // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
-            let mut telling = self.telling();
-            let telling = telling.get_or_insert_default();
-            let told = telling.progress.take()
+            let mut notifications = self.held_notifications();
+            let notifications = notifications.get_or_insert_default();
+            let sent = notifications.progress.take()
                 && self.0.sink.try_notify(|| self.0.call.progress(done, total, message));
-            if told {
-                telling.held.take_if(|held| held.done <= done);
-            } else if telling.held.as_ref().is_none_or(|held| done > held.done) {
-                telling.held = Some(Held { done, total, message: message.map(str::to_owned) });
+            if sent {
+                notifications.held.take_if(|held| held.done <= done);
+            } else if notifications.held.as_ref().is_none_or(|held| done > held.done) {
+                notifications.held = Some(HeldProgress { done, total, message: message.map(str::to_owned) });
             }
         }
         // A handler that does nothing but report lets others have their turn.
@@ -62,15 +62,15 @@ impl Cx {
 
     /// What must be said before the call's end: it was held back so far.
     pub(crate) fn last_notifications(&self) -> Vec<Bytes> {
-        let Some(telling) = self.telling().take() else { return Vec::new() };
-        let Telling { held, lost, .. } = *telling;
+        let Some(notifications) = self.held_notifications().take() else { return Vec::new() };
+        let HeldNotifications { held, lost, .. } = *notifications;
         let progress =
             held.and_then(|held| self.0.call.progress(held.done, held.total, held.message.as_deref()));
         progress.into_iter().chain(self.lost_line(lost)).map(Bytes::from).collect()
     }
 
-    fn telling(&self) -> MutexGuard<'_, Option<Box<Telling>>> {
-        self.0.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held_notifications(&self) -> MutexGuard<'_, Option<Box<HeldNotifications>>> {
+        self.0.notifications.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says how many log messages were left out.
@@ -104,12 +104,12 @@ impl Cx {
     }
 
     /// Whether the client asked for messages as grave as this one.
-    pub fn hears(&self, level: LoggingLevel) -> bool {
+    pub fn wants_log(&self, level: LoggingLevel) -> bool {
         self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
     }
 
     fn logs(&self) -> bool {
-        self.0.state.service.capabilities().logging.is_some()
+        self.0.snapshot.service.capabilities().logging.is_some()
     }
 
     fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
@@ -127,30 +127,30 @@ impl Cx {
 #[cfg(feature = "logging")]
 impl Cx {
     /// Whether any log message would be read.
-    pub(crate) fn wants_log(&self) -> bool {
+    pub(crate) fn wants_any_log(&self) -> bool {
         self.0.call.peer().log_level.is_some() && self.logs()
     }
 
     /// Sends a log message without waiting. One for which there is no room, or which is one too many, is lost; how many
     /// were is said with the next.
     pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
-        let mut telling = self.telling();
-        let telling = telling.get_or_insert_default();
-        if !self.0.sink.has_capacity() || !telling.log.take() {
-            telling.lost += 1;
+        let mut notifications = self.held_notifications();
+        let notifications = notifications.get_or_insert_default();
+        if !self.0.sink.has_capacity() || !notifications.log.take() {
+            notifications.lost += 1;
             return;
         }
-        let lost = std::mem::take(&mut telling.lost);
+        let lost = std::mem::take(&mut notifications.lost);
         if let Some(line) = self.lost_line(lost)
             && !self.0.sink.try_send(CallEvent::Notification(line.into()))
         {
-            telling.lost = lost + 1;
+            notifications.lost = lost + 1;
             return;
         }
         if let Some(line) = self.log_line(level, Some(logger), data)
             && !self.0.sink.try_send(CallEvent::Notification(line.into()))
         {
-            telling.lost += 1;
+            notifications.lost += 1;
         }
     }
 }

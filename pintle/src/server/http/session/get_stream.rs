@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use super::{
     Session,
-    channel::{Channel, Unresumed},
+    channel::{Channel, ResumeError},
     log::EventId,
 };
 use crate::server::{
@@ -23,21 +23,21 @@ use crate::server::{
     http::{
         Body,
         edge::response::{closed, events_until, overloaded},
-        service::Shared,
+        shared::HttpShared,
     },
 };
 
 /// Opens one.
 pub(in crate::server::http) async fn open(
-    shared: &Arc<Shared>,
+    shared: &Arc<HttpShared>,
     session: &Arc<Session>,
     extensions: Extensions,
 ) -> Response<Body> {
-    let (number, outdated) = session.standing_number();
+    let (number, outdated) = session.get_stream_number();
     let channel = Channel::new(shared, session, number, false);
     let reader = channel.begin().await;
     let end = Authenticated::expiry(&extensions);
-    stand(&channel, extensions, ());
+    start(&channel, extensions, ());
     if session.is_over() {
         // It was ended while the stream was opened, and what the log knew of it was forgotten before.
         let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
@@ -50,7 +50,7 @@ pub(in crate::server::http) async fn open(
 
 /// Goes on with a stream that was cut: one like these, or that of a POST.
 pub(in crate::server::http) async fn resume(
-    shared: &Arc<Shared>,
+    shared: &Arc<HttpShared>,
     session: &Arc<Session>,
     last: &str,
     extensions: Extensions,
@@ -61,8 +61,8 @@ pub(in crate::server::http) async fn resume(
         ))
     };
     let last = EventId::parse(last).ok_or_else(gone)?;
-    let standing = last.stream % 2 == 0;
-    if standing && shared.calls.is_closed() {
+    let is_get = last.stream % 2 == 0;
+    if is_get && shared.calls.is_closed() {
         return Err(closed());
     }
     let channel = session.channel(last.stream);
@@ -71,19 +71,19 @@ pub(in crate::server::http) async fn resume(
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
     // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
     // what there is: or it would go on taking messages in between.
-    let stands = || {
-        if standing {
-            stand(&channel, extensions, ());
+    let start_if_get = || {
+        if is_get {
+            start(&channel, extensions, ());
         }
     };
-    let reader = channel.resume(last, stands).await.map_err(|unresumed| match unresumed {
-        Unresumed::Gone => gone(),
-        Unresumed::Failed => {
-            let said = "the events that followed cannot be looked up at the moment: try again later";
-            overloaded(StatusCode::SERVICE_UNAVAILABLE, said)
+    let reader = channel.resume(last, start_if_get).await.map_err(|error| match error {
+        ResumeError::Gone => gone(),
+        ResumeError::Failed => {
+            let message = "the events that followed cannot be looked up at the moment: try again later";
+            overloaded(StatusCode::SERVICE_UNAVAILABLE, message)
         }
     })?;
-    if !standing && !runs {
+    if !is_get && !runs {
         // All has been said; the log has it.
         channel.over();
     }
@@ -91,71 +91,71 @@ pub(in crate::server::http) async fn resume(
 }
 
 /// Lets a stream be the one that is told. `held` goes when it does.
-pub(in crate::server::http) fn stand(
+pub(in crate::server::http) fn start(
     channel: &Arc<Channel>,
     extensions: Extensions,
     held: impl Send + 'static,
 ) {
-    stand_until(channel, extensions, None, held);
+    start_until(channel, extensions, None, held);
 }
 
 /// The same, until then. Calls that are answered on it come to their end, and no others begin.
-pub(super) fn stand_until(
+pub(super) fn start_until(
     channel: &Arc<Channel>,
     extensions: Extensions,
     mut end: Option<Pin<Box<Sleep>>>,
     held: impl Send + 'static,
 ) {
-    let standing = Standing(channel.clone());
-    channel.session.stand(channel);
+    let guard = GetStreamGuard(channel.clone());
+    channel.session.add_get_stream(channel);
     channel.set_work(Box::pin(async move {
         let _held = held;
-        let channel = &standing.0;
+        let channel = &guard.0;
         let mut next = |task: &mut Context<'_>| {
             if end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready()) {
                 channel.close();
                 return Poll::Ready(None);
             }
-            channel.session.poll_standing(channel, &extensions, task)
+            channel.session.poll_push(channel, &extensions, task)
         };
         while let Some(line) = poll_fn(&mut next).await {
-            let taken = Taken { session: &channel.session, line: Some(line.clone()) };
+            let message = UnrecordedMessage { session: &channel.session, line: Some(line.clone()) };
             let id = channel.record(&line).await;
             // Whoever resumed the stream meanwhile has looked into the log already: it is sent on that one.
             if !channel.session.is_replaced(channel) {
-                taken.sent();
+                message.sent();
                 channel.deliver(id, line).await;
             }
         }
         // Where calls are answered here too, these come to their end.
-        channel.alone().await;
+        channel.until_no_producers().await;
         channel.over();
     }));
 }
 
 /// A message that a GET stream has taken and that is not in the log yet. If the stream ends meanwhile, it goes to the next.
-struct Taken<'a> {
+struct UnrecordedMessage<'a> {
     session: &'a Session,
     line: Option<Bytes>,
 }
 
-impl Taken<'_> {
+impl UnrecordedMessage<'_> {
     fn sent(mut self) {
         self.line = None;
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for UnrecordedMessage<'_> {
     fn drop(&mut self) {
-        self.line.take().into_iter().for_each(|line| self.session.put_back(line));
+        self.line.take().into_iter().for_each(|line| self.session.push_front(line));
     }
 }
 
 /// One of the GET streams of a session, as long as it is open.
-struct Standing(Arc<Channel>);
+struct GetStreamGuard(Arc<Channel>);
 
-impl Drop for Standing {
+impl Drop for GetStreamGuard {
     fn drop(&mut self) {
-        self.0.session.unstand(&self.0);
+        self.0.session.remove_get_stream(&self.0);
     }
 }

@@ -5,25 +5,27 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::Extensions;
 
-use super::{Busy, STANDING, Session, Stand, channel::Channel};
+use super::{Busy, MAX_GET_STREAMS, OpenGetStream, Session, channel::Channel};
 use crate::server::changes::Recipient;
 
 /// As many messages may wait for a GET stream.
-const WAITING: usize = 256;
+const CAPACITY: usize = 256;
 
 impl Session {
     /// A GET stream is there. It is the newest, so it is the one that is told. Whoever had its number is shown out, and
     /// so are those that are too old.
-    pub(in crate::server::http) fn stand(&self, channel: &Channel) {
+    pub(in crate::server::http) fn add_get_stream(&self, channel: &Channel) {
         let mut core = self.lock();
         if core.ended {
             return;
         }
         let Channel { number, instance, .. } = *channel;
-        let standing = &mut core.busy().standing;
-        let gone = |other: &mut Stand| other.number == number || other.number + 2 * STANDING <= number;
-        let gone: Vec<_> = standing.extract_if(.., gone).filter_map(|stand| stand.waker).collect();
-        standing.push(Stand { number, instance, waker: None });
+        let get_streams = &mut core.busy().get_streams;
+        let gone = |other: &mut OpenGetStream| {
+            other.number == number || other.number + 2 * MAX_GET_STREAMS <= number
+        };
+        let gone: Vec<_> = get_streams.extract_if(.., gone).filter_map(|stream| stream.waker).collect();
+        get_streams.push(OpenGetStream { number, instance, waker: None });
         self.inbox.set_read(true);
         drop(core);
         gone.into_iter().for_each(Waker::wake);
@@ -31,14 +33,14 @@ impl Session {
         self.inbox.notify();
     }
 
-    pub(in crate::server::http) fn unstand(&self, channel: &Channel) {
+    pub(in crate::server::http) fn remove_get_stream(&self, channel: &Channel) {
         let instance = channel.instance;
         let waker = {
             let mut core = self.lock();
             let waker = core.busy.as_mut().and_then(|busy| {
-                busy.standing.retain(|stand| stand.instance != instance);
-                self.inbox.set_read(!busy.standing.is_empty());
-                busy.standing.last_mut().and_then(|stand| stand.waker.take())
+                busy.get_streams.retain(|stream| stream.instance != instance);
+                self.inbox.set_read(!busy.get_streams.is_empty());
+                busy.get_streams.last_mut().and_then(|stream| stream.waker.take())
             });
             core.rest();
             waker
@@ -47,37 +49,37 @@ impl Session {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    pub(in crate::server::http) fn has_standing(&self) -> bool {
-        self.lock().busy.as_ref().is_some_and(|busy| !busy.standing.is_empty())
+    pub(in crate::server::http) fn has_get_stream(&self) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty())
     }
 
     /// Has the GET stream say something.
-    pub(in crate::server::http) fn say(&self, line: Bytes) {
+    pub(in crate::server::http) fn push(&self, line: Bytes) {
         let mut core = self.lock();
         if core.ended {
             return;
         }
-        let waiting = &mut core.busy().waiting;
-        if waiting.len() >= WAITING {
+        let queue = &mut core.busy().push_queue;
+        if queue.len() >= CAPACITY {
             tracing::debug!("a message was dropped: nobody reads the session's GET stream");
-            waiting.pop_front();
+            queue.pop_front();
         }
-        waiting.push_back(line);
+        queue.push_back(line);
         drop(core);
         self.inbox.notify();
     }
 
     /// Returns a message that a GET stream has taken and will not send: another one sends it first.
-    pub(in crate::server::http) fn put_back(&self, line: Bytes) {
+    pub(in crate::server::http) fn push_front(&self, line: Bytes) {
         let mut core = self.lock();
         if core.ended {
             return;
         }
-        let waiting = &mut core.busy().waiting;
-        if waiting.len() >= WAITING {
+        let queue = &mut core.busy().push_queue;
+        if queue.len() >= CAPACITY {
             return tracing::debug!("a message was dropped: nobody reads the session's GET stream");
         }
-        waiting.push_front(line);
+        queue.push_front(line);
         drop(core);
         self.inbox.notify();
     }
@@ -86,36 +88,37 @@ impl Session {
     pub(in crate::server::http) fn is_replaced(&self, channel: &Channel) -> bool {
         let instance = channel.instance;
         let core = self.lock();
-        let is_open = |busy: &Busy| busy.standing.iter().any(|stand| stand.instance == instance);
+        let is_open = |busy: &Busy| busy.get_streams.iter().any(|stream| stream.instance == instance);
         !core.ended && !core.busy.as_deref().is_some_and(is_open)
     }
 
     /// What a GET stream is to say next; `None` if it is over.
-    pub(in crate::server::http) fn poll_standing(
+    pub(in crate::server::http) fn poll_push(
         &self,
         channel: &Channel,
         extensions: &Extensions,
         task: &mut Context<'_>,
     ) -> Poll<Option<Bytes>> {
         let instance = channel.instance;
-        let state = self.server.state();
+        let snapshot = self.server.snapshot();
         let mut guard = self.lock();
         let core = &mut *guard;
         if core.ended || self.inbox.is_closed() {
             return Poll::Ready(None);
         }
         let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
-        match busy.standing.last() {
+        match busy.get_streams.last() {
             Some(newest) if newest.instance == instance => {}
             _ => {
-                let Some(stand) = busy.standing.iter_mut().find(|stand| stand.instance == instance) else {
+                let Some(stream) = busy.get_streams.iter_mut().find(|stream| stream.instance == instance)
+                else {
                     return Poll::Ready(None);
                 };
-                stand.waker = Some(task.waker().clone());
+                stream.waker = Some(task.waker().clone());
                 return Poll::Pending;
             }
         }
-        if let Some(line) = busy.waiting.pop_front() {
+        if let Some(line) = busy.push_queue.pop_front() {
             return Poll::Ready(Some(line));
         }
         let taken = self.inbox.take(task);
@@ -123,7 +126,7 @@ impl Session {
         let Some(listener) = core.engine.listener() else { return Poll::Pending };
         taken.iter().for_each(|taken| listener.merge(&taken.changes));
         let principal = self.principal.as_deref();
-        let mut recipient = Recipient { state: &state, listener, peer, principal, extensions };
+        let mut recipient = Recipient { snapshot: &snapshot, listener, peer, principal, extensions };
         recipient.withhold();
         recipient.next(&self.inbox).map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
     }

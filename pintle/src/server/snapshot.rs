@@ -27,7 +27,7 @@ use crate::{
 
 /// A snapshot of a server. A change creates another one; a call keeps the one it started with.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct Snapshot {
     pub(crate) service: Service,
     /// The revisions that are served over HTTP.
     pub(crate) served: Served,
@@ -114,7 +114,7 @@ pub(crate) struct Expected {
     pub(crate) resources: bool,
 }
 
-impl State {
+impl Snapshot {
     /// All that is wrong with what was registered. Looked for once: servers that are chosen for each request are asked with
     /// each.
     pub(crate) fn fault(&self) -> Option<&str> {

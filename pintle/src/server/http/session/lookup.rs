@@ -1,0 +1,113 @@
+//! Finds the session that a request names, in this process or in the store.
+
+use std::sync::Arc;
+
+use pintle_proto::{
+    Revision,
+    http::{Head, Refusal, check_session_version},
+    server::{Engine, SessionRecord},
+};
+
+use super::{
+    Session,
+    conversation::no_room,
+    fresh_number,
+    id::SessionId,
+    record::ReadStart,
+    registry::Refused,
+    store::{Sessions, StoredSession},
+};
+use crate::{
+    Ended,
+    server::http::{edge::response::store_failed, request_cx::HttpRequestCx},
+};
+
+impl HttpRequestCx {
+    /// Returns the session of that id, if it belongs to the principal of the request and the request names a revision that
+    /// has sessions.
+    pub(in crate::server::http) async fn session(
+        &self,
+        head: &Head<'_>,
+        id: SessionId,
+    ) -> Result<Arc<Session>, Refusal> {
+        let session = self.find(id).await?;
+        if !session.is_open() {
+            return Err(Refusal::unknown_session());
+        }
+        check_session_version(head, self.endpoint().session)?;
+        Ok(session)
+    }
+
+    /// Finds a session in this process, or one that another process has stored.
+    async fn find(&self, id: SessionId) -> Result<Arc<Session>, Refusal> {
+        let shared = &self.http.0;
+        let found = shared.sessions.find(id);
+        let found = match &shared.settings().store {
+            None => found,
+            Some(store) => Box::pin(self.find_stored(&**store, id, found)).await?,
+        };
+        // The answer is the same for an id of another principal, so that it reveals nothing.
+        found.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
+    }
+
+    /// Finds a session in the store. `found` is the session of that id in this process.
+    async fn find_stored(
+        &self,
+        store: &dyn Sessions,
+        id: SessionId,
+        found: Option<Arc<Session>>,
+    ) -> Result<Option<Arc<Session>>, Refusal> {
+        let shared = &self.http.0;
+        let found = found.map(|session| (session.start_read(), session));
+        let stored = store.get(&id.to_string(), shared.settings().idle_session).await;
+        match stored.map_err(|error| store_failed(&error))? {
+            // A session of another principal is not restored.
+            Some(stored) if stored.principal.as_deref() != self.principal.as_deref() => Ok(None),
+            Some(stored) => self.adopt(id, found, &stored).await,
+            None => {
+                // Ended by another process. Only a request of its own principal ends it here too.
+                if let Some((_, session)) = found.filter(|(_, session)| session.principal == self.principal) {
+                    let _ = shared.end(&session, Ended::Stopped).await;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the session of that id, if it is one of this process and belongs to the principal of the request.
+    pub(super) fn find_here(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.http.0.sessions.find(id).filter(|session| session.principal == self.principal)
+    }
+
+    /// Brings a session up to date with its stored record, or restores it from the record.
+    async fn adopt(
+        &self,
+        id: SessionId,
+        found: Option<(ReadStart, Arc<Session>)>,
+        stored: &StoredSession,
+    ) -> Result<Option<Arc<Session>>, Refusal> {
+        let shared = &self.http.0;
+        if let Some((read, session)) = found {
+            session.adopt(&stored.record, read);
+            return Ok(Some(session));
+        }
+        if !self.snapshot.service.has_room_for(&stored.record) {
+            return Err(no_room(Refused::Full));
+        }
+        let restored = Engine::restore(&self.snapshot.service, &stored.record, fresh_number());
+        let Some(engine) = restored else { return Ok(None) };
+        let principal = stored.principal.as_deref().map(Into::into);
+        let session = Session::new(id, principal, self.server.clone(), engine).at(self.address());
+        session.set_initialized();
+        session.set_written();
+        session.number_from(fresh_number().unsigned_abs());
+        shared.change_hub.add(&session.inbox);
+        shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
+    }
+
+    /// Returns a session for this request only, for a client that keeps none.
+    pub(in crate::server::http) fn transient_session(&self, revision: Revision) -> Option<Arc<Session>> {
+        let engine = Engine::restore(&self.snapshot.service, &SessionRecord::new(revision), 0)?;
+        Some(Arc::new(Session::transient(self.principal.clone(), self.server.clone(), engine)))
+    }
+}
