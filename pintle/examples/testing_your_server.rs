@@ -43,7 +43,7 @@ async fn main() -> pintle::Result<()> {
 mod tests {
     use pintle::{
         client::Answer,
-        testing::{Catalogue, TestClient},
+        testing::{CatalogueSnapshot, TestClient},
     };
     use serde_json::json;
 
@@ -96,7 +96,7 @@ mod tests {
     /// Compares a snapshot of the catalogue. For more tools, keep it in a file with `assert_file`.
     #[tokio::test]
     async fn the_catalogue_is_this() {
-        Catalogue::of(&server()).await.assert_is(
+        CatalogueSnapshot::of(&server()).await.assert_is(
             r#"
 server flights 1.0.0
 

@@ -12,7 +12,7 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 /// A [`std::result::Result`] with [`Error`] as its default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of clients, servers and transports. Its variant tells who is at fault.
+/// The error of clients, servers and transports. Its variant is the kind of failure.
 ///
 /// ```no_run
 /// use pintle::Error;
@@ -53,7 +53,7 @@ pub enum Error {
     Tool(String),
     /// Reading or writing failed.
     Io(io::Error),
-    /// The call is invalid on this connection. The message says what is supported.
+    /// The call is invalid on this connection. The message names what is supported.
     Misuse(String),
     /// A local policy denied the call.
     Refused(String),

@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::Stdio};
 
-use pintle::testing::{Catalogue, TestClient};
+use pintle::testing::{CatalogueSnapshot, TestClient};
 use pintle_cli::demo::{Harbour, server};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn it_answers_who_it_is_with_a_session() {
 
 #[tokio::test]
 async fn what_it_offers_is_what_the_file_says() {
-    Catalogue::of(&server(&Harbour::default())).await.assert_file("tests/it/catalogue.txt");
+    CatalogueSnapshot::of(&server(&Harbour::default())).await.assert_file("tests/it/catalogue.txt");
 }
 
 #[tokio::test]

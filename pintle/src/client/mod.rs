@@ -42,7 +42,7 @@ pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
 use asking::handler;
 use driver::{DirectSend, Driver};
-use state::{Settings, Shared};
+use state::{ClientSettings, ConnectionState};
 
 /// A client with its capabilities and settings. One client can open any number of connections.
 ///
@@ -76,13 +76,13 @@ use state::{Settings, Shared};
 #[must_use = "a client does nothing until it is connected"]
 #[derive(Clone)]
 pub struct Client {
-    settings: Settings,
+    settings: ClientSettings,
 }
 
 impl Client {
     /// Creates a client without capabilities, identified by name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { settings: Settings::new(Implementation::new(name, version)) }
+        Self { settings: ClientSettings::new(Implementation::new(name, version)) }
     }
 
     /// Sets the display name.
@@ -273,12 +273,12 @@ impl Client {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
         transport.limit_messages(settings.limits.message_bytes);
-        let shared = Arc::new(Shared::new(settings, &*transport));
+        let shared = Arc::new(ConnectionState::new(settings, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);
         let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);
         driver.open(self.settings.remembered).await?;
         if let Some(roots) = &self.settings.handlers.roots {
-            let observer: Weak<Shared> = Arc::downgrade(&shared);
+            let observer: Weak<ConnectionState> = Arc::downgrade(&shared);
             roots.register(observer);
         }
         let direct = Arc::new(DirectSend::new());

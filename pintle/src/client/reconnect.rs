@@ -51,12 +51,12 @@ where
 /// ```
 pub struct Reconnect<C: Connector> {
     connector: C,
-    state: State,
+    state: ReconnectState,
     /// The limit of a message's size, for each new connection.
     limit: Option<usize>,
 }
 
-enum State {
+enum ReconnectState {
     Connected(Box<dyn DrivenTransport>),
     /// A connection is being made. Messages sent in the meantime are queued.
     Connecting(Connecting, Vec<Bytes>),
@@ -74,22 +74,24 @@ impl<C: Connector> Reconnect<C> {
     /// The connection could not be established.
     pub async fn connect(mut connector: C) -> io::Result<Self> {
         let connected = driven(connector.connect().await?);
-        Ok(Self { connector, state: State::Connected(connected), limit: None })
+        Ok(Self { connector, state: ReconnectState::Connected(connected), limit: None })
     }
 
     fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut dyn DrivenTransport>> {
-        if let State::Connecting(connecting, queued) = &mut self.state {
+        if let ReconnectState::Connecting(connecting, queued) = &mut self.state {
             let connected = ready!(connecting.as_mut().poll(cx));
             let queued = std::mem::take(queued);
-            self.state = State::Failed;
+            self.state = ReconnectState::Failed;
             let mut transport = connected?;
             self.limit.into_iter().for_each(|bytes| transport.limit_messages(bytes));
             queued.into_iter().for_each(|message| transport.send(message));
-            self.state = State::Connected(transport);
+            self.state = ReconnectState::Connected(transport);
         }
         Poll::Ready(match &mut self.state {
-            State::Connected(transport) => Ok(&mut **transport),
-            State::Connecting(..) | State::Failed => Err(io::ErrorKind::NotConnected.into()),
+            ReconnectState::Connected(transport) => Ok(&mut **transport),
+            ReconnectState::Connecting(..) | ReconnectState::Failed => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
         })
     }
 }
@@ -101,9 +103,9 @@ impl<C: Connector> Transport for Reconnect<C> {
 
     fn send(&mut self, message: Bytes) {
         match &mut self.state {
-            State::Connected(transport) => transport.send(message),
-            State::Connecting(_, queued) => queued.push(message),
-            State::Failed => {}
+            ReconnectState::Connected(transport) => transport.send(message),
+            ReconnectState::Connecting(_, queued) => queued.push(message),
+            ReconnectState::Failed => {}
         }
     }
 
@@ -113,15 +115,15 @@ impl<C: Connector> Transport for Reconnect<C> {
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.state {
-            State::Connected(transport) => transport.poll_close(cx),
-            State::Connecting(..) | State::Failed => Poll::Ready(Ok(())),
+            ReconnectState::Connected(transport) => transport.poll_close(cx),
+            ReconnectState::Connecting(..) | ReconnectState::Failed => Poll::Ready(Ok(())),
         }
     }
 
     fn close_reason(&self) -> Option<String> {
         match &self.state {
-            State::Connected(transport) => transport.close_reason(),
-            State::Connecting(..) | State::Failed => None,
+            ReconnectState::Connected(transport) => transport.close_reason(),
+            ReconnectState::Connecting(..) | ReconnectState::Failed => None,
         }
     }
 
@@ -132,12 +134,12 @@ impl<C: Connector> Transport for Reconnect<C> {
 
 impl<C: Connector> DrivenTransport for Reconnect<C> {
     fn ended_unread(&self) -> bool {
-        matches!(&self.state, State::Connected(transport) if transport.ended_unread())
+        matches!(&self.state, ReconnectState::Connected(transport) if transport.ended_unread())
     }
 
     fn limit_messages(&mut self, bytes: usize) {
         self.limit = Some(bytes);
-        if let State::Connected(transport) = &mut self.state {
+        if let ReconnectState::Connected(transport) = &mut self.state {
             transport.limit_messages(bytes);
         }
     }
@@ -145,7 +147,7 @@ impl<C: Connector> DrivenTransport for Reconnect<C> {
     fn restart(&mut self) -> io::Result<()> {
         let connecting = self.connector.connect();
         let connecting = async { connecting.await.map(driven) };
-        self.state = State::Connecting(Box::pin(connecting), Vec::new());
+        self.state = ReconnectState::Connecting(Box::pin(connecting), Vec::new());
         Ok(())
     }
 }

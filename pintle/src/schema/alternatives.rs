@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Explainer, Findings, Members, Position, did_you_mean},
+    explain::{Explainer, Findings, InstanceLocation, Members, did_you_mean},
     fault::MAX_FAULTS,
     words::{asked, either, shown},
 };
@@ -18,7 +18,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         for each in branches(schema, "allOf") {
@@ -57,7 +57,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         one: &'a [Value],
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         let verdicts: Vec<_> = one.iter().map(|branch| self.fits(branch, value, position)).collect();
@@ -84,7 +84,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         branches: &'a [Value],
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         let schemas: Vec<&'a Value> = branches.iter().map(|branch| self.local.meant(branch)).collect();
@@ -141,7 +141,7 @@ impl<'a> Explainer<'a> {
         schema: &'a Members,
         value: &Value,
         name: &str,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         turns: usize,
     ) -> bool {
         if turns > MAX_TURNS {

@@ -65,7 +65,7 @@ pub(super) fn find(engine: &Engine, local: Local<'_>, value: &Value) -> (Finding
         verdicts: HashMap::new(),
     };
     let mut findings = Findings::up_to(MAX_FAULTS);
-    explainer.look(local.root(), value, &mut Position::default(), &mut findings);
+    explainer.look(local.root(), value, &mut InstanceLocation::default(), &mut findings);
     (findings, explainer.lost)
 }
 
@@ -113,12 +113,12 @@ pub(super) type Members = Map<String, Value>;
 
 /// The position in the value, and the depth in the schema.
 #[derive(Default)]
-pub(super) struct Position {
+pub(super) struct InstanceLocation {
     pub(super) pointer: String,
     level: usize,
 }
 
-impl Position {
+impl InstanceLocation {
     /// Calls `look` with the position at a member or item.
     pub(super) fn at<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
@@ -139,7 +139,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Value,
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         if findings.is_full() {
@@ -171,7 +171,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Map<String, Value>,
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         if let Some(Value::String(reference)) = schema.get("$ref") {
@@ -218,7 +218,12 @@ impl<'a> Explainer<'a> {
     }
 
     /// Returns whether `value` matches a part of the schema, or `None` if that is inconclusive.
-    pub(super) fn fits(&mut self, schema: &'a Value, value: &Value, position: &mut Position) -> Option<bool> {
+    pub(super) fn fits(
+        &mut self,
+        schema: &'a Value,
+        value: &Value,
+        position: &mut InstanceLocation,
+    ) -> Option<bool> {
         let key = (address(schema), address(value));
         if let Some(verdict) = self.verdicts.get(&key) {
             return *verdict;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Fault,
-    explain::{Explainer, Findings, Members, Position},
+    explain::{Explainer, Findings, InstanceLocation, Members},
     words::{ANYTHING, LEFT_OUT, asked, either, quoted, shown},
 };
 
@@ -17,7 +17,7 @@ impl<'a> Explainer<'a> {
         schema: &'a Members,
         members: &Members,
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -68,7 +68,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         members: &Members,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -99,7 +99,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         names: &'a Value,
         name: &str,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         // The value made of the name is temporary, so nothing may be cached by its address.
@@ -119,7 +119,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         schema: &'a Members,
         items: &[Value],
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         // Older dialects have the first items as a list in `items`.
@@ -158,7 +158,7 @@ impl<'a> Explainer<'a> {
         other: &'a Value,
         members: &Members,
         value: &Value,
-        position: &mut Position,
+        position: &mut InstanceLocation,
         findings: &mut Findings,
     ) {
         let mut names = Vec::new();
@@ -176,7 +176,13 @@ impl<'a> Explainer<'a> {
     }
 }
 
-fn unknown(position: &mut Position, name: &str, member: &Value, names: &[&str], patterns: &[&str]) -> Fault {
+fn unknown(
+    position: &mut InstanceLocation,
+    name: &str,
+    member: &Value,
+    names: &[&str],
+    patterns: &[&str],
+) -> Fault {
     let hint = nearest(name, names.iter().copied()).map(|near| format!("did you mean {}?", quoted(near)));
     let names = names.iter().map(|name| quoted(name));
     let patterns = patterns.iter().map(|pattern| format!("a name that matches {}", quoted(pattern)));

@@ -1,32 +1,32 @@
 use pintle_types::schema::{CallToolResult, LoggingMessageParams, ProgressParams};
 use serde::de::DeserializeOwned;
 
-/// A call of a tool, and all that was said while it ran. From [`TestConnection::tool`](super::TestConnection::tool).
+/// A finished tool call with its notifications and input requests, from [`TestConnection::tool`](super::TestConnection::tool).
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// What came of it.
+    /// The result.
     pub result: CallToolResult,
-    /// Its progress, in order.
+    /// The progress notifications, in order.
     pub progress: Vec<ProgressParams>,
-    /// Log messages that came meanwhile, in order. A server that runs several calls at once logs for all of them.
+    /// Log messages received during the call, in order. They may belong to other calls that ran at the same time.
     pub logs: Vec<LoggingMessageParams>,
-    /// What was asked: the messages of forms, the URLs of pages, what the model was told.
+    /// The input requests: messages of forms, URLs, texts sent to the model.
     pub questions: Vec<String>,
 }
 
 impl Called {
-    /// Its text, of all blocks that are text.
+    /// Returns the text of all text blocks.
     pub fn text(&self) -> String {
         self.result.text()
     }
 
-    /// Its structured content, as a `T`; or else its text as JSON, because older revisions have structure only for
-    /// objects, and the oldest none at all.
+    /// Deserializes the structured content, or else the text as JSON: older revisions have structured content only for objects,
+    /// and the oldest have none.
     ///
     /// # Panics
     ///
-    /// It is no `T`.
+    /// The result is not a `T`.
     #[track_caller]
     pub fn structured<T: DeserializeOwned>(&self) -> T {
         let read = match &self.result.structured_content {
@@ -39,7 +39,7 @@ impl Called {
         }
     }
 
-    /// Whether the tool says that it failed.
+    /// Whether the tool reported a failure.
     pub fn is_error(&self) -> bool {
         self.result.is_error == Some(true)
     }

@@ -6,20 +6,20 @@ use serde_json::Value;
 use super::{TestClient, diff::diff, print::print};
 use crate::{Connection, Result, Server};
 
-/// Says that files are to be written instead of compared.
+/// Environment variable that makes `assert_file` write files instead of comparing them.
 const BLESS: &str = "PINTLE_BLESS";
 
-/// All that a server offers, as a text to compare: who it is, and its tools, prompts, resources and templates.
+/// A snapshot of what a server offers, as text: its identity, tools, prompts, resources and templates.
 ///
-/// The same server gives the same text, so that a review of a change sees what it means for the model.
+/// The text is deterministic, so that a diff shows what a change means for the model.
 ///
 /// ```
-/// use pintle::{Server, server::tool, testing::Catalogue};
+/// use pintle::{Server, server::tool, testing::CatalogueSnapshot};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let server = Server::new("demo", "1.0.0").tool(tool("hello", || async { "hello" }).description("Greets."));
-/// Catalogue::of(&server).await.assert_is(r#"
+/// CatalogueSnapshot::of(&server).await.assert_is(r#"
 /// server demo 1.0.0
 ///
 /// tool hello
@@ -29,24 +29,24 @@ const BLESS: &str = "PINTLE_BLESS";
 /// # }
 /// ```
 ///
-/// A catalogue of any size is better kept in a file. `PINTLE_BLESS=1 cargo test` writes it:
+/// Larger catalogues are better kept in a file. `PINTLE_BLESS=1 cargo test` writes it:
 ///
 /// ```no_run
 /// # async fn example(server: pintle::Server) {
-/// use pintle::testing::Catalogue;
+/// use pintle::testing::CatalogueSnapshot;
 ///
-/// Catalogue::of(&server).await.assert_file("tests/catalogue.txt");
+/// CatalogueSnapshot::of(&server).await.assert_file("tests/catalogue.txt");
 /// # }
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Catalogue(String);
+pub struct CatalogueSnapshot(String);
 
-impl Catalogue {
-    /// What a server offers a client that can do everything, in the newest revision.
+impl CatalogueSnapshot {
+    /// Lists what a server offers to a client with all capabilities, in the newest revision.
     ///
     /// # Panics
     ///
-    /// The server cannot be served, or a list could not be had.
+    /// The server is invalid, or a list could not be fetched.
     pub async fn of(server: &Server) -> Self {
         let client = TestClient::new().roots(["file:///"]).connect(server).await;
         let catalogue = client.catalogue().await;
@@ -86,16 +86,16 @@ impl Catalogue {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Compares with a text; empty lines around it do not count.
+    /// Compares with a text, without empty lines around it.
     ///
     /// # Panics
     ///
-    /// It is another, and the difference is shown.
+    /// The texts differ; the message has a diff.
     #[track_caller]
     pub fn assert_is(&self, expected: &str) {
         let expected = expected.trim_matches('\n');
@@ -110,7 +110,7 @@ impl Catalogue {
     ///
     /// # Panics
     ///
-    /// The file says something else, or cannot be read or written.
+    /// The file differs, or cannot be read or written.
     #[track_caller]
     pub fn assert_file(&self, path: impl AsRef<Path>) {
         self.compare(path.as_ref(), std::env::var_os(BLESS).is_some_and(|value| value != "0"));
@@ -139,7 +139,7 @@ impl Catalogue {
     }
 }
 
-impl fmt::Display for Catalogue {
+impl fmt::Display for CatalogueSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -167,8 +167,8 @@ fn entry(text: &mut String, listed: &impl Serialize, but: &[&str]) {
     }
 }
 
-fn lines(text: &mut String, mark: &str, said: &str) {
-    for line in said.lines() {
+fn lines(text: &mut String, mark: &str, content: &str) {
+    for line in content.lines() {
         text.push_str(format!("{mark}{line}").trim_end());
         text.push('\n');
     }
@@ -181,14 +181,14 @@ mod tests {
     #[test]
     fn a_file_is_written_when_it_is_blessed_and_compared_when_not() {
         let path = std::env::temp_dir().join(format!("pintle-catalogue-{}.txt", std::process::id()));
-        let catalogue = Catalogue("server demo 1\n".to_owned());
+        let catalogue = CatalogueSnapshot("server demo 1\n".to_owned());
         catalogue.compare(&path, true);
         catalogue.compare(&path, false);
-        let other = Catalogue("server demo 2\n".to_owned());
-        let said = std::panic::catch_unwind(|| other.compare(&path, false)).unwrap_err();
+        let other = CatalogueSnapshot("server demo 2\n".to_owned());
+        let message = std::panic::catch_unwind(|| other.compare(&path, false)).unwrap_err();
         std::fs::remove_file(&path).unwrap();
-        let said = said.downcast::<String>().unwrap();
-        assert!(said.contains("- server demo 1\n+ server demo 2\n"), "{said}");
-        assert!(said.contains("`PINTLE_BLESS=1 cargo test`"), "{said}");
+        let message = message.downcast::<String>().unwrap();
+        assert!(message.contains("- server demo 1\n+ server demo 2\n"), "{message}");
+        assert!(message.contains("`PINTLE_BLESS=1 cargo test`"), "{message}");
     }
 }

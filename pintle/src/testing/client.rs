@@ -3,17 +3,17 @@ use pintle_types::schema::{ContentBlock, CreateMessageResult, LoggingLevel};
 
 use super::{
     connection::TestConnection,
-    script::{Line, Run},
+    script::{Line, ScriptRun},
 };
 use crate::{
     Server,
     client::{Answer, Client, IntoRoots},
 };
 
-/// A client for tests of a server in the same process. Its answers are written beforehand.
+/// A client with scripted answers, for tests of a server in the same process.
 ///
-/// It can fill in forms, open pages and ask a model. A question without an answer fails the test, and so does an answer
-/// that nobody asked for; a test of a client that cannot do any of this starts from [`incapable`](Self::incapable).
+/// It supports forms, URLs and sampling. An input request without a scripted answer fails the test, and so does an unused answer.
+/// [`incapable`](Self::incapable) is a client without these capabilities.
 ///
 /// ```
 /// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}, testing::TestClient};
@@ -63,45 +63,44 @@ impl Default for TestClient {
 }
 
 impl TestClient {
-    /// A client that can be asked anything, and has no answers yet.
+    /// Creates a client with all capabilities and no answers.
     pub fn new() -> Self {
         Self { plays: true, ..Self::incapable() }
     }
 
-    /// A client that can do nothing for servers. What is scripted after this makes it capable again.
+    /// Creates a client without capabilities. Scripted answers add them again.
     pub fn incapable() -> Self {
         Self::of(Client::new("test", env!("CARGO_PKG_VERSION")))
     }
 
-    /// A client that you have set up yourself. Its own handlers answer, unless something is scripted; which revisions it
-    /// speaks and where log messages go is for the test to say.
+    /// Wraps a client. Its own handlers answer unless answers are scripted. Its revisions and `on_log` are replaced.
     pub fn of(client: Client) -> Self {
         Self { client, lines: Vec::new(), plays: false }
     }
 
-    /// The answer to one form whose message contains this text. Asked twice, it has to be scripted twice.
+    /// Scripts the answer to one form whose message contains this text. Each answer is used once.
     ///
-    /// Messages name questions here, and not keys, because a session has no word for keys.
+    /// Forms are identified by message and not by key, because the session era has no keys.
     pub fn form(self, message: impl Into<String>, answer: Answer) -> Self {
         self.line(Line::form(message, answer))
     }
 
-    /// The answer to one page whose URL contains this text: [`Answer::Accept`] of `null` opens it.
+    /// Scripts the answer to one URL that contains this text: [`Answer::Accept`] of `null` opens it.
     pub fn page(self, url: impl Into<String>, answer: Answer) -> Self {
         self.line(Line::page(url, answer))
     }
 
-    /// What the model says once, to messages that contain this text.
-    pub fn sample(self, text: impl Into<String>, says: impl Into<String>) -> Self {
-        self.sample_with(text, CreateMessageResult::new("test-model", ContentBlock::text(says)))
+    /// Scripts the model's reply to one request whose messages contain this text.
+    pub fn sample(self, text: impl Into<String>, reply: impl Into<String>) -> Self {
+        self.sample_with(text, CreateMessageResult::new("test-model", ContentBlock::text(reply)))
     }
 
-    /// The same, with a whole result.
+    /// Scripts the model's result for one request whose messages contain this text.
     pub fn sample_with(self, text: impl Into<String>, result: CreateMessageResult) -> Self {
         self.line(Line::sample(text, result))
     }
 
-    /// The places that the server may work in. Without this the client does not list any.
+    /// Sets the client's roots. Without them it does not declare the capability.
     pub fn roots(mut self, roots: impl IntoRoots) -> Self {
         self.client = self.client.roots(roots);
         self
@@ -113,21 +112,20 @@ impl TestClient {
         self
     }
 
-    /// Connects in the newest revision that the server speaks. Say [`finish`](TestConnection::finish) at the end.
+    /// Connects in the newest revision of the server. End the test with [`finish`](TestConnection::finish).
     ///
     /// # Panics
     ///
-    /// The server cannot be served, or does not open the connection.
+    /// The server is invalid, or refuses the connection.
     pub async fn connect(&self, server: &Server) -> TestConnection {
         self.connect_in(server, server.snapshot().service.revisions()).await
     }
 
-    /// Runs a test twice: in the newest revision with a session, and in the newest without.
+    /// Runs a test in the newest revision of both eras.
     ///
     /// # Panics
     ///
-    /// The test does, the server does not open a connection or speaks one era only, or the questions were others than
-    /// those that were scripted.
+    /// The test panics, the server refuses the connection or supports one era only, or the input requests differ from the script.
     pub async fn both_eras(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
         let snapshot = server.snapshot();
         let spoken = snapshot.service.revisions();
@@ -142,15 +140,14 @@ impl TestClient {
         }
     }
 
-    /// Runs a test in every revision that the server speaks.
+    /// Runs a test in every revision of the server.
     ///
-    /// The oldest two have no forms and all but the newest two no pages: a test of a server that asks wants
+    /// The oldest two have no forms, and only the newest two have URLs: to test input requests, use
     /// [`both_eras`](Self::both_eras).
     ///
     /// # Panics
     ///
-    /// The test does, the server does not open a connection, or the questions were others than those that were
-    /// scripted.
+    /// The test panics, the server refuses the connection, or the input requests differ from the script.
     pub async fn every_revision(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
         for revision in server.snapshot().service.revisions() {
             self.run_in(server, *revision, &test).await;
@@ -164,7 +161,7 @@ impl TestClient {
     }
 
     async fn connect_in(&self, server: &Server, revisions: &[Revision]) -> TestConnection {
-        let run = Run::new(self.lines.clone());
+        let run = ScriptRun::new(self.lines.clone());
         let client = if self.plays { run.play(self.client.clone()) } else { self.client.clone() };
         let logs = run.clone();
         let client = client

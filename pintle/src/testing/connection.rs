@@ -10,16 +10,16 @@ use pintle_types::schema::LoggingMessageParams;
 use serde::Serialize;
 use tokio::{sync::Notify, task::JoinHandle};
 
-use super::{Called, Catalogue, script::Run};
+use super::{Called, CatalogueSnapshot, script::ScriptRun};
 use crate::{
     Connection,
     client::{Change, Changes, Event},
 };
 
-/// How long to wait for a change that has to come. Where time is paused this takes none.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for an expected change. Instant where time is paused.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection of a [`TestClient`](super::TestClient): whatever a [`Connection`] can, and an ear for all that is said.
+/// A connection of a [`TestClient`](super::TestClient): a [`Connection`] that records notifications and input requests.
 ///
 /// ```
 /// use pintle::{Server, client::Change, server::tool, testing::TestClient};
@@ -42,25 +42,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct TestConnection {
     connection: Connection,
-    run: Arc<Run>,
-    heard: Arc<Notify>,
-    /// Takes in changes. `None` if the server tells of none.
+    run: Arc<ScriptRun>,
+    arrived: Arc<Notify>,
+    /// Collects changes. `None` if the server reports none.
     listening: Option<JoinHandle<()>>,
 }
 
 impl TestConnection {
-    pub(super) async fn new(connection: Connection, run: Arc<Run>) -> Self {
-        let heard = Arc::new(Notify::new());
+    pub(super) async fn new(connection: Connection, run: Arc<ScriptRun>) -> Self {
+        let arrived = Arc::new(Notify::new());
         let changes = connection.changes().await.ok();
-        let listening = changes.map(|changes| tokio::spawn(listen(changes, run.clone(), heard.clone())));
-        Self { connection, run, heard, listening }
+        let listening = changes.map(|changes| tokio::spawn(listen(changes, run.clone(), arrived.clone())));
+        Self { connection, run, arrived, listening }
     }
 
-    /// Calls a tool, and keeps what is said meanwhile. Other requests are [`Connection`]'s.
+    /// Calls a tool, and records notifications and input requests. [`Connection`] has the other requests.
     ///
     /// # Panics
     ///
-    /// The server refuses the call, or asks what nobody expected. To test that it refuses, say
+    /// The server refuses the call, or sends an unexpected input request. To test a refusal, use
     /// [`call_tool`](Connection::call_tool).
     pub async fn tool(&self, name: &str, arguments: impl Serialize) -> Called {
         {
@@ -83,51 +83,51 @@ impl TestConnection {
         Called { result, progress, logs: take(&mut inside.logs), questions: take(&mut inside.questions) }
     }
 
-    /// Log messages since the last time that somebody looked: here, or in what [`tool`](Self::tool) returned.
+    /// Takes the log messages since the last call of this method or of [`tool`](Self::tool).
     pub fn logs(&self) -> Vec<LoggingMessageParams> {
         take(&mut self.run.lock().logs)
     }
 
-    /// Questions since the last time that somebody looked.
+    /// Takes the input requests since the last call of this method or of [`tool`](Self::tool).
     pub fn questions(&self) -> Vec<String> {
         take(&mut self.run.lock().questions)
     }
 
-    /// The next change that the server tells of. Lists are told of by themselves; a resource has to be
+    /// Waits for the next change. Changes of lists are always received; a resource has to be
     /// [subscribed](Connection::subscribe) to.
     ///
     /// # Panics
     ///
-    /// None comes.
+    /// No change is received in time.
     pub async fn next_change(&self) -> Change {
         let coming = async {
             loop {
                 if let Some(change) = self.run.lock().changes.pop_front() {
                     return change;
                 }
-                self.heard.notified().await;
+                self.arrived.notified().await;
             }
         };
-        match tokio::time::timeout(PATIENCE, coming).await {
+        match tokio::time::timeout(TIMEOUT, coming).await {
             Ok(change) => change,
             Err(_) => panic!("the server told of no change in {}", self.revision().as_str()),
         }
     }
 
-    /// What the server offers this client, as text.
+    /// Lists what the server offers to this client, as text.
     ///
     /// # Panics
     ///
-    /// A list could not be had.
-    pub async fn catalogue(&self) -> Catalogue {
-        Catalogue::seen_by(&self.connection).await
+    /// A list could not be fetched.
+    pub async fn catalogue(&self) -> CatalogueSnapshot {
+        CatalogueSnapshot::seen_by(&self.connection).await
     }
 
-    /// Closes the connection, and looks whether every scripted answer was asked for.
+    /// Closes the connection, and checks that every scripted answer was used.
     ///
     /// # Panics
     ///
-    /// One was not, or something was asked that nobody expected.
+    /// An answer was not used, or an input request had no answer.
     pub async fn finish(self) {
         self.check();
         self.connection.close().await;
@@ -137,7 +137,7 @@ impl TestConnection {
         }
     }
 
-    /// Fails the test if the conversation went another way than the script.
+    /// Panics if the conversation differs from the script.
     fn check(&self) {
         let faults = take(&mut self.run.lock().faults);
         if !faults.is_empty() {
@@ -165,11 +165,11 @@ impl Drop for TestConnection {
     }
 }
 
-async fn listen(mut changes: Changes, run: Arc<Run>, heard: Arc<Notify>) {
+async fn listen(mut changes: Changes, run: Arc<ScriptRun>, arrived: Arc<Notify>) {
     while let Some(event) = changes.next().await {
         if let Event::Changed(change) = event {
             run.lock().changes.push_back(change);
-            heard.notify_one();
+            arrived.notify_one();
         }
     }
 }

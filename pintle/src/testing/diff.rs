@@ -1,24 +1,24 @@
 use std::fmt::Write;
 
-/// How many lines that are alike are shown around those that are not.
+/// Lines of context around each difference.
 const AROUND: usize = 3;
-/// Above so many pairs of lines the middle is shown as one block: a finer comparison would take long.
+/// Above this many pairs of lines, the middle is shown as one block, because a comparison would be slow.
 const MAX_PAIRS: usize = 4_000_000;
 
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Side {
+enum LineOrigin {
     Both,
     Expected,
     Found,
 }
 
-/// What is different, line by line: `-` was expected, `+` was found.
+/// Returns the differences, line by line: `-` was expected, `+` was found.
 pub(super) fn diff(expected: &str, found: &str) -> String {
     let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
     let lines = compare(&expected, &found);
     let mut out = String::new();
     let mut shown_to = 0;
-    for (at, _) in lines.iter().enumerate().filter(|(_, (side, _))| *side != Side::Both) {
+    for (at, _) in lines.iter().enumerate().filter(|(_, (side, _))| *side != LineOrigin::Both) {
         let from = at.saturating_sub(AROUND).max(shown_to);
         let to = (at + AROUND + 1).min(lines.len());
         if from > shown_to || (shown_to == 0 && from > 0) {
@@ -26,9 +26,9 @@ pub(super) fn diff(expected: &str, found: &str) -> String {
         }
         for (side, line) in &lines[from.min(to)..to] {
             let mark = match side {
-                Side::Both => ' ',
-                Side::Expected => '-',
-                Side::Found => '+',
+                LineOrigin::Both => ' ',
+                LineOrigin::Expected => '-',
+                LineOrigin::Found => '+',
             };
             let _ = writeln!(out, "{mark} {line}");
         }
@@ -37,21 +37,21 @@ pub(super) fn diff(expected: &str, found: &str) -> String {
     out
 }
 
-fn compare<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(Side, &'a str)> {
+fn compare<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(LineOrigin, &'a str)> {
     let before = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
     let (head, expected) = expected.split_at(before);
     let found = &found[before..];
     let after = expected.iter().rev().zip(found.iter().rev()).take_while(|(one, other)| one == other).count();
     let (expected, tail) = expected.split_at(expected.len() - after);
     let found = &found[..found.len() - after];
-    let mut lines: Vec<_> = head.iter().map(|line| (Side::Both, *line)).collect();
+    let mut lines: Vec<_> = head.iter().map(|line| (LineOrigin::Both, *line)).collect();
     lines.extend(middle(expected, found));
-    lines.extend(tail.iter().map(|line| (Side::Both, *line)));
+    lines.extend(tail.iter().map(|line| (LineOrigin::Both, *line)));
     lines
 }
 
-/// The longest common subsequence, by the table that everybody knows.
-fn middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(Side, &'a str)> {
+/// The longest common subsequence, by dynamic programming.
+fn middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(LineOrigin, &'a str)> {
     let width = found.len() + 1;
     let mut lines = Vec::new();
     let (mut row, mut column) = (0, 0);
@@ -70,19 +70,19 @@ fn middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<(Side, &'a str)> {
         while row < expected.len() && column < found.len() {
             let at = row * width + column;
             if expected[row] == found[column] {
-                lines.push((Side::Both, expected[row]));
+                lines.push((LineOrigin::Both, expected[row]));
                 (row, column) = (row + 1, column + 1);
             } else if common[at + width] >= common[at + 1] {
-                lines.push((Side::Expected, expected[row]));
+                lines.push((LineOrigin::Expected, expected[row]));
                 row += 1;
             } else {
-                lines.push((Side::Found, found[column]));
+                lines.push((LineOrigin::Found, found[column]));
                 column += 1;
             }
         }
     }
-    lines.extend(expected[row..].iter().map(|line| (Side::Expected, *line)));
-    lines.extend(found[column..].iter().map(|line| (Side::Found, *line)));
+    lines.extend(expected[row..].iter().map(|line| (LineOrigin::Expected, *line)));
+    lines.extend(found[column..].iter().map(|line| (LineOrigin::Found, *line)));
     lines
 }
 

@@ -1,6 +1,6 @@
-//! Help for tests: a client that plays a script, the catalogue as text, and the other side played by hand.
+//! Test utilities: a scripted client, a snapshot of the catalogue, and a manually driven peer.
 //!
-//! A test of a server, once with a session and once without one:
+//! A test of a server in both eras:
 //!
 //! ```
 //! # #[cfg(all(feature = "client", feature = "server"))] {
@@ -17,11 +17,11 @@
 //! # }
 //! ```
 //!
-//! [`TestClient`] answers what the server asks, and fails the test if it asks anything else; [`Called`] holds what was
-//! said during a call. [`Catalogue`] is what a server offers, to be compared with a file. [`Peer`] is for those who write
-//! clients or transports: it says what it is told to, word by word.
+//! [`TestClient`] has scripted answers to input requests, and fails the test on any other. [`Called`] holds the result, the
+//! notifications and the input requests of a call. [`CatalogueSnapshot`] is what a server offers, to be compared with a file.
+//! [`Peer`] sends and receives single messages, for tests of clients and transports.
 //!
-//! What goes wrong panics: that is the test failing.
+//! Failures panic.
 
 #[cfg(all(feature = "client", feature = "server"))]
 mod called;
@@ -42,7 +42,7 @@ mod script;
 #[cfg(all(feature = "client", feature = "server"))]
 pub use called::Called;
 #[cfg(all(feature = "client", feature = "server"))]
-pub use catalogue::Catalogue;
+pub use catalogue::CatalogueSnapshot;
 #[cfg(all(feature = "client", feature = "server"))]
 pub use client::TestClient;
 #[cfg(all(feature = "client", feature = "server"))]

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::transport::{Incoming, Memory, Transport, memory};
 
-/// How long to wait for a message that has to come.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long to wait for an expected message.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The other side of a connection, played by the test: it hands over each message and says what it is told to.
+/// The peer of a connection, driven by the test: it returns each message and sends what the test wants.
 ///
-/// Its methods panic when the conversation goes another way; that is the test failing.
+/// Its methods panic if the conversation differs from what is expected.
 ///
 /// ```
 /// use pintle::{Client, testing::Peer};
@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// let (mut server, transport) = Peer::new();
 /// let client = Client::new("demo", "1.0.0");
 /// let script = async {
-///     let probe = server.hears("server/discover").await;
+///     let probe = server.receives("server/discover").await;
 ///     server.refuses(&probe, -32601, "what?").await;
-///     let hello = server.hears("initialize").await;
+///     let hello = server.receives("initialize").await;
 ///     let offered = &hello["params"]["protocolVersion"];
 ///     server.answers(&hello, json!({"protocolVersion": offered, "capabilities": {}})).await;
-///     server.hears("notifications/initialized").await;
+///     server.receives("notifications/initialized").await;
 /// };
 /// let (connection, ()) = tokio::join!(client.connect(transport), script);
 /// assert!(connection?.server_info().is_none());
@@ -36,13 +36,13 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub struct Peer(Memory);
 
 impl Peer {
-    /// A peer, and the transport that leads to it.
+    /// Creates a peer, and the transport that connects to it.
     pub fn new() -> (Self, Memory) {
         let (ours, theirs) = memory();
         (Self(ours), theirs)
     }
 
-    /// The next message, or `None` if the other side has gone.
+    /// Receives the next message; `None` if the other side has disconnected.
     pub async fn next(&mut self) -> Option<Value> {
         match poll_fn(|cx| self.0.poll_recv(cx)).await {
             Ok(Some(Incoming::Message(bytes))) => Some(
@@ -54,18 +54,18 @@ impl Peer {
         }
     }
 
-    /// The next message, which must be of this method.
-    pub async fn hears(&mut self, method: &str) -> Value {
-        // A test that waits for ever says less than one that fails. Where time is paused this takes none.
-        let next = tokio::time::timeout(PATIENCE, self.next()).await;
+    /// Receives the next message, which must have this method.
+    pub async fn receives(&mut self, method: &str) -> Value {
+        // Better than a test that hangs. Instant where time is paused.
+        let next = tokio::time::timeout(TIMEOUT, self.next()).await;
         let Ok(next) = next else { panic!("`{method}` was expected and nothing came") };
         let Some(message) = next else { panic!("`{method}` was expected and the connection ended") };
         assert_eq!(message["method"], method, "another message was expected: {message}");
         message
     }
 
-    /// The next message if one is there already.
-    pub async fn hears_now(&mut self) -> Option<Value> {
+    /// Receives the next message if there is one already.
+    pub async fn receives_now(&mut self) -> Option<Value> {
         let incoming = poll_fn(|cx| match self.0.poll_recv(cx) {
             Poll::Ready(Ok(Some(Incoming::Message(bytes)))) => Poll::Ready(Some(bytes)),
             _ => Poll::Ready(None),
@@ -73,15 +73,15 @@ impl Peer {
         serde_json::from_slice(&incoming.await?).ok()
     }
 
-    /// Sends anything, JSON or not.
+    /// Sends a line, which need not be JSON.
     pub async fn prints(&mut self, line: impl Into<String>) {
         self.0.send(Bytes::from(line.into()));
-        // A side that has gone hears nothing; what it did before is what the test looks at.
+        // The other side may have disconnected; the test looks at what it did before.
         let _ = poll_fn(|cx| self.0.poll_flush(cx)).await;
     }
 
     /// Sends a message; `jsonrpc` is added.
-    pub async fn says(&mut self, mut message: Value) {
+    pub async fn sends(&mut self, mut message: Value) {
         if let Value::Object(members) = &mut message {
             members.insert("jsonrpc".into(), "2.0".into());
         }
@@ -90,21 +90,21 @@ impl Peer {
 
     /// Answers a request.
     pub async fn answers(&mut self, request: &Value, result: Value) {
-        self.says(json!({"id": request["id"], "result": result})).await;
+        self.sends(json!({"id": request["id"], "result": result})).await;
     }
 
     /// Answers a request with an error.
     pub async fn refuses(&mut self, request: &Value, code: i32, message: &str) {
-        self.says(json!({"id": request["id"], "error": {"code": code, "message": message}})).await;
+        self.sends(json!({"id": request["id"], "error": {"code": code, "message": message}})).await;
     }
 
-    /// Tells something that wants no answer.
-    pub async fn tells(&mut self, method: &str, params: Value) {
-        self.says(json!({"method": method, "params": params})).await;
+    /// Sends a notification.
+    pub async fn notifies(&mut self, method: &str, params: Value) {
+        self.sends(json!({"method": method, "params": params})).await;
     }
 
-    /// Asks something, under this id.
+    /// Sends a request with this id.
     pub async fn asks(&mut self, id: impl Into<Value>, method: &str, params: Value) {
-        self.says(json!({"id": id.into(), "method": method, "params": params})).await;
+        self.sends(json!({"id": id.into(), "method": method, "params": params})).await;
     }
 }

@@ -40,7 +40,7 @@ impl Line {
         Self { about: text.into(), reply: Reply::Sample(Box::new(reply)) }
     }
 
-    /// As the test wrote it.
+    /// The line as it is written in a test.
     fn shown(&self) -> String {
         let verb = match self.reply {
             Reply::Form(_) => "form",
@@ -51,21 +51,21 @@ impl Line {
     }
 }
 
-/// One connection's run through the script: what is still to be answered, and all that was heard.
+/// The state of a script on one connection: the answers left, and what was received.
 #[derive(Debug, Default)]
-pub(super) struct Run(Mutex<Inside>);
+pub(super) struct ScriptRun(Mutex<Inside>);
 
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     lines: Vec<Line>,
-    /// What went wrong, in words that end the test.
+    /// Deviations from the script, which fail the test.
     pub(super) faults: Vec<String>,
     pub(super) questions: Vec<String>,
     pub(super) logs: Vec<LoggingMessageParams>,
     pub(super) changes: VecDeque<Change>,
 }
 
-impl Run {
+impl ScriptRun {
     pub(super) fn new(lines: Vec<Line>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inside { lines, ..Inside::default() })))
     }
@@ -84,7 +84,7 @@ impl Run {
             .sample_with_tools(true)
     }
 
-    /// The answers that nobody asked for, if there are any.
+    /// Describes the unused answers, if there are any.
     pub(super) fn unused(&self) -> Option<String> {
         let inside = self.lock();
         let unused: Vec<_> = inside.lines.iter().map(Line::shown).collect();
@@ -127,15 +127,15 @@ impl Run {
     }
 
     fn sample(&self, question: &Question<CreateMessageParams>) -> Result<CreateMessageResult, RpcError> {
-        let said = question.messages.iter().flat_map(|message| message.content.as_slice());
-        let said: Vec<_> = said.filter_map(ContentBlock::as_text).collect();
-        self.take("a word of the model", "sample", &said.join("\n"), |reply| match reply {
+        let text = question.messages.iter().flat_map(|message| message.content.as_slice());
+        let text: Vec<_> = text.filter_map(ContentBlock::as_text).collect();
+        self.take("a word of the model", "sample", &text.join("\n"), |reply| match reply {
             Reply::Sample(result) => Some((**result).clone()),
             _ => None,
         })
     }
 
-    /// The first answer that fits. One that was used is gone, so that a question may come twice and be answered in turn.
+    /// Takes the first matching answer. Each answer is used once, so that repeated input requests are answered in turn.
     fn take<T>(
         &self,
         asked: &str,

@@ -102,7 +102,7 @@ pub(crate) fn driven(transport: impl Transport) -> Box<dyn DrivenTransport> {
     Box::new(transport).into_driven().0
 }
 
-/// What is known of a message that is sent, for transports that repeat some of it outside of the message.
+/// The context of an outgoing message, for transports that repeat some of it in headers.
 #[derive(Debug)]
 pub(crate) struct MessageContext<'a> {
     /// The message, or the messages of a batch.
@@ -121,18 +121,18 @@ impl<'a> MessageContext<'a> {
 
 /// A transport that implements nothing but [`Transport`]. The limit of a message's size is enforced here.
 #[derive(Debug)]
-pub(super) struct Plain<T: ?Sized> {
+pub(super) struct LimitedTransport<T: ?Sized> {
     limit: usize,
     inner: Box<T>,
 }
 
-impl<T: ?Sized> Plain<T> {
+impl<T: ?Sized> LimitedTransport<T> {
     pub(super) fn new(inner: Box<T>) -> Self {
         Self { limit: usize::MAX, inner }
     }
 }
 
-impl<T: Transport + ?Sized> Transport for Plain<T> {
+impl<T: Transport + ?Sized> Transport for LimitedTransport<T> {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         let received = ready!(self.inner.poll_recv(cx))?;
         Poll::Ready(Ok(match received {
@@ -162,7 +162,7 @@ impl<T: Transport + ?Sized> Transport for Plain<T> {
     }
 }
 
-impl<T: Transport + ?Sized> DrivenTransport for Plain<T> {
+impl<T: Transport + ?Sized> DrivenTransport for LimitedTransport<T> {
     fn limit_messages(&mut self, bytes: usize) {
         self.limit = bytes;
     }

@@ -14,11 +14,11 @@ pub struct Failed {
     pub error: Option<RpcError>,
     /// The text of the server's response: one line, shortened, control characters escaped.
     pub reason: Option<Box<str>>,
-    /// What the failure reveals about the server while a connection is being opened.
+    /// The evidence about the server's era, while a connection is being opened.
     pub(crate) probed: Probed,
     /// Whether the server may have received the request.
     pub delivery: Delivery,
-    /// What happened, and what to do.
+    /// The error message, with what to do.
     pub message: Cow<'static, str>,
 }
 

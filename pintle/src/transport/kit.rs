@@ -52,9 +52,9 @@ where
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Broken {
-    /// Which: a sentence of what should be.
+    /// The property, as a sentence.
     pub property: &'static str,
-    /// What was seen instead.
+    /// The observed behaviour.
     pub what: String,
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-type End = Box<dyn Transport>;
-type Outcome = Result<(), String>;
-type Run = fn(End, End) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type BoxTransport = Box<dyn Transport>;
+type PropertyResult = Result<(), String>;
+type PropertyTest = fn(BoxTransport, BoxTransport) -> Pin<Box<dyn Future<Output = PropertyResult> + Send>>;
 
-const PROPERTIES: [(&str, Run); 8] = [
+const PROPERTIES: [(&str, PropertyTest); 8] = [
     ("flushing nothing is done at once", |left, right| Box::pin(idle(left, right))),
     ("messages arrive in the order they were sent", |left, right| Box::pin(order(left, right))),
     ("messages of 1 byte to 4 MiB arrive unchanged", |left, right| Box::pin(sizes(left, right))),
@@ -83,14 +83,14 @@ const PROPERTIES: [(&str, Run); 8] = [
     ("sending to an end that is gone fails when flushed", |left, right| Box::pin(gone(left, right))),
 ];
 
-/// More than any transport takes for any of this.
+/// Timeout of each property test.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-async fn in_time(run: impl Future<Output = Outcome>) -> Outcome {
+async fn in_time(run: impl Future<Output = PropertyResult>) -> PropertyResult {
     timeout(TIMEOUT, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {TIMEOUT:?}")))
 }
 
-async fn idle(left: End, right: End) -> Outcome {
+async fn idle(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     for mut end in [left, right] {
         match end.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {}
@@ -100,23 +100,23 @@ async fn idle(left: End, right: End) -> Outcome {
     Ok(())
 }
 
-async fn order(left: End, right: End) -> Outcome {
+async fn order(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     let messages = |side: &str| (0..2_000).map(|n| Bytes::from(format!(r#"{{"{side}":{n}}}"#))).collect();
     both(exchange(left, messages("l"), messages("r")), exchange(right, messages("r"), messages("l"))).await
 }
 
-async fn sizes(left: End, right: End) -> Outcome {
+async fn sizes(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     let lengths = [1, 2, 3, 100, 4_095, 4_096, 4_097, 65_535, 65_536, 65_537, 1 << 20, 4 << 20, 1];
     let messages = || lengths.into_iter().map(text).collect();
     both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
 }
 
-async fn full(left: End, right: End) -> Outcome {
+async fn full(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     let messages = || vec![text(64 << 10); 128];
     both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
 }
 
-async fn given_up(left: End, right: End) -> Outcome {
+async fn given_up(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     let messages = || [1 << 20, 10, 200_000, 1].into_iter().map(text).collect::<Vec<_>>();
     let receive = async move {
         let mut end = right;
@@ -133,7 +133,7 @@ async fn given_up(left: End, right: End) -> Outcome {
     both(exchange(left, messages(), Vec::new()), receive).await
 }
 
-async fn new_waker(mut left: End, mut right: End) -> Outcome {
+async fn new_waker(mut left: BoxTransport, mut right: BoxTransport) -> PropertyResult {
     if let Poll::Ready(early) = right.poll_recv(&mut Context::from_waker(Waker::noop())) {
         return Err(format!("something came though nothing was sent: {early:?}"));
     }
@@ -151,7 +151,7 @@ async fn new_waker(mut left: End, mut right: End) -> Outcome {
     both(receive, send).await
 }
 
-async fn end(mut left: End, mut right: End) -> Outcome {
+async fn end(mut left: BoxTransport, mut right: BoxTransport) -> PropertyResult {
     let messages: Vec<_> = [10; 100].into_iter().chain([300_000]).map(text).collect();
     let expected = messages.clone();
     let send = async move {
@@ -172,7 +172,7 @@ async fn end(mut left: End, mut right: End) -> Outcome {
     both(send, receive).await
 }
 
-async fn gone(mut left: End, right: End) -> Outcome {
+async fn gone(mut left: BoxTransport, right: BoxTransport) -> PropertyResult {
     drop(right);
     // It may be told as an end or as an error; until then a write may still find room.
     if let Ok(Some(incoming)) = poll_fn(|cx| left.poll_recv(cx)).await {
@@ -189,7 +189,7 @@ async fn gone(mut left: End, right: End) -> Outcome {
 }
 
 /// Sends all of `out` at once, then writes and reads at the same time until `input` has come, as a connection does.
-async fn exchange(mut end: End, out: Vec<Bytes>, input: Vec<Bytes>) -> Side {
+async fn exchange(mut end: BoxTransport, out: Vec<Bytes>, input: Vec<Bytes>) -> SideResult {
     out.into_iter().for_each(|message| end.send(message));
     let mut input = input.into_iter().peekable();
     let mut written = false;
@@ -209,14 +209,14 @@ async fn exchange(mut end: End, out: Vec<Bytes>, input: Vec<Bytes>) -> Side {
     Ok(Some(end))
 }
 
-/// How a side ended, with its transport, so that it is not dropped before the other is done.
-type Side = Result<Option<End>, String>;
+/// The result of one side, with its transport, which must not be dropped before the other side is done.
+type SideResult = Result<Option<BoxTransport>, String>;
 
-/// Runs both sides as tasks of their own, so that a wake-up that one misses is not made up for by the other.
+/// Runs both sides in separate tasks, so that a missed wake-up of one is not hidden by the other.
 async fn both(
-    left: impl Future<Output = Side> + Send + 'static,
-    right: impl Future<Output = Side> + Send + 'static,
-) -> Outcome {
+    left: impl Future<Output = SideResult> + Send + 'static,
+    right: impl Future<Output = SideResult> + Send + 'static,
+) -> PropertyResult {
     let mut sides = JoinSet::new();
     sides.spawn(left);
     sides.spawn(right);
@@ -227,11 +227,11 @@ async fn both(
     Ok(())
 }
 
-async fn flushed(end: &mut End) -> Outcome {
+async fn flushed(end: &mut BoxTransport) -> PropertyResult {
     poll_fn(|cx| end.poll_flush(cx)).await.map_err(|error| format!("flushing failed: {error}"))
 }
 
-fn expect(received: &io::Result<Option<Incoming>>, expected: &Bytes) -> Outcome {
+fn expect(received: &io::Result<Option<Incoming>>, expected: &Bytes) -> PropertyResult {
     match received {
         Ok(Some(Incoming::Message(message))) if message == expected => Ok(()),
         other => {

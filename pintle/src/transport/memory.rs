@@ -44,10 +44,10 @@ pub struct Memory {
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Pipe(Mutex<State>);
+struct Pipe(Mutex<PipeState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct PipeState {
     messages: VecDeque<Bytes>,
     bytes: usize,
     closed: bool,
@@ -55,11 +55,11 @@ struct State {
     writer: Option<Waker>,
 }
 
-/// How much may lie between writer and reader before the writer waits.
+/// Limit of unread bytes; above it the writer waits.
 const FULL: usize = 256 << 10;
 
 impl Pipe {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

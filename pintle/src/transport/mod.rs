@@ -127,7 +127,7 @@ pub trait Transport: fmt::Debug + Send + 'static {
     /// Adapts the transport to what drives a connection. It can be neither implemented nor called outside of this crate.
     #[doc(hidden)]
     fn into_driven(self: Box<Self>) -> Driven {
-        Driven(Box::new(driven::Plain::new(self)))
+        Driven(Box::new(driven::LimitedTransport::new(self)))
     }
 }
 

@@ -15,40 +15,40 @@ use super::Failed;
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Oversized {
-    /// The most bytes that are taken.
+    /// The limit, in bytes.
     pub limit: usize,
-    /// What it seems to have been, as far as its first and last bytes tell.
+    /// The kind of the message, guessed from its first and last bytes.
     pub what: Skipped,
 }
 
-/// What a message that was skipped seems to have been.
+/// The presumed kind of a skipped message.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Skipped {
-    /// The answer to this request: it will have no other.
+    /// The answer to this request, which will have no other.
     Answer(RequestId),
-    /// A request, or a notification, which has no id.
+    /// A request, or a notification if there is no id.
     Call(Option<RequestId>),
-    /// No message.
+    /// Not a message.
     Noise,
-    /// It cannot be told: it may be the answer to any request.
+    /// Unknown: possibly the answer to any request.
     Unknown,
 }
 
 impl Oversized {
-    /// A message of which nothing is known but that it has more than `limit` bytes.
+    /// A message of unknown kind that exceeds `limit`.
     pub fn new(limit: usize) -> Self {
         Self { limit, what: Skipped::Unknown }
     }
 
-    /// What is known of this message, which has more than `limit` bytes.
+    /// Classifies a message that exceeds `limit`.
     pub(super) fn of(message: &[u8], limit: usize) -> Self {
         let mut ends = Ends::default();
         ends.take(message);
         ends.skipped(limit)
     }
 
-    /// What becomes of a request whose answer was skipped.
+    /// The failure of a request whose answer was skipped.
     #[cfg(feature = "client")]
     pub(crate) fn failed(&self) -> Failed {
         Failed::new(format!(
@@ -59,19 +59,19 @@ impl Oversized {
     }
 }
 
-/// The two ends of a line that is too long to be kept: most printers put an id near one of them.
+/// The first and last bytes of a line that is too long: the id is usually near one of the ends.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
-/// As much as an envelope takes, with a long id.
+/// Size of the kept beginning: an envelope with a long id.
 const HEAD: usize = 512;
 const TAIL: usize = 256;
 
 impl Ends {
-    /// Takes the next bytes of the line.
+    /// Appends bytes of the line.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         let room = HEAD.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -81,12 +81,12 @@ impl Ends {
         self.tail.extend_from_slice(last);
     }
 
-    /// The line, which has more than `limit` bytes.
+    /// Returns the classified line, which exceeds `limit`.
     pub(super) fn skipped(&self, limit: usize) -> Oversized {
         Oversized { limit, what: self.what() }
     }
 
-    /// What the line seems to have been.
+    /// Classifies the line.
     fn what(&self) -> Skipped {
         let mut rest = self.head.trim_ascii_start();
         match rest.first() {

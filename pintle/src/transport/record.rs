@@ -13,7 +13,7 @@ use super::{
     push_state::PushState,
 };
 
-/// A transport that shows every message that passes through it, for finding out what really was said.
+/// A transport that records every message that passes through it, for debugging.
 ///
 /// ```
 /// use pintle::transport::{Record, memory};
@@ -43,15 +43,15 @@ pub struct Record {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Recorded<'a> {
-    /// The messages are counted from 1, both directions together.
+    /// The number of the message, from 1, counted over both directions.
     pub number: u64,
-    /// Which way it went.
+    /// The direction.
     pub direction: Direction,
-    /// What it was; `None` if it was too long to be taken.
+    /// The message; `None` if it exceeded the limit.
     pub message: Option<&'a [u8]>,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[expect(clippy::exhaustive_enums, reason = "a connection has two directions")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Direction {

@@ -23,10 +23,10 @@ pub async fn tcp(address: impl Display) -> io::Result<Stream> {
     over_tcp(TcpStream::connect(address.to_string()).await?)
 }
 
-/// Listens on TCP. Anyone who can reach the address can connect, so give a loopback one.
+/// Listens on TCP. Anyone who can reach the address can connect, so use a loopback address.
 ///
-/// Who connects is anonymous to a server: what [requires](crate::server::ToolRoute::requires) something is refused, unless
-/// `Server::serve_to` is told who it is.
+/// Clients are anonymous to a server: what [requires](crate::server::ToolRoute::requires) rights is refused, unless
+/// `Server::serve_to` names the principal.
 pub async fn listen_tcp(address: impl Display) -> io::Result<Listener> {
     Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address.to_string()).await?) })
 }
@@ -39,11 +39,11 @@ pub async fn unix(path: impl AsRef<std::path::Path>) -> io::Result<Stream> {
 
 /// Listens on a Unix socket that only this user may connect to (mode 0600).
 ///
-/// A server takes whoever connects for this user, who may do everything. If others may open the file, because its mode was
-/// changed, say who connects with `Server::serve_to`.
+/// A server treats every client as this user, with all rights. If others can open the file, because its mode was changed, name
+/// the principal with `Server::serve_to`.
 ///
-/// The file is removed when the listener is dropped. One that a server left behind when it crashed is replaced; one that
-/// someone listens on is an error.
+/// The file is removed when the listener is dropped. A stale file of a crashed server is replaced; a file that is in use is an
+/// error.
 ///
 /// ```
 /// use pintle::transport::{listen_unix, unix};
@@ -63,7 +63,7 @@ pub fn listen_unix(path: impl AsRef<std::path::Path>) -> io::Result<Listener> {
     Ok(Listener { socket: Socket::Unix(file::Listening::at(path.as_ref())?) })
 }
 
-/// Where connections come in.
+/// A listener for connections of newline-delimited messages.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -171,7 +171,7 @@ mod file {
         }
     }
 
-    /// Removes a socket that nobody listens on.
+    /// Removes a stale socket file.
     fn clear(path: &Path) -> io::Result<()> {
         let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
         let shown = path.display();

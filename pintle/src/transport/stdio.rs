@@ -53,7 +53,7 @@ impl Stdio {
         Self::take().inspect_err(|_| TAKEN.store(false, Ordering::Release))
     }
 
-    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
+    /// Sets the maximum size of a received message, instead of `Limits::message_bytes`.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.stream = self.stream.limit(bytes);
@@ -122,7 +122,7 @@ mod unix {
     use super::Stdio;
     use crate::transport::{
         Stream,
-        stream::{Reader, Writer},
+        stream::{BoxReader, BoxWriter},
         threads,
     };
 
@@ -197,7 +197,7 @@ mod unix {
         }
     }
 
-    fn reader(fd: OwnedFd) -> io::Result<Reader> {
+    fn reader(fd: OwnedFd) -> io::Result<BoxReader> {
         Ok(match Kind::of(&fd)? {
             Kind::Pipe => Box::pin(pipe::Receiver::from_owned_fd(fd)?),
             Kind::Socket(socket) => Box::pin(socket),
@@ -205,7 +205,7 @@ mod unix {
         })
     }
 
-    fn writer(fd: OwnedFd) -> io::Result<Writer> {
+    fn writer(fd: OwnedFd) -> io::Result<BoxWriter> {
         Ok(match Kind::of(&fd)? {
             Kind::Pipe => Box::pin(pipe::Sender::from_owned_fd(fd)?),
             Kind::Socket(socket) => Box::pin(socket),
@@ -213,13 +213,12 @@ mod unix {
         })
     }
 
-    /// What hosts hand to their servers.
+    /// The kinds of descriptors that hosts pass as standard streams.
     enum Kind {
         Pipe,
-        /// Node's way.
+        /// As passed by Node.
         Socket(UnixStream),
-        /// Terminals and files: they cannot be waited for, or are shared with a shell that would be upset if they did
-        /// not block.
+        /// Terminals and files: they cannot be polled, or are shared with a shell that needs them blocking.
         Other,
     }
 

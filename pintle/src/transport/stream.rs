@@ -12,7 +12,7 @@ use super::{Driven, DrivenTransport, Incoming, Transport, oversized::Ends};
 
 /// Messages on a byte stream, one a line.
 ///
-/// Any reader and writer will do: sockets, pipes, the two halves of a TLS stream.
+/// Any reader and writer work: sockets, pipes, the two halves of a TLS stream.
 ///
 /// ```
 /// use pintle::transport::Stream;
@@ -23,53 +23,53 @@ use super::{Driven, DrivenTransport, Incoming, Transport, oversized::Ends};
 /// # Ok(()) }
 /// ```
 pub struct Stream {
-    reader: Reader,
-    writer: Writer,
-    /// What was read and not taken yet.
+    reader: BoxReader,
+    writer: BoxWriter,
+    /// Bytes that were read and not returned yet.
     input: BytesMut,
-    /// How much of `input` is known to hold no line's end, so that a long line is searched once.
+    /// How many bytes of `input` were searched for a line end, so that a long line is searched once.
     searched: usize,
-    /// Room for a line that does not end with the first read: what the last long one took. Growing step by step copies
-    /// it about twice.
+    /// Expected size of a line that does not end with the first read: that of the last long one. Saves copies while the buffer
+    /// is enlarged.
     expected: usize,
-    /// What is kept of a line that got too long. The rest is thrown away.
+    /// Both ends of a line that exceeds the limit. The rest is discarded.
     skipping: Option<Box<Ends>>,
     ended: bool,
     limit: usize,
-    /// Whether that was chosen for this stream.
+    /// Whether the limit was set on this stream.
     has_own_limit: bool,
-    /// Whether only this user can be at the other end.
+    /// Whether only the same user can be the peer.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "servers ask"))]
     local: bool,
-    /// Small messages are gathered here and leave in one write.
+    /// Small messages, gathered for one write.
     gathered: BytesMut,
-    /// What leaves before that. Large messages go through without being copied.
+    /// Messages to be written before `gathered`. Large ones are not copied.
     output: VecDeque<Bytes>,
     dirty: bool,
-    /// How many bytes were written.
+    /// Number of bytes written.
     #[cfg(feature = "child")]
     written: u64,
 }
 
-pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
-pub(super) type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+pub(super) type BoxReader = Pin<Box<dyn AsyncRead + Send>>;
+pub(super) type BoxWriter = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// From this size on a message is not worth copying.
+/// From this size on, messages are not copied.
 const LARGE: usize = 16 << 10;
-/// How much is read at once.
+/// Size of a read.
 const READ: usize = 64 << 10;
-/// A buffer of more than this is not kept for the next message: one large message would cost its memory for ever.
+/// Capacity above which a buffer is released after a message.
 const KEPT: usize = 4 * READ;
-/// The most that is reserved for a line because the last one was long.
+/// Limit of `expected`.
 const EXPECTED: usize = 2 << 20;
 
 impl Stream {
-    /// A transport over a reader and a writer. It takes messages of up to `Limits::message_bytes` of whoever drives it.
+    /// Creates a transport. Its message limit is `Limits::message_bytes` of the client or server that uses it.
     pub fn new(reader: impl AsyncRead + Send + 'static, writer: impl AsyncWrite + Send + 'static) -> Self {
         Self::boxed(Box::pin(reader), Box::pin(writer))
     }
 
-    pub(super) fn boxed(reader: Reader, writer: Writer) -> Self {
+    pub(super) fn boxed(reader: BoxReader, writer: BoxWriter) -> Self {
         Self {
             reader,
             writer,
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
+    /// Sets the maximum size of a received message, instead of `Limits::message_bytes`.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
@@ -112,7 +112,7 @@ impl Stream {
 
     /// Closes the way out and gives back the way in.
     #[cfg(feature = "child")]
-    pub(super) fn into_reader(self) -> Reader {
+    pub(super) fn into_reader(self) -> BoxReader {
         self.reader
     }
 

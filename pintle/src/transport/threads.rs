@@ -1,4 +1,4 @@
-//! Blocking readers and writers as asynchronous ones, each on a thread that nobody waits for.
+//! Asynchronous adapters of blocking readers and writers, each on a detached thread.
 //!
 //! Tokio's own standard input blocks on a thread that the runtime joins, so a program that is done would hang until the
 //! user presses a key. These threads just end with the process.

@@ -11,7 +11,7 @@ use pintle::{
     Server,
     client::{Answer, Change},
     server::{Args, Cx, Json, ToolError, prompt, resource, template, tool},
-    testing::{Catalogue, TestClient},
+    testing::{CatalogueSnapshot, TestClient},
     types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage},
 };
 use schemars::JsonSchema;
@@ -240,7 +240,7 @@ async fn a_catalogue_is_a_text_that_says_everything() {
         .prompt(prompt("pack", || async { String::new() }).argument("to", "Where to."))
         .resource(resource("travel://map", "map", || async { "" }).mime_type("text/plain"))
         .template(template("travel://{city}", "city", || async { "" }));
-    let catalogue = Catalogue::of(&server).await;
+    let catalogue = CatalogueSnapshot::of(&server).await;
     catalogue.assert_is(
         r#"
 server travel 2.0.0

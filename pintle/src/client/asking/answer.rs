@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::sealed::Sealed;
 
-/// Something that a server wants to know, and which server it is.
+/// An input request of a server, and which server sent it.
 ///
-/// A user interface has to show who asks. The question itself is in `params`; its fields can be reached directly.
+/// A user interface has to show which server asks. The fields of `params` can be used directly.
 ///
 /// ```
 /// use pintle::client::{Answer, Client};
@@ -28,9 +28,9 @@ use crate::sealed::Sealed;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Question<P> {
-    /// What the server calls itself. Never a reason to trust it.
+    /// The server's name and version, as reported by itself. Not a basis for trust.
     pub server: Option<Arc<Implementation>>,
-    /// What is asked.
+    /// The params of the server's request.
     pub params: P,
 }
 
@@ -48,7 +48,7 @@ impl<P> Deref for Question<P> {
     }
 }
 
-/// What the user said.
+/// The user's answer to a form or a URL.
 ///
 /// ```
 /// use pintle::client::Answer;
@@ -60,28 +60,28 @@ impl<P> Deref for Question<P> {
 #[expect(clippy::exhaustive_enums, reason = "the protocol has these three")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Yes; for a form, with what was filled in. For a page it means that the user will open it, and holds nothing.
+    /// The user agrees. For a form, the values that were filled in; for a URL, `null`: the user will open it.
     Accept(Value),
-    /// No.
+    /// The user refuses.
     Decline,
     /// The user closed the question without an answer.
     Cancel,
 }
 
 impl Answer {
-    /// Yes, with what was filled in. What cannot be printed as JSON is refused when the answer is sent.
+    /// An accepted form with these values. Values that cannot be serialized are refused when the answer is sent.
     pub fn accept(content: impl Serialize) -> Self {
         Self::Accept(serde_json::to_value(content).unwrap_or(Value::Bool(false)))
     }
 }
 
-/// What a handler of questions may return: an answer, or a `Result` of one.
+/// Types that a handler of input requests may return: an answer, or a `Result` of one. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an answer to this question",
     note = "return `Answer` or `ElicitResult` from `on_elicit`, `CreateMessageResult` from `on_sample`, or a `Result` of one with `RpcError`"
 )]
 pub trait IntoReply<T>: Sealed {
-    /// The answer as the protocol has it.
+    /// Converts to the result that is sent to the server.
     fn into_reply(self) -> Result<T, RpcError>;
 }
 
@@ -138,7 +138,7 @@ impl IntoReply<CreateMessageResult> for Result<CreateMessageResult, RpcError> {
     }
 }
 
-/// An accepted form with the defaults of the fields that the user left alone; refused if a required one is missing.
+/// Adds the defaults of omitted fields to an accepted form. Fails if a required field is missing.
 pub(in crate::client) fn complete(
     schema: Option<&JsonObject>,
     mut result: ElicitResult,

@@ -5,10 +5,10 @@ use std::{
 
 use pintle_types::{RpcError, schema::ElicitUrlParams};
 
-/// A page that a server wants the user to open, and the host that it is on.
+/// A URL that a server asks the user to open, and its host.
 ///
-/// Only URLs that cannot be misread get this far: `https`, or `http` to this machine, in plain ASCII and without a user or
-/// a password before the host. Others are refused before a handler sees them.
+/// Handlers only see URLs that cannot be misread: `https`, or `http` to a loopback host, in ASCII and without user info. Others
+/// are refused.
 ///
 /// ```
 /// use pintle::client::{Answer, Client};
@@ -24,16 +24,16 @@ use pintle_types::{RpcError, schema::ElicitUrlParams};
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElicitUrl {
-    /// Whom the page is of, to be shown apart from the URL: in lower case and ASCII, without the port.
+    /// The host in lower-case ASCII, without the port. Show it apart from the URL.
     pub host: String,
     /// The port, if the URL names one.
     pub port: Option<u16>,
-    /// What is asked.
+    /// The params of the server's request.
     pub params: ElicitUrlParams,
 }
 
 impl ElicitUrl {
-    /// Reads the host out of the URL, and refuses one that must not be opened.
+    /// Parses the host, and refuses URLs that must not be opened.
     pub(in crate::client) fn new(params: ElicitUrlParams) -> Result<Self, RpcError> {
         match host_of(&params.url) {
             Ok((host, port)) => Ok(Self { host, port, params }),
@@ -45,7 +45,7 @@ impl ElicitUrl {
         }
     }
 
-    /// Whether the host's name has letters beyond ASCII, written as `xn--…`: they may look like others.
+    /// Whether the host has a label in Punycode (`xn--…`), whose letters may resemble others.
     pub fn has_punycode(&self) -> bool {
         self.host.split('.').any(|label| label.starts_with("xn--"))
     }
@@ -59,9 +59,9 @@ impl Deref for ElicitUrl {
     }
 }
 
-/// Host and port of a URL that every reader takes for the same, and that may be opened; else what is wrong with it.
+/// Returns the host and port of a URL that may be opened, or what is wrong with it.
 ///
-/// Stricter than browsers, on purpose: these mend what they get, each in its way.
+/// Stricter than browsers on purpose: each of them repairs malformed URLs in its own way.
 fn host_of(url: &str) -> Result<(String, Option<u16>), &'static str> {
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(

@@ -23,22 +23,22 @@ use super::{
 
 pub(in crate::client) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Answers one kind of question.
-pub(in crate::client) type Handler<P, R> =
+/// A handler of one kind of input request.
+pub(in crate::client) type QuestionHandler<P, R> =
     Arc<dyn Fn(Question<P>) -> BoxFuture<Result<R, RpcError>> + Send + Sync>;
 
-/// Who answers the questions of servers. Which there are is what the client can do.
+/// The handlers of input requests. They determine the client's capabilities.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
-    pub(in crate::client) form: Option<Handler<ElicitFormParams, ElicitResult>>,
-    pub(in crate::client) url: Option<Handler<ElicitUrl, ElicitResult>>,
-    pub(in crate::client) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
+    pub(in crate::client) form: Option<QuestionHandler<ElicitFormParams, ElicitResult>>,
+    pub(in crate::client) url: Option<QuestionHandler<ElicitUrl, ElicitResult>>,
+    pub(in crate::client) sample: Option<QuestionHandler<CreateMessageParams, CreateMessageResult>>,
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) roots: Option<Roots>,
 }
 
-/// Boxes what a user wrote.
-pub(in crate::client) fn handler<P, T, F, Fut>(handle: F) -> Handler<P, T>
+/// Boxes a handler.
+pub(in crate::client) fn handler<P, T, F, Fut>(handle: F) -> QuestionHandler<P, T>
 where
     P: Send + 'static,
     T: 'static,
@@ -54,7 +54,7 @@ where
 }
 
 impl Handlers {
-    /// Answers a question of either era; a handler that panics is an error.
+    /// Answers an input request of either era. A panic of the handler becomes an error.
     pub(in crate::client) async fn answer(
         &self,
         server: Option<Arc<Implementation>>,
@@ -97,7 +97,7 @@ impl fmt::Debug for Handlers {
 }
 
 async fn call<P, R>(
-    handler: Option<&Handler<P, R>>,
+    handler: Option<&QuestionHandler<P, R>>,
     server: Option<Arc<Implementation>>,
     params: P,
     method: &str,

@@ -9,24 +9,24 @@ use crate::{
     client::tools::{Decided, PolicyHook, Proposal, ToolsVersion, decide},
 };
 
-/// How often one call is decided on, if the tool is another one each time.
+/// Limit of decisions on one call whose tool keeps changing.
 const MAX_DECISIONS: u32 = 4;
 
-/// A call that the client's policy let pass, and what it knew of the tool.
+/// A call that the client's policy allowed, and the definition that it decided on.
 #[derive(Debug)]
 pub(in crate::client) struct Admission {
     tool: Option<Arc<Tool>>,
-    stamp: ToolsVersion,
+    version: ToolsVersion,
 }
 
 impl Admission {
-    pub(in crate::client) fn stamp(&self) -> ToolsVersion {
-        self.stamp
+    pub(in crate::client) fn version(&self) -> ToolsVersion {
+        self.version
     }
 }
 
 impl Connection {
-    /// Whether the client's policy lets this request pass. `None` where it has no say.
+    /// Asks the client's policy. `None` if it does not apply.
     pub(in crate::client) async fn admit(
         &self,
         method: &str,
@@ -38,21 +38,21 @@ impl Connection {
         Box::pin(self.judge(policy, params, None)).await.map(Some)
     }
 
-    /// Decides anew if the tool may be another one than it was: before a request is sent a second time.
+    /// Asks the policy again if the tool may have changed. Called before a request is sent a second time.
     pub(in crate::client) async fn readmit(
         &self,
         admission: &mut Option<Admission>,
         params: &RawObject,
     ) -> Result<()> {
         let Some(policy) = &self.shared().settings.policy else { return Ok(()) };
-        if let Some(admitted) = admission.take_if(|admitted| !self.shared().is_since(admitted.stamp)) {
+        if let Some(admitted) = admission.take_if(|admitted| !self.shared().is_current(admitted.version)) {
             *admission = Some(Box::pin(self.judge(policy, params, Some(admitted))).await?);
         }
         Ok(())
     }
 
-    /// Decides anew unless the tool is known to be the one that it was: before a request goes on after the user was asked
-    /// something, which may have taken long.
+    /// Asks the policy again unless the tool is known to be unchanged. Called before a request continues after the user was
+    /// asked, which may have taken long.
     pub(in crate::client) async fn readmit_after_asking(
         &self,
         admission: &mut Option<Admission>,
@@ -73,18 +73,18 @@ impl Connection {
     ) -> Result<Admission> {
         let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
         for _ in 0..MAX_DECISIONS {
-            let (tool, stamp) = self.look_up(&name).await;
+            let (tool, version) = self.look_up(&name).await;
             // What was decided on this very tool holds.
             if before.as_ref().is_some_and(|before| before.tool == tool) {
-                return Ok(Admission { tool, stamp });
+                return Ok(Admission { tool, version });
             }
             let proposal = Proposal { name: &name, params, tool: tool.as_deref() };
             let holds = match decide(policy, &proposal).await? {
-                Decided::AtOnce => self.shared().is_since(stamp),
+                Decided::AtOnce => self.shared().is_current(version),
                 // The tool may have changed while somebody thought about it.
                 Decided::Later => self.shared().fresh_tool(&name).is_some_and(|(known, _)| known == tool),
             };
-            let admission = Admission { tool, stamp };
+            let admission = Admission { tool, version };
             if holds {
                 return Ok(admission);
             }
@@ -93,23 +93,23 @@ impl Connection {
         Err(Error::Refused(format!("`{name}` changes faster than it can be decided on: try again later")))
     }
 
-    /// What the server says of a tool now. Listed if that is not known, or may be old; nothing if that fails.
+    /// Returns the current definition of a tool. Lists the tools if it is unknown or may be outdated; `None` if that fails.
     async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, ToolsVersion) {
         let shared = self.shared();
         if let Some(fresh) = shared.fresh_tool(name) {
             return fresh;
         }
-        let stamp = shared.stamp();
+        let version = shared.tools_version();
         if shared.facts().capabilities.as_ref().is_some_and(|can| can.tools.is_none()) {
-            return (None, stamp);
+            return (None, version);
         }
         shared.with_cache(|cache, _| cache.forget(&Change::Tools));
         match self.tools().await {
             // As it is remembered: the last of a name counts.
-            Ok(tools) => (tools.into_iter().rfind(|tool| tool.name == name).map(Arc::new), stamp),
+            Ok(tools) => (tools.into_iter().rfind(|tool| tool.name == name).map(Arc::new), version),
             Err(error) => {
                 tracing::debug!(%error, name, "the policy decides without knowing the tool");
-                (None, stamp)
+                (None, version)
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     client::{driver::Command, state::mailbox},
 };
 
-/// Several requests that are sent at once. From [`Connection::batch`].
+/// Builder of a batch of requests, from [`Connection::batch`].
 ///
 /// ```no_run
 /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -39,13 +39,13 @@ impl<'a> Batch<'a> {
         Self { connection, requests: Vec::new() }
     }
 
-    /// Adds a call of a tool.
+    /// Adds a tool call.
     pub fn call_tool(self, name: &str, arguments: impl Serialize) -> Self {
         let params = named(name, &arguments).map_err(|message| misnamed(name, &message));
         self.add(method::TOOLS_CALL.into(), params)
     }
 
-    /// Adds a request of any kind.
+    /// Adds a request of any method.
     pub fn request(self, method: impl Into<Cow<'static, str>>, params: RawObject) -> Self {
         self.add(method.into(), Ok(params))
     }
@@ -55,7 +55,7 @@ impl<'a> Batch<'a> {
         self
     }
 
-    /// Sends all, and returns what came of each, in the order in which they were added.
+    /// Sends all requests, and returns their results in the order in which they were added.
     pub async fn send(self) -> Vec<Result<RawObject>> {
         if self.connection.shared().facts().batches {
             self.together().await
@@ -78,7 +78,7 @@ impl<'a> Batch<'a> {
             waiting.push(admitted.map(|(params, admission)| {
                 let (post, pending) = mailbox(shared);
                 let mut ask = options.ask(shared, method, Cow::Owned(params), post);
-                ask.judged = admission.map(|admission| admission.stamp());
+                ask.decided_on = admission.map(|admission| admission.version());
                 asks.push(ask);
                 pending
             }));

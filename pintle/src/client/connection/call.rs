@@ -28,10 +28,10 @@ use crate::{
     transport::Delivery,
 };
 
-/// How often a call is decided on anew because the tools changed before it was sent.
+/// Limit of decisions on a call because the tools changed before it was sent.
 const MAX_CHANGES: u32 = 4;
 
-/// A call of a tool, being put together. From [`Connection::call`].
+/// Builder of a tool call, from [`Connection::call`].
 ///
 /// ```no_run
 /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -53,7 +53,7 @@ const MAX_CHANGES: u32 = 4;
 pub struct Call<'a> {
     connection: &'a Connection,
     name: String,
-    /// With the arguments; `None` while there are none.
+    /// The params with the arguments; `None` while there are none.
     params: Option<Result<RawObject, String>>,
     meta: Option<Meta>,
     options: CallOptions,
@@ -65,50 +65,50 @@ impl<'a> Call<'a> {
         Self { connection, name, params: None, meta: None, options }
     }
 
-    /// The arguments: anything that prints as a JSON object. `null` is none at all.
+    /// Sets the arguments: anything that serializes to a JSON object. `null` means none.
     pub fn args(mut self, arguments: impl Serialize) -> Self {
         self.params = Some(named(&self.name, &arguments));
         self
     }
 
-    /// How long to wait for the answer.
+    /// Sets the timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = timeout;
         self
     }
 
-    /// Starts the time anew whenever there is progress, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
+    /// Restarts the timeout with each progress notification, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
     pub fn extended_by_progress(mut self) -> Self {
         self.options.extends = true;
         self.options.progress = true;
         self
     }
 
-    /// Is called with each step, in order, before the result is returned. Asks the server for progress.
+    /// Sets a callback for progress notifications and requests them. It is called in order, before the result is returned.
     pub fn on_progress(mut self, call: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         self.options.progress = true;
         self.options.on_progress = Some(Box::new(call));
         self
     }
 
-    /// Metadata to send along, such as a trace context.
+    /// Sets metadata of the request, such as a trace context.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
         self
     }
 
-    /// Asks for log messages of this level and above about this call, where levels go with calls.
+    /// Sets the minimum level of log messages for this call, where the revision has levels per request.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.options.log_level = Some(level);
         self
     }
 
-    /// Sends it and waits for the result. Dropping the future cancels the call and tells the server.
+    /// Sends the call and waits for its result. Dropping the future cancels the call.
     ///
     /// # Errors
     ///
-    /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
-    /// result: look at [`is_error`](CallToolResult::is_error).
+    /// The server refused or did not answer, or the result does not match the tool's output schema. A failed tool is a result: see
+    /// [`is_error`](CallToolResult::is_error).
     pub async fn send(self) -> Result<CallToolResult> {
         let Self { connection, name, params, meta, mut options } = self;
         let params = params.unwrap_or_else(|| named(&name, &()));
@@ -126,11 +126,11 @@ impl<'a> Call<'a> {
         Ok(result)
     }
 
-    /// Sends it and reads the result as a `T`: its structured content, or else its text as JSON.
+    /// Sends the call and deserializes its structured content, or else its text as JSON.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send); also if the tool failed, or its result is no `T`.
+    /// As [`send`](Self::send); also if the tool failed, or its result is not a `T`.
     pub async fn send_as<T: DeserializeOwned>(self) -> Result<T> {
         let name = self.name.clone();
         let result = self.send().await?;
@@ -146,7 +146,7 @@ impl<'a> Call<'a> {
 }
 
 impl Connection {
-    /// Sends a request and sees it through: questions are answered, rounds are gone through, the cache is looked at.
+    /// Sends a request until it is complete: looks in the cache, asks the policy, answers input requests.
     pub(in crate::client) async fn request(
         &self,
         method: Cow<'static, str>,
@@ -233,7 +233,7 @@ impl Connection {
             }
             let (post, pending) = mailbox(self.shared());
             let mut ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
-            ask.judged = admission.as_ref().map(Admission::stamp);
+            ask.decided_on = admission.as_ref().map(Admission::version);
             let started = Instant::now();
             // Who waits in the queue is not overtaken.
             let queue = self.commands();
@@ -241,7 +241,7 @@ impl Connection {
                 if queue.capacity() == queue.max_capacity() { self.direct().send(ask) } else { Some(ask) };
             let queued = match unsent {
                 None => Ok(()),
-                Some(unsent) => queue.try_send(Command::CallRequest(unsent.into_owned())),
+                Some(unsent) => queue.try_send(Command::Call(unsent.into_owned())),
             };
             let sent = match queued {
                 Ok(()) => Ok(Ok(())),
@@ -279,8 +279,8 @@ pub(in crate::client) fn params(params: &impl Serialize) -> Result<RawObject> {
     RawObject::from_serialize(params).map_err(|error| unprintable(&error))
 }
 
-/// Params that name something, and have these arguments unless they are `null`. Printed member by member, so that none
-/// has to be looked for later.
+/// Prints params with a name, and with arguments unless they are `null`. Printed member by member, so that the members are
+/// known without another scan.
 pub(in crate::client) fn named(name: &str, arguments: &impl Serialize) -> Result<RawObject, String> {
     let params = RawObject::builder(name.len() + 256).text("name", name);
     let printed = params.member("arguments", arguments).and_then(RawObjectBuilder::finish);
@@ -292,7 +292,7 @@ pub(in crate::client) fn named(name: &str, arguments: &impl Serialize) -> Result
     }
 }
 
-/// The arguments of a tool or a prompt cannot be sent.
+/// The error of invalid arguments of a tool or prompt.
 pub(in crate::client) fn misnamed(name: &str, message: &str) -> Error {
     Error::Misuse(format!("the arguments of `{name}`: {message}"))
 }

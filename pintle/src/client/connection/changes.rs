@@ -5,7 +5,7 @@ use crate::client::state::{Event, EventQueue};
 
 /// The events of a connection, from [`Connection::changes`].
 ///
-/// Changes that nobody has looked at are merged: ten changes of the list of tools are one event.
+/// Unread changes are merged: ten changes of the list of tools are one event.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -26,7 +26,7 @@ use crate::client::state::{Event, EventQueue};
 #[derive(Debug)]
 pub struct Changes {
     queue: Arc<EventQueue>,
-    /// Whoever listens wants the connection to stay.
+    /// Keeps the connection open.
     _connection: Connection,
 }
 
@@ -35,7 +35,7 @@ impl Changes {
         Self { queue, _connection: connection }
     }
 
-    /// The next event; `None` when the connection is over.
+    /// Returns the next event; `None` when the connection has ended.
     pub async fn next(&mut self) -> Option<Event> {
         self.queue.next().await
     }

@@ -12,26 +12,26 @@ use crate::{
     Error,
     client::{
         driver::CallRequest,
-        state::{CallFailure, CallReceiver, CallSender, CallUpdate, Shared},
+        state::{CallFailure, CallReceiver, CallSender, CallUpdate, ConnectionState},
     },
     timeouts::after,
 };
 
-/// How one request is waited for.
+/// Options of one request.
 pub(in crate::client) struct CallOptions {
     pub(in crate::client) timeout: Duration,
-    pub(in crate::client) longest: Duration,
-    /// Whether progress starts the time anew.
+    pub(in crate::client) max_timeout: Duration,
+    /// Whether progress restarts the timeout.
     pub(in crate::client) extends: bool,
-    /// Whether to ask for progress.
+    /// Whether to request progress.
     pub(in crate::client) progress: bool,
     pub(in crate::client) on_progress: Option<Box<dyn FnMut(ProgressParams) + Send>>,
     pub(in crate::client) log_level: Option<LoggingLevel>,
-    /// Set if the result was not asked for, but known.
+    /// Set if the result came from the cache.
     pub(in crate::client) from_cache: bool,
 }
 
-/// Why there is no outcome.
+/// Why a request has no outcome.
 #[derive(Debug)]
 pub(in crate::client) enum Missing {
     Failed(CallFailure),
@@ -59,13 +59,13 @@ pub(in crate::client) fn failed(missing: Missing) -> Error {
 }
 
 impl CallOptions {
-    /// As the client was told.
+    /// The client's defaults.
     pub(in crate::client) fn of(connection: &Connection) -> Self {
         let settings = &connection.shared().settings;
         let shown = settings.on_progress.clone();
         Self {
             timeout: settings.timeouts.call,
-            longest: settings.timeouts.call_max,
+            max_timeout: settings.timeouts.call_max,
             extends: settings.timeouts.progress_extends,
             progress: shown.is_some() || settings.timeouts.progress_extends,
             on_progress: shown.map(|show| {
@@ -79,29 +79,29 @@ impl CallOptions {
 
     pub(in crate::client) fn ask<'a>(
         &self,
-        shared: &Shared,
+        shared: &ConnectionState,
         method: Cow<'static, str>,
         params: Cow<'a, RawObject>,
         post: CallSender,
     ) -> CallRequest<'a> {
         let log_level = self.log_level.or_else(|| shared.log_level());
-        CallRequest { method, params, progress: self.progress, log_level, judged: None, post }
+        CallRequest { method, params, progress: self.progress, log_level, decided_on: None, post }
     }
 
     pub(in crate::client) fn deadline(&self, started: Instant) -> Instant {
         after(started, self.timeout)
     }
 
-    /// Waits for the end; calls back for what happens before.
+    /// Waits for the outcome, and runs the callbacks of what comes before.
     pub(in crate::client) async fn wait(
         &mut self,
         mut pending: CallReceiver,
         started: Instant,
     ) -> Result<Outcome, Missing> {
-        let shared: Arc<Shared> = pending.shared().clone();
+        let shared: Arc<ConnectionState> = pending.shared().clone();
         let mut begun = shared.deadline_pauses.ended();
         let mut deadline = self.deadline(started);
-        let mut latest = after(started, self.longest.max(self.timeout));
+        let mut latest = after(started, self.max_timeout.max(self.timeout));
         loop {
             match timeout_at(deadline, pending.next()).await {
                 Ok(CallUpdate::Progress(params)) => {

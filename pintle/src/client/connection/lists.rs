@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sealed};
 
-/// A list that comes in pages, item by item; the next page is fetched when it is needed.
+/// A paginated list, item by item. The next page is fetched when it is needed.
 ///
 /// ```no_run
 /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -33,13 +33,13 @@ use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sea
 #[derive(Debug)]
 pub struct Items<L: List> {
     connection: Connection,
-    /// What was fetched and not taken yet.
+    /// Items that were fetched and not returned yet.
     ready: VecDeque<L::Item>,
     cursor: Cursor,
-    /// Hashes of the cursors that were used, so that a server that goes in circles is noticed.
+    /// Hashes of the cursors that were used, to detect cycles.
     used: HashSet<u64>,
     hasher: RandomState,
-    /// Of all pages so far.
+    /// The size of all pages so far.
     bytes: usize,
     list: PhantomData<fn() -> L>,
 }
@@ -53,9 +53,9 @@ enum Cursor {
 
 /// One of the four lists of the protocol. Sealed.
 pub trait List: Method<Params = ListParams> + Sealed + Send + Sync + 'static {
-    /// What is listed.
+    /// The type of the items.
     type Item: Send + std::fmt::Debug;
-    /// The items of a page, and what to ask the next one with.
+    /// Splits a page into its items and the cursor of the next page.
     #[doc(hidden)]
     fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
     #[doc(hidden)]
@@ -113,11 +113,11 @@ impl<L: List> Items<L> {
         }
     }
 
-    /// The next item; `None` at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
     ///
-    /// The next page could not be had. Asking again tries again.
+    /// The next page could not be fetched. Another call tries again.
     pub async fn next(&mut self) -> Result<Option<L::Item>> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -130,11 +130,11 @@ impl<L: List> Items<L> {
         }
     }
 
-    /// The items of the next page, however many; `None` at the end.
+    /// Returns the items of the next page; `None` at the end.
     ///
     /// # Errors
     ///
-    /// It could not be had. Asking again tries again.
+    /// The page could not be fetched. Another call tries again.
     pub async fn next_page(&mut self) -> Result<Option<Vec<L::Item>>> {
         let cursor = match &self.cursor {
             Cursor::First => None,
@@ -144,13 +144,13 @@ impl<L: List> Items<L> {
         let (page, bytes) = self.connection.page::<L>(cursor).await?;
         self.bytes = self.bytes.saturating_add(bytes);
         let (items, next) = L::open(page);
-        let most = self.connection.shared().settings.limits.list_pages;
+        let limit = self.connection.shared().settings.limits.list_pages;
         self.cursor = match next {
             None => Cursor::End,
-            Some(next) if self.used.len() >= most || !self.used.insert(self.hasher.hash_one(&next)) => {
+            Some(next) if self.used.len() >= limit || !self.used.insert(self.hasher.hash_one(&next)) => {
                 self.cursor = Cursor::End;
                 return Err(Error::Decode(format!(
-                    "`{}` never ends: its pages go in circles, or are more than {most}: raise `Limits::list_pages` if they \
+                    "`{}` never ends: its pages go in circles, or are more than {limit}: raise `Limits::list_pages` if they \
                      have to be",
                     L::NAME
                 )));
@@ -163,12 +163,12 @@ impl<L: List> Items<L> {
     async fn all(mut self) -> Result<Vec<L::Item>> {
         let mut all = Vec::new();
         let mut restarted = false;
-        let most = self.connection.shared().settings.limits.list_bytes;
+        let limit = self.connection.shared().settings.limits.list_bytes;
         loop {
             match self.next_page().await {
-                Ok(Some(_)) if self.bytes > most => {
+                Ok(Some(_)) if self.bytes > limit => {
                     return Err(Error::Refused(format!(
-                        "`{}` has more than {most} bytes in all: take it page by page, or raise `Limits::list_bytes`",
+                        "`{}` has more than {limit} bytes in all: take it page by page, or raise `Limits::list_bytes`",
                         L::NAME
                     )));
                 }
@@ -190,18 +190,18 @@ impl<L: List> Items<L> {
 }
 
 impl Connection {
-    /// All tools, of all pages.
+    /// Returns all tools, of all pages.
     ///
     /// # Errors
     ///
-    /// The server has no tools, or did not answer, or its pages never end.
+    /// The server has no tools, did not answer, or its pages never end.
     pub async fn tools(&self) -> Result<Vec<Tool>> {
         self.tools_stream().all().await
     }
 
-    /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function.
+    /// Returns the tools that match a [`ToolQuery`](crate::ToolQuery) or a function.
     ///
-    /// What a tool says of itself is its server's word: good for finding one, not for trusting it.
+    /// Hints are the server's word: good for finding a tool, not for trusting it.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -220,21 +220,21 @@ impl Connection {
         Ok(tools)
     }
 
-    /// Tools one by one, page after page.
+    /// Returns the tools one by one; pages are fetched as needed.
     pub fn tools_stream(&self) -> Items<ListTools> {
         Items::new(self.clone())
     }
 
-    /// One page of tools: the first, or the one that a cursor of the page before leads to.
+    /// Returns one page of tools: the first, or the one of a cursor.
     ///
     /// # Errors
     ///
-    /// The cursor is not valid (any more), or the server did not answer.
+    /// The cursor is not valid, or the server did not answer.
     pub async fn tools_page(&self, cursor: Option<String>) -> Result<ListToolsResult> {
         Ok(self.page::<ListTools>(cursor).await?.0)
     }
 
-    /// All resources, of all pages.
+    /// Returns all resources, of all pages.
     ///
     /// # Errors
     ///
@@ -243,12 +243,12 @@ impl Connection {
         self.resources_stream().all().await
     }
 
-    /// Resources one by one, page after page.
+    /// Returns the resources one by one; pages are fetched as needed.
     pub fn resources_stream(&self) -> Items<ListResources> {
         Items::new(self.clone())
     }
 
-    /// One page of resources.
+    /// Returns one page of resources.
     ///
     /// # Errors
     ///
@@ -257,7 +257,7 @@ impl Connection {
         Ok(self.page::<ListResources>(cursor).await?.0)
     }
 
-    /// All resource templates, of all pages.
+    /// Returns all resource templates, of all pages.
     ///
     /// # Errors
     ///
@@ -266,12 +266,12 @@ impl Connection {
         self.resource_templates_stream().all().await
     }
 
-    /// Resource templates one by one, page after page.
+    /// Returns the resource templates one by one; pages are fetched as needed.
     pub fn resource_templates_stream(&self) -> Items<ListResourceTemplates> {
         Items::new(self.clone())
     }
 
-    /// One page of resource templates.
+    /// Returns one page of resource templates.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl Connection {
         Ok(self.page::<ListResourceTemplates>(cursor).await?.0)
     }
 
-    /// All prompts, of all pages.
+    /// Returns all prompts, of all pages.
     ///
     /// # Errors
     ///
@@ -292,12 +292,12 @@ impl Connection {
         self.prompts_stream().all().await
     }
 
-    /// Prompts one by one, page after page.
+    /// Returns the prompts one by one; pages are fetched as needed.
     pub fn prompts_stream(&self) -> Items<ListPrompts> {
         Items::new(self.clone())
     }
 
-    /// One page of prompts.
+    /// Returns one page of prompts.
     ///
     /// # Errors
     ///
@@ -306,18 +306,18 @@ impl Connection {
         Ok(self.page::<ListPrompts>(cursor).await?.0)
     }
 
-    /// A page, and how many bytes it came in.
+    /// Returns a page and its size in bytes.
     async fn page<L: List>(&self, cursor: Option<String>) -> Result<(L::Result, usize)> {
         let first = cursor.is_none();
         let mut asked = ListParams::new();
         asked.cursor = cursor;
         let asked = if first { RawObject::empty() } else { params(&asked)? };
         let mut options = CallOptions::of(self);
-        let stamp = self.shared().stamp();
+        let version = self.shared().tools_version();
         let result = self.request(L::NAME.into(), asked, &mut options).await?;
         let mut page = decode(L::NAME, &result)?;
         if let Some(tools) = L::as_tools(&mut page) {
-            let asked = (!options.from_cache).then_some(stamp);
+            let asked = (!options.from_cache).then_some(version);
             self.shared().learn(tools, PageExtent { first, bytes: result.as_str().len() }, asked);
         }
         Ok((page, result.as_str().len()))

@@ -1,4 +1,4 @@
-//! An open connection, and the calls that are made over it.
+//! An open connection, and its requests.
 
 mod admission;
 mod batch;
@@ -31,7 +31,7 @@ use tokio::{
 
 use super::{
     driver::{Command, DirectSend, Watch},
-    state::{CallFailure, Shared, mailbox},
+    state::{CallFailure, ConnectionState, mailbox},
 };
 use crate::{Ended, Error, Result, transport::Delivery};
 pub use batch::Batch;
@@ -67,21 +67,21 @@ use exchange::{CallOptions, Missing, failed};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     commands: mpsc::Sender<Command>,
     direct: Arc<DirectSend>,
 }
 
 impl Connection {
     pub(in crate::client) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ConnectionState>,
         commands: mpsc::Sender<Command>,
         direct: Arc<DirectSend>,
     ) -> Self {
         Self { shared, commands, direct }
     }
 
-    pub(in crate::client) fn shared(&self) -> &Arc<Shared> {
+    pub(in crate::client) fn shared(&self) -> &Arc<ConnectionState> {
         &self.shared
     }
 
@@ -93,47 +93,46 @@ impl Connection {
         &self.direct
     }
 
-    /// What the server calls itself, if it does. For display and logs, never for decisions.
+    /// Returns the server's name and version, if it reports them. For display and logs, never for decisions.
     pub fn server_info(&self) -> Option<Arc<Implementation>> {
         self.shared.facts().info.clone()
     }
 
-    /// What the server can do. Empty if it does not say.
+    /// Returns the server's capabilities. Empty if it reports none.
     pub fn capabilities(&self) -> ServerCapabilities {
         self.shared.facts().capabilities.clone().unwrap_or_default()
     }
 
-    /// How the server wants to be used.
+    /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<String> {
         self.shared.facts().instructions.as_deref().map(Into::into)
     }
 
-    /// The revision that both sides speak.
+    /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
         self.verdict().revision()
     }
 
-    /// What to remember of this server, so that the next opening is quicker: see
-    /// [`Client::remember`](super::Client::remember).
+    /// Returns the result of the negotiation. [`Client::remember`](super::Client::remember) uses it to open faster next time.
     ///
     /// # Panics
     ///
-    /// Never: a connection is only there once it is open.
+    /// Never: a `Connection` exists only after the negotiation.
     pub fn verdict(&self) -> Verdict {
         self.shared.facts().verdict.expect("an open connection knows its revision")
     }
 
-    /// How many lines of the server's were no messages, as of one that prints to its standard output.
+    /// Returns how many lines of the server were not messages, for example because it prints to standard output.
     pub fn noise(&self) -> u64 {
         self.shared.noise.load(Ordering::Relaxed)
     }
 
-    /// Calls a tool. [`call`](Self::call) has more to choose from.
+    /// Calls a tool. [`call`](Self::call) has more options.
     ///
     /// # Errors
     ///
-    /// The server said no, or nothing; or the result does not fit what the tool promised. A tool that failed is a
-    /// result: look at [`is_error`](CallToolResult::is_error).
+    /// The server refused or did not answer, or the result does not match the tool's output schema. A failed tool is a result: see
+    /// [`is_error`](CallToolResult::is_error).
     pub async fn call_tool(
         &self,
         name: impl Into<String>,
@@ -142,7 +141,7 @@ impl Connection {
         self.call(name).args(arguments).send().await
     }
 
-    /// Calls a tool and reads its result as a `T`: its structured content, or else its text as JSON.
+    /// Calls a tool and deserializes its structured content, or else its text as JSON.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -155,7 +154,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// As [`call_tool`](Self::call_tool); also if the tool failed, or its result is no `T`.
+    /// As [`call_tool`](Self::call_tool); also if the tool failed, or its result is not a `T`.
     pub async fn call_tool_as<T: DeserializeOwned>(
         &self,
         name: impl Into<String>,
@@ -164,7 +163,7 @@ impl Connection {
         self.call(name).args(arguments).send_as().await
     }
 
-    /// A call of a tool, to be put together and sent.
+    /// Builds a call of a tool, with its own timeout, progress callback and so on.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -196,7 +195,7 @@ impl Connection {
         Call::new(self, name.into())
     }
 
-    /// What a resource holds.
+    /// Reads a resource.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -208,7 +207,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// There is no such resource, or the server did not answer.
+    /// The resource does not exist, or the server did not answer.
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
         #[derive(Serialize)]
         struct Params<'a> {
@@ -217,7 +216,7 @@ impl Connection {
         self.typed(method::RESOURCES_READ, params(&Params { uri })?).await
     }
 
-    /// A prompt, filled in with arguments: a struct or map of texts, or `()` for none.
+    /// Gets a prompt with arguments: a struct or map of strings, or `()` for none.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -230,13 +229,13 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// There is no such prompt, or it needs other arguments, or the server did not answer.
+    /// The prompt does not exist, the arguments are invalid, or the server did not answer.
     pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
         let params = named(name, &arguments).map_err(|message| misnamed(name, &message))?;
         self.typed(method::PROMPTS_GET, params).await
     }
 
-    /// How an argument that begins with `value` might go on. `context` holds arguments that are already chosen.
+    /// Completes an argument that begins with `value`. `context` holds the arguments that are already chosen.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -250,7 +249,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// There is nothing of that name, or the server did not answer.
+    /// The reference does not exist, or the server did not answer.
     pub async fn complete(
         &self,
         reference: CompletionReference,
@@ -269,11 +268,11 @@ impl Connection {
         Ok(result.completion)
     }
 
-    /// Asks for a sign of life, by whatever question every server of its kind answers.
+    /// Checks that the server responds: with `ping`, or `server/discover` where there is no `ping`.
     ///
     /// # Errors
     ///
-    /// There was none.
+    /// The server did not respond in time, or the connection is closed.
     pub async fn ping(&self) -> Result<()> {
         let pinged = self.once(method::PING, RawObject::empty()).await;
         let answered = match pinged {
@@ -289,11 +288,11 @@ impl Connection {
         }
     }
 
-    /// From which level on log messages are wanted, of this connection.
+    /// Sets the minimum level of log messages for this connection.
     ///
     /// # Errors
     ///
-    /// The server does not log, or did not answer.
+    /// The server does not support logging, or did not answer.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         self.shared.set_log_level(level);
         match self.once(method::LOGGING_SET_LEVEL, params(&SetLevelParams::new(level))?).await {
@@ -307,7 +306,7 @@ impl Connection {
         }
     }
 
-    /// What happens on the server's side from now on, as events. Asks to be told of changes, if that has to be asked for.
+    /// Returns the events of the server from now on: changes of lists, updates of subscribed resources, custom notifications.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -324,24 +323,24 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The server will not tell, or the connection is closed.
+    /// The server refused the subscription, or the connection is closed.
     pub async fn changes(&self) -> Result<Changes> {
         let queue = self.shared.hub.listen();
         self.watch(Watch::Lists).await?;
         Ok(Changes::new(queue, self.clone()))
     }
 
-    /// Asks to be told when a resource holds something else; [`changes`](Self::changes) tells. Goes on across
-    /// connections that are lost and opened again.
+    /// Subscribes to updates of a resource. They are delivered by [`changes`](Self::changes). The subscription is restored when a
+    /// lost connection is opened again.
     ///
     /// # Errors
     ///
-    /// The server will not tell, or the connection is closed.
+    /// The server refused the subscription, or the connection is closed.
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<()> {
         self.watch(Watch::Resource(uri.into())).await
     }
 
-    /// Takes a [`subscribe`](Self::subscribe) back.
+    /// Ends a subscription of [`subscribe`](Self::subscribe).
     ///
     /// # Errors
     ///
@@ -350,7 +349,7 @@ impl Connection {
         self.watch(Watch::NotResource(uri.into())).await
     }
 
-    /// Tells the server that the roots are others. [`Roots`](super::Roots) does so by itself.
+    /// Notifies the server that the roots have changed. [`Roots`](super::Roots) does so by itself.
     ///
     /// # Errors
     ///
@@ -363,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// Sends a notification of any kind.
+    /// Sends a custom notification.
     ///
     /// # Errors
     ///
@@ -376,10 +375,9 @@ impl Connection {
         self.tell(method.into(), params).await?.map_err(|error| Error::Misuse(error.to_string()))
     }
 
-    /// Sends a request of any kind and returns the result as it came: what this crate does not know survives.
+    /// Sends a request of any method and returns the result unparsed, with unknown members.
     ///
-    /// Questions that the server has before it answers are answered, and the cache and the policy are heeded, as
-    /// everywhere.
+    /// Input requests are answered, and the cache and the policy apply, as for any other request.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -392,7 +390,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The server said no, or nothing, or its revision has no such method.
+    /// The server refused or did not answer, or its revision has no such method.
     pub async fn call_raw(
         &self,
         method: impl Into<Cow<'static, str>>,
@@ -401,7 +399,7 @@ impl Connection {
         self.request(method.into(), params, &mut CallOptions::of(self)).await
     }
 
-    /// Several requests at once: as one message where the protocol has that, else side by side.
+    /// Builds a batch of requests: sent as one message where the revision supports it, else concurrently.
     pub fn batch(&self) -> Batch<'_> {
         Batch::new(self)
     }
@@ -412,7 +410,7 @@ impl Connection {
         self.wait().await;
     }
 
-    /// Waits until the connection is over, and says why.
+    /// Waits until the connection has ended, and returns why.
     pub async fn wait(&self) -> Ended {
         let mut ended = self.shared.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
@@ -426,13 +424,13 @@ impl Connection {
         decode(method, &result)
     }
 
-    /// One request, one answer, whatever it says.
+    /// Sends one request and returns its outcome, without rounds, cache or policy.
     async fn once(&self, method: &'static str, params: RawObject) -> Result<Outcome, Missing> {
         let (post, pending) = mailbox(&self.shared);
         let mut options = CallOptions::of(self);
         options.progress = false;
         let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
-        self.command(Command::CallRequest(ask)).await?;
+        self.command(Command::Call(ask)).await?;
         options.wait(pending, Instant::now()).await
     }
 
@@ -457,9 +455,9 @@ impl Connection {
         method: Cow<'static, str>,
         params: Option<RawObject>,
     ) -> Result<Result<(), SendError>> {
-        let (done, told) = oneshot::channel();
+        let (done, sent) = oneshot::channel();
         self.command(Command::Tell(method, params, done)).await.map_err(|failure| failed(failure.into()))?;
-        told.await.map_err(|_| Error::Closed(self.shared.how_ended()))
+        sent.await.map_err(|_| Error::Closed(self.shared.how_ended()))
     }
 
     pub(in crate::client) async fn command(&self, command: Command) -> Result<(), CallFailure> {

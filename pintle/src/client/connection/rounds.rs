@@ -1,4 +1,4 @@
-//! Answering what a server asks before it answers.
+//! Answers to the input requests of a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     Error, Result,
-    client::state::{Event, Shared},
+    client::state::{ConnectionState, Event},
 };
 
-/// Answers all questions of one round, at the same time. Dropping the future stops the handlers.
+/// Answers all input requests of one round, concurrently. Dropping the future aborts the handlers.
 pub(in crate::client) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectionState>,
     asked: &InputRequired,
 ) -> Result<Vec<(Box<str>, RawObject)>> {
     let mut thinking = JoinSet::new();
@@ -37,9 +37,9 @@ pub(in crate::client) async fn answer(
     Ok(answers)
 }
 
-/// Shows the pages that the user must open first. Says whether the request may be sent again.
+/// Asks the user to open URLs first. Returns whether the request may be sent again.
 pub(in crate::client) async fn show_pages(
-    shared: &Arc<Shared>,
+    shared: &Arc<ConnectionState>,
     urls: &[RawObject],
     wait: Duration,
 ) -> Result<bool> {

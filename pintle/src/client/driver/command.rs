@@ -11,16 +11,16 @@ use crate::{
     transport::MessageContext,
 };
 
-/// What a handle wants of the driver.
+/// A command of a handle to the driver.
 #[derive(Debug)]
 pub(in crate::client) enum Command {
     /// Send a request.
-    CallRequest(CallRequest<'static>),
-    /// Send these as one message, where there is such a thing.
+    Call(CallRequest<'static>),
+    /// Send requests as one message, where the revision has batches.
     Batch(Vec<CallRequest<'static>>),
     /// Send a notification.
     Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
-    /// Be told of changes, or no longer.
+    /// Change the subscriptions.
     Watch(Watch, CallSender),
 }
 
@@ -31,34 +31,34 @@ pub(in crate::client) struct CallRequest<'a> {
     pub(in crate::client) params: Cow<'a, RawObject>,
     pub(in crate::client) progress: bool,
     pub(in crate::client) log_level: Option<LoggingLevel>,
-    /// What the policy knew when it let this pass.
-    pub(in crate::client) judged: Option<ToolsVersion>,
+    /// The version of the tools that the policy decided on.
+    pub(in crate::client) decided_on: Option<ToolsVersion>,
     pub(in crate::client) post: CallSender,
 }
 
 impl CallRequest<'_> {
-    /// With params of its own, to be sent later.
+    /// Clones borrowed params, so that the request can be queued.
     pub(in crate::client) fn into_owned(self) -> CallRequest<'static> {
-        let Self { method, params, progress, log_level, judged, post } = self;
-        CallRequest { method, params: Cow::Owned(params.into_owned()), progress, log_level, judged, post }
+        let Self { method, params, progress, log_level, decided_on, post } = self;
+        CallRequest { method, params: Cow::Owned(params.into_owned()), progress, log_level, decided_on, post }
     }
 }
 
 /// A change of what is subscribed to.
 #[derive(Clone, Debug)]
 pub(in crate::client) enum Watch {
-    /// The lists.
+    /// Subscribe to the lists.
     Lists,
-    /// What a resource holds.
+    /// Subscribe to a resource.
     Resource(String),
-    /// No longer what a resource holds.
+    /// Unsubscribe from a resource.
     NotResource(String),
 }
 
 impl Driver {
     pub(super) fn obey(&mut self, command: Command) {
         match command {
-            Command::CallRequest(ask) => self.ask(ask),
+            Command::Call(ask) => self.ask(ask),
             Command::Batch(asks) => self.send_batch(asks),
             Command::Tell(method, params, done) => {
                 let sent = self.engine.notify(method, params);
@@ -75,14 +75,14 @@ impl Driver {
         }
     }
 
-    /// Notes who waits, and returns what to send.
+    /// Registers the caller and returns the message to send, with its extra headers.
     fn admit(&mut self, ask: CallRequest<'_>) -> Option<(Message, HeaderMap)> {
-        let CallRequest { method, params, progress, log_level, judged, post } = ask;
+        let CallRequest { method, params, progress, log_level, decided_on, post } = ask;
         if post.is_abandoned() {
             return None;
         }
         // As after waiting in the queue for a server that was started again.
-        if judged.is_some_and(|stamp| !self.shared.is_since(stamp)) {
+        if decided_on.is_some_and(|version| !self.shared.is_current(version)) {
             post.end(Err(CallFailure::Outdated), 0);
             return None;
         }
@@ -113,9 +113,10 @@ impl Driver {
     }
 
     fn send_batch(&mut self, asks: Vec<CallRequest<'static>>) {
-        let most = if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
+        let batch_limit =
+            if self.engine.takes_batches() { self.shared.settings.limits.batch.max(1) } else { 1 };
         let messages: Vec<Message> = asks.into_iter().filter_map(|ask| Some(self.admit(ask)?.0)).collect();
-        for messages in messages.chunks(most) {
+        for messages in messages.chunks(batch_limit) {
             let [message] = messages else {
                 let mut array = Vec::with_capacity(256 * messages.len());
                 for message in messages {

@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use super::state::{CallFailure, CallSender, Shared};
+use super::state::{CallFailure, CallSender, ConnectionState};
 use crate::{
     Ended,
     timeouts::after,
@@ -42,82 +42,81 @@ pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
 use subscriptions::Subscriptions;
 
-/// How many commands may wait for the driver. Beyond that callers wait, which is what a slow server should mean.
+/// Capacity of the command queue. Callers wait when it is full.
 pub(super) const COMMANDS: usize = 256;
-/// How much is done before other tasks get their turn.
+/// Units of work per poll, before other tasks run.
 const BUDGET: usize = 64;
-/// How many answers of ours may be queued for a server that does not read. Beyond that it is not read either.
+/// Limit of queued replies to a server that does not read. Above it, nothing is read from the server either.
 const MAX_REPLIES: usize = 1024;
-/// How long a server that no longer reads may take to say its last words.
+/// How long messages are still read after a write failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How many signs of life may fail to come.
+/// Limit of unanswered keepalives in a row.
 const MAX_MISSES: u32 = 3;
-/// A connection that has held for so long is not blamed for having been lost before.
+/// After this time, a connection counts as stable and its losses are reset.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What runs a connection.
+/// Runs a connection.
 ///
-/// It reads while writing waits, hands each answer to the call that waits for it, and never waits for anybody's
-/// callback.
+/// Reads while writing is blocked, routes each answer to its caller, and never waits for a callback.
 #[derive(Debug)]
 pub(super) struct Driver {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     profile: Profile,
     transport: Box<dyn DrivenTransport>,
     engine: Engine,
     commands: mpsc::Receiver<Command>,
-    /// Who waits for the answer to which request.
+    /// The callers by the id of their request.
     waiting: HashMap<RequestId, Waiter, OwnIds>,
-    /// Handlers that think about questions of the server.
+    /// Running handlers of input requests.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, RunningAnswer>,
     watching: Subscriptions,
-    /// Whether the transport could not write everything.
+    /// Whether the transport has unwritten bytes.
     backlog: bool,
-    /// Requests that callers have sent themselves since something was written last.
+    /// Requests sent by callers directly since the last write.
     unwritten: usize,
-    /// Why nothing can be written any more, and until when there may still be something to read.
+    /// The error of the last write, and the deadline for reading what the server sent before.
     broken: Option<(io::Error, Pin<Box<Sleep>>)>,
-    /// Answers of ours since everything was written last.
+    /// Replies queued since everything was written.
     replies: usize,
     reply_bytes: usize,
-    heard: bool,
+    received: bool,
     misses: u32,
     keepalive: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// How often in a row the connection was lost, and since when it holds.
+    /// How often in a row the connection was lost, and when it was last opened.
     losses: u32,
     since: Instant,
-    /// Calls that a lost session did not take. They are told when it is open again, and may try once more.
+    /// Calls that a lost session did not accept. They fail when it is open again, and may be retried.
     stranded: Vec<(CallSender, Box<Failed>)>,
-    /// Noise of the opening, for its error.
+    /// The first line that was not a message, for errors of the opening.
     first_noise: Option<Box<str>>,
-    /// The request that an answer named and nobody sent, if that was the last that came.
+    /// The unknown request id of the last answer.
     stray: Option<Box<str>>,
 }
 
-/// A handler that thinks.
+/// A running handler of an input request.
 #[derive(Debug)]
 struct RunningAnswer {
     task: AbortHandle,
-    /// The call that the server asks for, where that is known.
+    /// The call that the input request belongs to, if known.
     call: Option<RequestId>,
 }
 
-/// Who waits for an answer.
+/// The receiver of an answer.
 #[derive(Debug)]
 enum Waiter {
-    /// A call.
+    /// A call of a handle.
     Call(CallSender),
-    /// Who wants to be told of this resource.
+    /// A subscription to this resource.
     Subscriber(CallSender, String),
-    /// The driver itself, for a sign of life.
+    /// The driver's keepalive.
     Life,
-    /// Nobody in particular.
+    /// No receiver: the answer is discarded.
     Nobody,
 }
 
-/// Why the driver stopped doing its rounds.
+/// Why the driver stopped polling.
 #[derive(Debug)]
 enum DriverExit {
     Close,
@@ -126,7 +125,7 @@ enum DriverExit {
 
 impl Driver {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ConnectionState>,
         profile: Profile,
         transport: Box<dyn DrivenTransport>,
         commands: mpsc::Receiver<Command>,
@@ -147,7 +146,7 @@ impl Driver {
             broken: None,
             replies: 0,
             reply_bytes: 0,
-            heard: false,
+            received: false,
             misses: 0,
             keepalive: None,
             timer: None,
@@ -189,7 +188,7 @@ impl Driver {
         driver.free_stranded();
     }
 
-    /// Says whether it could; `None` if nobody wants it any more.
+    /// Opens the connection again. Returns whether it succeeded; `None` if the connection is being closed.
     async fn open_again_unless_closing(&mut self) -> Option<bool> {
         let shared = self.shared.clone();
         let mut closing = pin!(shared.signals.closing());
@@ -208,7 +207,7 @@ impl Driver {
         }
     }
 
-    /// One round after the other, until there is nothing to do.
+    /// Polls everything until nothing is ready.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<DriverExit> {
         for _ in 0..BUDGET {
             // Whether something was not looked at to its end, so that nobody would be woken for the rest. (What was is
@@ -267,12 +266,12 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Whether callers may send a request themselves: not before what was signalled, as the end of a call before it.
+    /// Whether callers may send directly: only if no signal is pending, for the order of cancellation and request.
     fn has_room(&self) -> bool {
-        !self.backlog && self.broken.is_none() && self.unwritten < BUDGET && self.shared.signals.is_quiet()
+        !self.backlog && self.broken.is_none() && self.unwritten < BUDGET && self.shared.signals.is_idle()
     }
 
-    /// Writes what was sent between two rounds. Where there are more calls, one write is for as many as there are.
+    /// Writes a directly sent request. With several open calls, the write is left to the driver, which merges them.
     fn write_soon(&mut self, cx: &mut Context<'_>) {
         self.unwritten += 1;
         if self.waiting.len() > 1 || self.poll_write(cx).is_ready() {
@@ -280,7 +279,7 @@ impl Driver {
         }
     }
 
-    /// Writes what is queued. Ready when the connection is lost.
+    /// Flushes the transport. Ready when the connection is lost.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         if self.broken.is_none() {
             match self.transport.poll_flush(cx) {
@@ -298,13 +297,13 @@ impl Driver {
                 Poll::Pending => self.backlog = true,
             }
         }
-        let Some((error, patience)) = &mut self.broken else { return Poll::Pending };
-        ready!(patience.as_mut().poll(cx));
+        let Some((error, grace)) = &mut self.broken else { return Poll::Pending };
+        ready!(grace.as_mut().poll(cx));
         let error = io::Error::from(error.kind());
         Poll::Ready(self.failed(&error))
     }
 
-    /// Reads what is there, up to a point. Says whether there may be more.
+    /// Reads incoming messages, up to a budget. Returns whether there may be more.
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         for read in 0..BUDGET {
             if self.owes_much() {
@@ -344,11 +343,11 @@ impl Driver {
         Ok(true)
     }
 
-    /// Asks for a sign of life if nothing came for a while.
+    /// Sends a keepalive if nothing was received for a while.
     fn check_life(&mut self, now: Instant) -> Result<(), Ended> {
         let Some(every) = self.shared.settings.timeouts.keepalive else { return Ok(()) };
         self.keepalive = Some(after(now, every));
-        if std::mem::take(&mut self.heard) {
+        if std::mem::take(&mut self.received) {
             self.misses = 0;
             return Ok(());
         }
@@ -379,8 +378,8 @@ impl Driver {
         }
     }
 
-    /// Nobody is to think about what the server asked for a call that was given up. The server may take it back, but the
-    /// stream on which it would say so is not read any more.
+    /// Aborts the handlers of input requests that belong to a cancelled call. The stream on which the server would cancel them is
+    /// no longer read.
     fn stop_thinking_for(&mut self, call: &RequestId) {
         if self.questions.is_empty() {
             return;
@@ -398,7 +397,7 @@ impl Driver {
         }
     }
 
-    /// Nobody waits for this any more: the server is told, if it does not find out by itself.
+    /// Cancels a request. Notifies the server unless closing the stream does so.
     fn cancel(&mut self, id: &RequestId, reason: &str) {
         let learns = self.transport.abandon(id);
         if let (Some(notification), false) = (self.engine.cancel(id, Some(reason)), learns) {
@@ -427,8 +426,8 @@ impl Driver {
         self.transport.send_with(bytes, about);
     }
 
-    /// Whether the server has more answers of ours to read before it is heard again. It chooses their number, and, by ids
-    /// and what is repeated of its questions, their size.
+    /// Whether too many replies are queued to read on. The server determines their number, and, by ids and repeated params, their
+    /// size.
     fn owes_much(&self) -> bool {
         self.replies >= MAX_REPLIES || self.reply_bytes >= self.shared.settings.limits.queued_bytes
     }
@@ -441,7 +440,7 @@ impl Driver {
         self.send(&Message::Request(request));
     }
 
-    /// Sends a request that nobody waits for, if the server's revision has it.
+    /// Sends a request whose answer is discarded, if the revision has the method.
     fn send_quietly(&mut self, method: &'static str, params: &RawObject) -> Result<(), SendError> {
         let request = self.engine.request(method, params, &Extras::default())?;
         self.send_request(request, Waiter::Nobody);
@@ -462,7 +461,7 @@ impl Driver {
         self.transport.send_with(Bytes::from(message.to_vec()), about);
     }
 
-    /// Nothing that is open will be answered.
+    /// Fails everything that is open.
     fn lose(&mut self, ended: &Ended) {
         self.engine.lose();
         let notices = self.shared.noticed();
@@ -487,7 +486,7 @@ impl Driver {
         self.reply_bytes = 0;
     }
 
-    /// Says good-bye to whom we still owe an answer, and writes what is left.
+    /// Cancels open requests, writes what is queued, and closes the transport.
     async fn leave(&mut self) {
         let open: Vec<RequestId> = self.waiting.keys().cloned().collect();
         for id in open {
@@ -523,7 +522,7 @@ impl Driver {
     }
 }
 
-/// However the driver ends, nobody waits for it in vain.
+/// Reports the end even if the driver's task is aborted.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.shared.end(Ended::ByPeer { known: None });

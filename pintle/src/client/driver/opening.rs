@@ -23,7 +23,7 @@ use crate::{
     transport::{Failed, Incoming, Oversized, Skipped},
 };
 
-/// A request of the opening that the server refused, and why.
+/// A request of the opening that the server refused.
 struct Refusal {
     method: &'static str,
     status: u16,
@@ -31,7 +31,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// Notes what the server said, if it said anything that it has not said before.
+    /// Records the reason of a refusal, unless it is known already.
     fn note(refusals: &mut Vec<Self>, method: &'static str, failed: &Failed) {
         if let (Some(status), Some(reason)) = (failed.status, failed.reason.clone())
             && !refusals.iter().any(|known| known.reason == reason)
@@ -41,7 +41,7 @@ impl Refusal {
     }
 }
 
-/// What came of a request of the opening.
+/// The outcome of a request of the opening.
 enum OpeningReply {
     Answer(Outcome),
     Failed(Box<Failed>),
@@ -50,7 +50,7 @@ enum OpeningReply {
 }
 
 impl Driver {
-    /// Opens the connection in whatever era the server speaks.
+    /// Opens the connection and negotiates era and revision.
     pub(in crate::client) async fn open(&mut self, remembered: Option<Verdict>) -> Result<()> {
         let mode = self.shared.settings.mode;
         let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
@@ -68,7 +68,7 @@ impl Driver {
                         OpeningReply::Answer(outcome) => opening.step(Event::from(&outcome)),
                         OpeningReply::Failed(failed) => {
                             self.engine.abandon(&id);
-                            match said_of_the_era(&failed) {
+                            match era_evidence(&failed) {
                                 Some(event) => {
                                     Refusal::note(&mut refusals, method, &failed);
                                     opening.step(event)
@@ -132,7 +132,7 @@ impl Driver {
         }
     }
 
-    /// Opens a lost connection again, if the transport can. Says whether it could.
+    /// Opens a lost connection again, if the transport supports it. Returns whether it succeeded.
     pub(super) async fn open_again(&mut self) -> bool {
         if self.since.elapsed() > STEADY {
             self.losses = 0;
@@ -182,7 +182,7 @@ impl Driver {
         Ok(written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?)
     }
 
-    /// What goes without saying once a connection is open.
+    /// Restores keepalive, log level and subscriptions of an open connection.
     fn resume(&mut self) {
         let now = Instant::now();
         self.since = now;
@@ -251,13 +251,13 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Why it could not be opened, with what was seen of the server.
+    /// The error of a failed opening, with what was observed of the server.
     fn refused(&self, error: OpenError, refusals: &[Refusal]) -> Error {
         // What the handshake was told counts most: that an old server does not know the probe is no wonder.
-        let said = [method::INITIALIZE, method::SERVER_DISCOVER, "GET"]
+        let refusal = [method::INITIALIZE, method::SERVER_DISCOVER, "GET"]
             .into_iter()
             .find_map(|method| refusals.iter().find(|refusal| refusal.method == method));
-        let error = match (error, said) {
+        let error = match (error, refusal) {
             (OpenError::Garbled { status: Some(_), .. }, Some(Refusal { method, status, reason })) => {
                 OpenError::Rejected { method, status: *status, reason: reason.clone() }
             }
@@ -285,17 +285,17 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A failure, and what the server had said before it.
+/// A failure, with the refusals before it.
 fn failed_after(mut failed: Box<Failed>, refusals: &[Refusal]) -> Error {
     for refusal in refusals.iter().filter(|refusal| failed.reason.as_ref() != Some(&refusal.reason)) {
-        let said = failed.message.to_mut();
-        said.push_str("; before that the server ");
-        said.push_str(&refusal.to_string());
+        let message = failed.message.to_mut();
+        message.push_str("; before that the server ");
+        message.push_str(&refusal.to_string());
     }
     Error::Failed(failed)
 }
 
-/// Whether a message that was skipped may be the answer to the only request that is open.
+/// Whether a skipped message may be the answer to the open request.
 fn may_answer(oversized: &Oversized, id: &RequestId) -> bool {
     match &oversized.what {
         Skipped::Answer(answered) => answered == id,
@@ -304,8 +304,8 @@ fn may_answer(oversized: &Oversized, id: &RequestId) -> bool {
     }
 }
 
-/// What the failure of a request says about the server, if it says anything.
-fn said_of_the_era(failed: &Failed) -> Option<Event<'_>> {
+/// The evidence about the server's era in a failed request, if any.
+fn era_evidence(failed: &Failed) -> Option<Event<'_>> {
     match (failed.probed, failed.status) {
         (Probed::Rejected, Some(status)) => Some(Event::Status { status, error: failed.error.as_ref() }),
         (Probed::Answered, _) => Some(Event::Garbled),

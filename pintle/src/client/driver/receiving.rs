@@ -14,10 +14,10 @@ use crate::{
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
 
-/// How much of what a server said is shown in errors.
+/// Limit of quoted server output in errors, in bytes.
 const SHOWN: usize = 200;
 
-/// What a message means. Most are one, for which a list would only be allocated.
+/// The decoded content of a frame. One message, the usual case, needs no list.
 pub(super) enum Read {
     One(Inbound),
     Several(Vec<Inbound>),
@@ -33,7 +33,7 @@ impl Read {
 }
 
 impl Driver {
-    /// Takes one message in.
+    /// Handles one incoming message or failure.
     pub(super) fn receive(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Failed(failed) => self.request_failed(failed),
@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// A request will have no answer. Of no meaning if it had one.
+    /// Fails a request that will not be answered. Ignored if it was answered.
     pub(super) fn request_failed(&mut self, mut failed: Box<Failed>) {
         self.name_stray(&mut failed);
         let Some(id) = failed.request.clone() else {
@@ -83,10 +83,10 @@ impl Driver {
         }
     }
 
-    /// A message was too long to be taken. Nobody waits for what it was.
+    /// Handles a message that exceeded the limit: fails the request that it may have answered.
     fn skipped(&mut self, oversized: &Oversized) {
         const MAYBE: &str = "a message that was too long may have been its answer";
-        self.heard = true;
+        self.received = true;
         let Oversized { limit, what, .. } = oversized;
         tracing::warn!(limit, ?what, "the server sent a message that is too long: it was skipped");
         match what {
@@ -108,33 +108,33 @@ impl Driver {
         }
     }
 
-    /// What came in means.
+    /// Decodes a frame.
     pub(super) fn read(&mut self, bytes: &Bytes) -> Read {
-        self.heard = true;
+        self.received = true;
         match Frame::parse(bytes, self.shared.settings.limits.batch) {
             Ok(Frame::One(message)) => Read::One(self.engine.receive(Ok(message))),
             Ok(Frame::Batch(messages)) => Read::Several(self.engine.receive_batch(messages)),
             Err(malformed) => {
                 let inbound = self.engine.receive(Err(malformed));
                 if let Inbound::Ignored(Ignored::Noise(_)) = inbound {
-                    self.hear_noise(bytes);
+                    self.record_noise(bytes);
                 }
                 Read::One(inbound)
             }
         }
     }
 
-    /// What came instead of an answer may have been one, to another request.
+    /// Adds to a failure that the server answered an unknown request.
     pub(super) fn name_stray(&mut self, failed: &mut Failed) {
         if failed.probed == Probed::Answered
             && let Some(id) = self.stray.take()
         {
-            let said = failed.message.to_mut();
-            said.push_str(&format!("; it answered request {id}, which was never sent"));
+            let message = failed.message.to_mut();
+            message.push_str(&format!("; it answered request {id}, which was never sent"));
         }
     }
 
-    fn hear_noise(&mut self, line: &[u8]) {
+    fn record_noise(&mut self, line: &[u8]) {
         self.shared.noise.fetch_add(1, Ordering::Relaxed);
         let shown = line.get(..SHOWN).unwrap_or(line);
         let shown = String::from_utf8_lossy(shown);
@@ -196,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// Lets a handler think about a question, while everything else goes on.
+    /// Starts the handler of an input request.
     fn think(&mut self, question: Question) {
         let Question { id, method, params, .. } = question;
         let handlers = self.shared.settings.handlers.clone();

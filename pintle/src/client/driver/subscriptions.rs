@@ -10,24 +10,24 @@ use tokio::time::Instant;
 use super::{CallFailure, Driver, Waiter, command::Watch};
 use crate::{Ended, client::state::CallSender, transport::Failed};
 
-/// What this side wants to be told of, and how far it has got with that.
+/// The subscriptions of a connection, and their state.
 ///
-/// In a session the lists are told of without being asked, and each resource is subscribed to. Else there is one
-/// request that stays open; when the wishes change, the next one is opened before the last is given up.
+/// In the session era, list changes need no subscription, and each resource has its own. In the stateless era there is one
+/// `subscriptions/listen` request; when the subscriptions change, its successor is opened before it is cancelled.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     lists: bool,
     uris: BTreeSet<String>,
-    /// The request that is open.
+    /// The acknowledged request.
     live: Option<RequestId>,
-    /// The request that will be, when the server has acknowledged it.
+    /// The request that the server has not acknowledged yet.
     opening: Option<RequestId>,
-    /// Who waits for that, and the resource that they wish for.
+    /// Callers that wait for the acknowledgement, with their resource.
     waiters: Vec<(Option<String>, CallSender)>,
     failures: u32,
-    /// The last one is over, so that something may have been missed.
+    /// Whether the last request ended, so that changes may have been missed.
     broke: bool,
-    /// When to try again.
+    /// The time of the next attempt.
     pub(super) retry: Option<Instant>,
 }
 
@@ -45,7 +45,7 @@ impl Subscriptions {
         }
     }
 
-    /// The connection is gone; the wishes stay.
+    /// Resets the state after a loss of the connection. The subscriptions stay.
     pub(super) fn lose(&mut self, ended: &Ended) {
         self.live = None;
         self.opening = None;
@@ -72,7 +72,7 @@ impl Subscriptions {
 
 impl Driver {
     pub(super) fn change_watch(&mut self, watch: Watch, post: CallSender) {
-        let most = self.shared.settings.limits.watched;
+        let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let uri = match watch {
             Watch::Lists if self.watching.lists => return done(post),
@@ -81,8 +81,8 @@ impl Driver {
                 None
             }
             Watch::Resource(uri) => {
-                if self.watching.uris.len() >= most && !self.watching.uris.contains(&uri) {
-                    let message = format!("{most} resources are watched already: raise the limit `watched`");
+                if self.watching.uris.len() >= limit && !self.watching.uris.contains(&uri) {
+                    let message = format!("{limit} resources are watched already: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 self.watching.uris.insert(uri.clone());
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// In a session: by a request for each resource; the lists are told of anyway.
+    /// Subscribes or unsubscribes by a request for each resource, as in the session era.
     fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: CallSender) {
         let Some(uri) = uri else { return done(post) };
         let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
@@ -128,12 +128,12 @@ impl Driver {
         }
     }
 
-    /// It cannot be had: nobody asks for it again.
+    /// Removes a subscription that failed.
     pub(super) fn forget(&mut self, uri: &str) {
         self.watching.uris.remove(uri);
     }
 
-    /// After the connection was opened: everything that was wished for before.
+    /// Restores all subscriptions after the connection was opened.
     pub(super) fn watch_again(&mut self) {
         if self.listen().is_err() {
             for uri in self.watching.uris.clone() {
@@ -144,13 +144,13 @@ impl Driver {
         }
     }
 
-    /// Tries once more.
+    /// Sends the pending `subscriptions/listen` again.
     pub(super) fn watch(&mut self) {
         // It was possible before.
         let _ = self.listen();
     }
 
-    /// Asks for all that is wished for, in one request that stays open. Says whether there is anything to wait for.
+    /// Sends one request for all subscriptions. Returns whether there is an acknowledgement to wait for.
     fn listen(&mut self) -> Result<bool, SendError> {
         let facts = self.shared.facts();
         let filter = self.watching.filter(facts.capabilities.as_ref());
@@ -257,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// The stream of a subscription broke, or never came to be.
+    /// Handles a subscription whose stream broke, or could not be opened.
     pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
         if self.watching.opening.as_ref() == Some(subscription) {
             self.watching.opening = None;
@@ -278,7 +278,7 @@ impl Driver {
         self.listen_later();
     }
 
-    /// The subscription is over, however it ended: from now on something may be missed.
+    /// Records the end of a subscription: changes may be missed from now on.
     fn missed(&mut self) {
         self.watching.live = None;
         self.watching.broke = true;

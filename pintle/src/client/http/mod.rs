@@ -1,7 +1,7 @@
-//! Servers over HTTP: every revision of Streamable HTTP, and the two endpoints of the oldest transport.
+//! The HTTP transport of clients: every revision of Streamable HTTP, and HTTP+SSE.
 //!
-//! [`Http`] is the transport. Which of them the server speaks is found out when a connection is opened; a call is one
-//! POST, whatever comes back for it, and a failed one fails nothing else.
+//! [`Http`] is the transport. The variant is detected when a connection is opened. Each call is a POST; a failed one does not
+//! affect others.
 
 mod connect;
 mod fetch;
@@ -31,7 +31,7 @@ use connect::{Address, Erased, Fetch, HttpSender};
 use fetch::{AnyAuth, HttpClient};
 use transport::HttpConnection;
 
-/// A server at a URL.
+/// The HTTP transport to a server.
 ///
 /// ```no_run
 /// use pintle::{Client, client::http::Http};
@@ -58,17 +58,17 @@ pub struct Http {
     fault: Option<String>,
     deadline_pauses: DeadlinePauses,
     push_state: PushState,
-    /// What the client that uses it says.
+    /// The message limit of the client that uses this transport.
     message_bytes: usize,
     live: Option<HttpConnection>,
 }
 
 impl Http {
-    /// The server at this URL. Nothing is sent yet.
+    /// Creates a transport to the server at this URL. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// It is no URL of a server: it needs `http` or `https` and a host, and must not hold a password.
+    /// The URL is invalid: it needs `http` or `https` and a host, and must not contain a password.
     pub fn new(url: impl AsRef<str>) -> Result<Self> {
         Ok(Self {
             address: Address::parse(url.as_ref())?,
@@ -86,9 +86,9 @@ impl Http {
         })
     }
 
-    /// Sends a header with every request. What the protocol itself says in headers cannot be changed by that.
+    /// Adds a header to every request. Headers of the protocol cannot be overridden.
     ///
-    /// A header that cannot be is an error of the first request.
+    /// An invalid header is an error of the first request.
     pub fn header(mut self, name: impl TryInto<HeaderName>, value: impl TryInto<HeaderValue>) -> Self {
         match (name.try_into(), value.try_into()) {
             (Ok(name), Ok(value)) => drop(self.headers.append(name, value)),
@@ -100,7 +100,7 @@ impl Http {
         self
     }
 
-    /// Sends these with every request.
+    /// Adds headers to every request.
     pub fn headers(mut self, headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
         for (name, value) in headers {
             self.headers.append(name, value);
@@ -108,26 +108,25 @@ impl Http {
         self
     }
 
-    /// Authorizes every request.
+    /// Sets the authorization of requests.
     pub fn auth(mut self, auth: impl Auth) -> Self {
         self.auth = Some(Arc::new(auth));
         self
     }
 
-    /// Authorizes every request with this token.
+    /// Sends `Authorization: Bearer` with this token.
     ///
     /// # Errors
     ///
-    /// No header can carry it.
+    /// The token is not a valid header value.
     pub fn bearer(self, token: impl AsRef<str>) -> Result<Self> {
         Ok(self.auth(Bearer::new(token)?))
     }
 
-    /// Sends requests with an HTTP client of your own, for what this one does not have: other proxies, certificates of
-    /// your own, HTTP/2, a recording.
+    /// Sends requests with another HTTP client, for example for custom certificates, HTTP/2 or a recording.
     ///
-    /// It should keep its connections, and not follow redirects. [`Limits::connect`], [`Limits::head`] and
-    /// [`proxy`](Self::proxy) are its business then.
+    /// It should pool connections, and not follow redirects. [`Limits::connect`], [`Limits::head`] and [`proxy`](Self::proxy) do not
+    /// apply to it.
     ///
     /// ```
     /// use http::{Request, Response};
@@ -174,19 +173,19 @@ impl Http {
         self
     }
 
-    /// How much is taken, and how far a request goes.
+    /// Sets the limits of requests and responses.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What is tried again.
+    /// Sets the retry policy.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Which proxy to go through. Otherwise the environment says.
+    /// Sets the proxy. Default: [`Proxy::system`].
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = proxy;
         self
@@ -320,11 +319,11 @@ mod tests {
 
     use super::*;
 
-    /// A server of the oldest revision that takes everything, and never answers.
+    /// A server of the oldest revision that accepts everything, and never answers.
     #[derive(Clone)]
     struct Silent;
 
-    /// Resolver the endpoint, and stays open.
+    /// Names the endpoint, and stays open.
     struct Stream(Option<&'static str>);
 
     impl tower_service::Service<Request<Body>> for Silent {

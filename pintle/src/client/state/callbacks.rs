@@ -9,30 +9,30 @@ use pintle_proto::client::Change;
 use pintle_types::{RawObject, schema::LoggingMessageParams};
 use tokio::sync::{Notify, watch};
 
-use super::settings::Settings;
+use super::settings::ClientSettings;
 
-/// How much may wait for slow callbacks: what is older is dropped first.
+/// Limit of queued events. The oldest are dropped first.
 const MAX_WAITING: usize = 1024;
-/// How long a call's result waits for callbacks that came before it. One that takes longer has lost its turn.
+/// How long a call's result waits for the callbacks of earlier events.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the callbacks of a connection are called with.
+/// An event for the callbacks of a connection.
 #[derive(Debug)]
 pub(in crate::client) enum CallbackEvent {
-    /// Decoded when its turn comes: as a tree it may be many times as large.
+    /// A log message, decoded when it is delivered: as a tree it may be much larger.
     Log(RawObject),
     Noise(Box<str>),
     Change(Change),
 }
 
-/// The callbacks of a connection: called one after the other, in a task of their own.
+/// Runs the callbacks of a connection, one after the other, in its own task.
 ///
-/// A slow one makes the others wait, never the connection.
+/// A slow callback delays the others, never the connection.
 #[derive(Debug)]
 pub(in crate::client) struct CallbackQueue {
     queue: Mutex<CallbackBuffer>,
     filled: Notify,
-    /// How many have been handled.
+    /// How many events were handled.
     done: watch::Sender<u64>,
     max_bytes: usize,
 }
@@ -40,16 +40,16 @@ pub(in crate::client) struct CallbackQueue {
 #[derive(Debug, Default)]
 struct CallbackBuffer {
     waiting: VecDeque<CallbackEvent>,
-    /// Of all of them.
+    /// The size of all queued events.
     bytes: usize,
-    /// How many have ever been put in.
+    /// How many events were ever queued.
     pushed: u64,
     closed: bool,
 }
 
 impl CallbackQueue {
-    /// Starts the task, if there is anything to call.
-    pub(in crate::client) fn start(settings: &Arc<Settings>) -> Option<Arc<Self>> {
+    /// Starts the task if the client has callbacks.
+    pub(in crate::client) fn start(settings: &Arc<ClientSettings>) -> Option<Arc<Self>> {
         if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
             return None;
         }
@@ -81,25 +81,25 @@ impl CallbackQueue {
         self.filled.notify_one();
     }
 
-    /// How many there have been so far.
+    /// Returns how many events there have been.
     pub(in crate::client) fn count(&self) -> u64 {
         self.lock().pushed
     }
 
-    /// Waits until the first so many are handled.
+    /// Waits until this many events are handled.
     pub(in crate::client) async fn reached(&self, count: u64) {
         let mut done = self.done.subscribe();
         // Neither a callback that hangs nor one that has ended for good may keep a result back.
         let _ = tokio::time::timeout(CALLBACK_TIMEOUT, done.wait_for(|done| *done >= count)).await;
     }
 
-    /// No more will come.
+    /// Ends the task after the queued events.
     pub(in crate::client) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();
     }
 
-    async fn run(self: Arc<Self>, settings: Arc<Settings>) {
+    async fn run(self: Arc<Self>, settings: Arc<ClientSettings>) {
         loop {
             let (next, done) = {
                 let mut queue = self.lock();
@@ -139,7 +139,7 @@ impl CallbackBuffer {
 }
 
 impl CallbackEvent {
-    /// How many bytes of the server's it holds.
+    /// Returns the size in bytes, as far as the server determines it.
     fn size(&self) -> usize {
         match self {
             Self::Log(params) => params.as_str().len(),
@@ -150,7 +150,7 @@ impl CallbackEvent {
     }
 }
 
-fn call(settings: &Settings, notice: CallbackEvent) {
+fn call(settings: &ClientSettings, notice: CallbackEvent) {
     let called = catch_unwind(AssertUnwindSafe(|| match notice {
         CallbackEvent::Log(params) => match params.decode::<LoggingMessageParams>() {
             Ok(message) => settings.on_log.iter().for_each(|call| call(message.clone())),
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_result_does_not_wait_for_what_was_dropped() {
-        let mut settings = Settings::new(pintle_types::schema::Implementation::new("c", "0"));
+        let mut settings = ClientSettings::new(pintle_types::schema::Implementation::new("c", "0"));
         settings.on_change = Some(Arc::new(|_| {}));
         settings.limits.queued_bytes = 100;
         let notices = CallbackQueue::start(&Arc::new(settings)).unwrap();

@@ -7,20 +7,20 @@ use pintle_proto::client::Change;
 use pintle_types::Notification;
 use tokio::sync::Notify;
 
-/// How many events may wait for one reader: what is older is dropped first, and counted.
+/// Limit of queued events per listener. The oldest are dropped first, and counted.
 const MAX_EVENTS: usize = 256;
 
 /// An event on the server.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A list or a resource has changed: list or read it again.
+    /// A list or a resource has changed.
     Changed(Change),
-    /// A notification that the protocol leaves to the application, or to an extension.
+    /// A custom notification, or one of an extension.
     Notification(Notification),
-    /// The connection was lost and opened again: anything may have changed meanwhile.
+    /// The connection, or a subscription, was lost and opened again: anything may have changed.
     Reopened,
-    /// So many events were dropped because nobody looked in time: anything may have changed.
+    /// This many events were dropped because the queue was full: anything may have changed.
     Missed(u64),
 }
 
@@ -28,7 +28,7 @@ pub enum Event {
 #[derive(Debug)]
 pub(in crate::client) struct EventHub {
     listeners: Mutex<Listeners>,
-    /// Bytes that may wait for one of them.
+    /// Limit of queued bytes per listener.
     max_bytes: usize,
 }
 
@@ -48,7 +48,7 @@ pub(in crate::client) struct EventQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     events: VecDeque<Event>,
-    /// Of all of them.
+    /// The size of all queued events.
     bytes: usize,
     missed: u64,
     closed: bool,
@@ -133,7 +133,7 @@ impl QueueState {
     }
 }
 
-/// How many bytes of the server's an event holds.
+/// The size of an event in bytes, as far as the server determines it.
 fn size(event: &Event) -> usize {
     match event {
         Event::Changed(Change::Resource(uri)) => uri.len(),

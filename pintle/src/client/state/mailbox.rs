@@ -8,37 +8,37 @@ use std::{
 use pintle_proto::client::{Outcome, SendError};
 use pintle_types::{RawObject, RequestId};
 
-use super::shared::Shared;
+use super::connection_state::ConnectionState;
 use crate::{Ended, transport::Failed};
 
-/// How much progress of one call may wait for the caller to look: what is older is dropped first.
+/// Limit of queued progress notifications of a call. The oldest are dropped first.
 const MAX_PROGRESS: usize = 64;
-/// And how many bytes of it: a step is a few words.
+/// Limit of their size in bytes.
 const MAX_PROGRESS_BYTES: usize = 64 << 10;
 
 /// An update of a call, in order.
 #[derive(Debug)]
 pub(in crate::client) enum CallUpdate {
-    /// It goes on.
+    /// A progress notification.
     Progress(RawObject),
-    /// It has ended. The number says which callbacks of the connection came before.
+    /// The end, and how many callback events came before it.
     End(Result<Outcome, CallFailure>, u64),
 }
 
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(in crate::client) enum CallFailure {
-    /// It was not sent.
+    /// The request could not be sent.
     Unsent(SendError),
     /// The connection ended.
     Closed(Ended),
-    /// It failed by itself; the connection goes on.
+    /// This request failed; the connection is not affected.
     Failed(Box<Failed>),
-    /// It cannot be sent as it is.
+    /// The arguments cannot be sent.
     Misused(String),
-    /// It is more than this side's limits, or the server's kindness, allow.
+    /// The request exceeds a limit of the client, or the server refused it.
     Refused(String),
-    /// The tools are others than those that the policy decided on: it was not sent.
+    /// The tools changed after the policy decided; the request was not sent.
     Outdated,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::client) struct CallSender {
 #[derive(Debug)]
 pub(in crate::client) struct CallReceiver {
     mailbox: Arc<Mailbox>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     reason: &'static str,
     ended: bool,
 }
@@ -66,17 +66,17 @@ struct MailboxState {
     progress_bytes: usize,
     dropped: u64,
     end: Option<(Result<Outcome, CallFailure>, u64)>,
-    /// The request that the call has become.
+    /// The id of the call's request, once it is sent.
     request: Option<RequestId>,
-    /// Nothing more will be put in.
+    /// Whether the sender was dropped.
     closed: bool,
-    /// Nobody will look.
+    /// Whether the receiver was dropped.
     abandoned: bool,
     waker: Option<Waker>,
 }
 
-/// A mailbox for one call.
-pub(in crate::client) fn mailbox(shared: &Arc<Shared>) -> (CallSender, CallReceiver) {
+/// Creates the mailbox of one call.
+pub(in crate::client) fn mailbox(shared: &Arc<ConnectionState>) -> (CallSender, CallReceiver) {
     let mailbox = Arc::<Mailbox>::default();
     let post = CallSender { mailbox: mailbox.clone() };
     (post, CallReceiver { mailbox, shared: shared.clone(), reason: "no longer wanted", ended: false })
@@ -105,14 +105,14 @@ impl CallSender {
         // Dropping `self` wakes the caller.
     }
 
-    /// The call has become this request. Says whether the caller still waits.
+    /// Sets the id of the call's request. Returns whether the caller still waits.
     pub(in crate::client) fn sent_as(&self, request: &RequestId) -> bool {
         let mut inside = self.mailbox.lock();
         inside.request = Some(request.clone());
         !inside.abandoned
     }
 
-    /// Whether the caller has gone already.
+    /// Whether the caller no longer waits.
     pub(in crate::client) fn is_abandoned(&self) -> bool {
         self.mailbox.lock().abandoned
     }
@@ -127,7 +127,7 @@ impl Drop for CallSender {
 }
 
 impl CallReceiver {
-    /// The next thing that happened. After the end there is nothing.
+    /// Returns the next update. Not to be called after the end.
     pub(in crate::client) async fn next(&mut self) -> CallUpdate {
         let letter = poll_fn(|cx| self.mailbox.poll_next(cx)).await;
         match letter {
@@ -142,11 +142,11 @@ impl CallReceiver {
         }
     }
 
-    pub(in crate::client) fn shared(&self) -> &Arc<Shared> {
+    pub(in crate::client) fn shared(&self) -> &Arc<ConnectionState> {
         &self.shared
     }
 
-    /// How much progress was dropped because the caller did not look in time.
+    /// Returns how many progress notifications were dropped because the queue was full.
     pub(in crate::client) fn dropped(&self) -> u64 {
         self.mailbox.lock().dropped
     }

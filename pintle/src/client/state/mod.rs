@@ -1,16 +1,16 @@
-//! What the driver of a connection and its handles share.
+//! The state that the driver of a connection shares with its handles.
 
 mod callbacks;
+mod connection_state;
 mod hub;
 mod mailbox;
 mod settings;
-mod shared;
 mod signals;
 
 pub use hub::Event;
 
 pub(super) use callbacks::CallbackEvent;
+pub(super) use connection_state::{ConnectionState, Facts, PageExtent};
 pub(super) use hub::EventQueue;
 pub(super) use mailbox::{CallFailure, CallReceiver, CallSender, CallUpdate, mailbox};
-pub(super) use settings::Settings;
-pub(super) use shared::{Facts, PageExtent, Shared};
+pub(super) use settings::ClientSettings;

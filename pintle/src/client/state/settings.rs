@@ -20,15 +20,15 @@ use crate::{
     },
 };
 
-/// Is called with something, and does not wait.
+/// A synchronous callback.
 pub(in crate::client) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
 
-/// Is called with a line that is no message.
+/// A callback for lines that are not messages.
 pub(in crate::client) type NoiseCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The settings of a client, shared by all its connections.
 #[derive(Clone)]
-pub(in crate::client) struct Settings {
+pub(in crate::client) struct ClientSettings {
     pub(in crate::client) info: Implementation,
     pub(in crate::client) handlers: Handlers,
     pub(in crate::client) policy: Option<PolicyHook>,
@@ -48,11 +48,11 @@ pub(in crate::client) struct Settings {
     /// Entries and bytes.
     pub(in crate::client) cache: Option<(usize, usize)>,
     pub(in crate::client) reconnects: u32,
-    /// What was wrong with a setting.
+    /// The error of an invalid setting, returned by `connect`.
     pub(in crate::client) fault: Option<String>,
 }
 
-impl Settings {
+impl ClientSettings {
     pub(in crate::client) fn new(info: Implementation) -> Self {
         Self {
             info,
@@ -77,7 +77,7 @@ impl Settings {
         }
     }
 
-    /// How the client introduces itself.
+    /// Returns the profile that the client sends to servers.
     pub(in crate::client) fn profile(&self) -> Result<Profile> {
         if let Some(fault) = &self.fault {
             return Err(Error::misuse(fault));
@@ -95,7 +95,7 @@ impl Settings {
         Ok(profile)
     }
 
-    /// The handlers are the capabilities.
+    /// Derives the capabilities from the handlers.
     fn capabilities(&self) -> ClientCapabilities {
         let Handlers { form, url, sample, sample_tools, roots } = &self.handlers;
         let declared = |wanted: bool| wanted.then(JsonObject::new);
@@ -121,9 +121,9 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ClientSettings")
             .field("info", &self.info)
             .field("capabilities", &self.capabilities())
             .field("mode", &self.mode)

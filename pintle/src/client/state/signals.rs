@@ -8,24 +8,24 @@ use pintle_types::RequestId;
 
 /// Signals to the driver of a connection from code that cannot wait: destructors and callbacks.
 ///
-/// It cannot grow without bound: each call is given up at most once.
+/// Bounded, because each call is cancelled at most once.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Signals(Mutex<SignalState>);
+pub(in crate::client) struct Signals(Mutex<SignalsInner>);
 
 #[derive(Debug, Default)]
-struct SignalState {
+struct SignalsInner {
     raised: Raised,
     waker: Option<Waker>,
 }
 
-/// What was signalled since the driver looked last.
+/// The signals since the last poll.
 #[derive(Debug, Default)]
 pub(in crate::client) struct Raised {
-    /// Calls whose answer nobody waits for any more, and why.
+    /// Cancelled calls, with the reason.
     pub(in crate::client) given_up: Vec<(RequestId, &'static str)>,
-    /// The roots are others.
+    /// The client's roots have changed.
     pub(in crate::client) roots: bool,
-    /// The connection is to be closed. Stays true.
+    /// The connection is to be closed. Never reset.
     pub(in crate::client) close: bool,
 }
 
@@ -48,12 +48,12 @@ impl Signals {
         self.raise(|raised| raised.close = true);
     }
 
-    /// Whether there is nothing that the driver would see to first.
-    pub(in crate::client) fn is_quiet(&self) -> bool {
+    /// Whether no signal is pending.
+    pub(in crate::client) fn is_idle(&self) -> bool {
         self.lock().raised.is_nothing()
     }
 
-    /// What was signalled, if anything; else the task is woken when something is.
+    /// Takes the pending signals, or registers the task to be woken by the next one.
     pub(in crate::client) fn poll(&self, cx: &mut Context<'_>) -> Poll<Raised> {
         let mut inside = self.lock();
         if inside.raised.is_nothing() {
@@ -88,7 +88,7 @@ impl Signals {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, SignalState> {
+    fn lock(&self) -> MutexGuard<'_, SignalsInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a server's tools, and what is checked before and after a call.
+//! The known tools of a server, the policy before a call, and the output check after it.
 
 pub(super) mod output;
 mod policy;

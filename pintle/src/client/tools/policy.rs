@@ -7,7 +7,7 @@ use crate::{
     client::asking::{BoxFuture, caught},
 };
 
-/// Whether a tool may be called.
+/// The decision of a client's policy on a call.
 ///
 /// ```
 /// use pintle::client::{Client, Policy};
@@ -24,23 +24,23 @@ use crate::{
 /// ```
 #[non_exhaustive]
 pub enum Policy {
-    /// It may.
+    /// The call is sent.
     Allow,
-    /// It may not. The reason is what the caller gets.
+    /// The call fails with this reason.
     Deny(String),
-    /// It may if this says so.
-    CallRequest(BoxFuture<bool>),
+    /// The call is sent if the future returns `true`.
+    Ask(BoxFuture<bool>),
 }
 
 impl Policy {
-    /// It may not.
+    /// Denies the call for a reason, which the caller sees.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny(reason.into())
     }
 
-    /// It may if the future says so, such as after asking the user.
+    /// Decides later, for example by asking the user.
     pub fn ask(decision: impl Future<Output = bool> + Send + 'static) -> Self {
-        Self::CallRequest(Box::pin(decision))
+        Self::Ask(Box::pin(decision))
     }
 }
 
@@ -49,37 +49,37 @@ impl fmt::Debug for Policy {
         f.write_str(match self {
             Self::Allow => "Allow",
             Self::Deny(_) => "Deny",
-            Self::CallRequest(_) => "CallRequest",
+            Self::Ask(_) => "Ask",
         })
     }
 }
 
-/// A call that a policy decides on, before it is sent.
+/// A call that a policy decides on.
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Proposal<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub name: &'a str,
-    /// All of the params, as they would be sent.
+    /// The params of the request.
     pub params: &'a RawObject,
-    /// What the server says of the tool; `None` if it lists no such tool, or could not be asked. Only as trustworthy as
+    /// The current definition of the tool; `None` if the server does not list it, or could not be asked. Only as trustworthy as
     /// the server.
     pub tool: Option<&'a Tool>,
 }
 
 impl Proposal<'_> {
-    /// What calling the tool may do. What the server does not say is assumed to be the worst.
+    /// Returns the hints of the tool. Omitted hints default to the most dangerous value.
     pub fn hints(&self) -> Hints {
         self.tool.map(Hints::of).unwrap_or_default()
     }
 
-    /// What else the server says of the tool, such as that it is expensive. Nothing, if it was not listed.
+    /// Returns the custom traits of the tool, such as that it is expensive. Empty if the tool is unknown.
     pub fn traits(&self) -> ToolTraits {
         self.tool.map(ToolTraits::of).unwrap_or_default()
     }
 }
 
-/// What calling a tool may do.
+/// The hints of a tool about its effects.
 ///
 /// ```
 /// use pintle::client::Hints;
@@ -90,13 +90,13 @@ impl Proposal<'_> {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Hints {
-    /// It changes nothing.
+    /// The tool does not modify its environment.
     pub read_only: bool,
-    /// It may destroy something.
+    /// The tool may perform destructive updates.
     pub destructive: bool,
-    /// Calling it twice is as calling it once.
+    /// Repeated calls with the same arguments have no further effect.
     pub idempotent: bool,
-    /// It talks to an open world, such as the web.
+    /// The tool interacts with external entities, such as the web.
     pub open_world: bool,
 }
 
@@ -107,16 +107,16 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// What a tool's annotations say, with the specification's defaults for what they leave out.
+    /// Returns the hints of a tool, with the specification's defaults.
     pub fn of(tool: &Tool) -> Self {
-        let Some(said) = &tool.annotations else { return Self::default() };
-        let read_only = said.read_only_hint.unwrap_or(false);
+        let Some(annotations) = &tool.annotations else { return Self::default() };
+        let read_only = annotations.read_only_hint.unwrap_or(false);
         Self {
             read_only,
             // Both mean something only for a tool that changes things.
-            destructive: !read_only && said.destructive_hint.unwrap_or(true),
-            idempotent: read_only || said.idempotent_hint.unwrap_or(false),
-            open_world: said.open_world_hint.unwrap_or(true),
+            destructive: !read_only && annotations.destructive_hint.unwrap_or(true),
+            idempotent: read_only || annotations.idempotent_hint.unwrap_or(false),
+            open_world: annotations.open_world_hint.unwrap_or(true),
         }
     }
 }
@@ -124,20 +124,20 @@ impl Hints {
 /// Decides on every tool call of a client.
 pub(in crate::client) type PolicyHook = Arc<dyn Fn(&Proposal<'_>) -> Policy + Send + Sync>;
 
-/// How a call was let pass.
+/// How a call was allowed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) enum Decided {
     AtOnce,
-    /// Somebody was asked, which takes time.
+    /// Allowed by an asynchronous decision, which took time.
     Later,
 }
 
-/// Asks the policy, and whomever the policy asks.
+/// Runs the policy, and its asynchronous decision.
 pub(in crate::client) async fn decide(hook: &PolicyHook, proposal: &Proposal<'_>) -> Result<Decided> {
     let allowed = match hook(proposal) {
         Policy::Allow => return Ok(Decided::AtOnce),
         Policy::Deny(reason) => return Err(Error::Refused(reason)),
-        Policy::CallRequest(decision) => caught(decision).await.unwrap_or(false),
+        Policy::Ask(decision) => caught(decision).await.unwrap_or(false),
     };
     if allowed {
         Ok(Decided::Later)

@@ -4,25 +4,25 @@ use pintle_proto::http::HeaderParams;
 use pintle_types::schema::Tool;
 use tokio::time::Instant;
 
-/// How many tools are remembered.
+/// Limit of stored tools.
 const MAX_TOOLS: usize = 16_384;
 
-/// The tools of a server as they were listed last, and whether that is still to be believed.
+/// The tools of a server as they were listed last, and whether the list is current.
 ///
-/// A list is believed for as long as the server said, and while the server could have told of a change and did not. What
-/// interrupts that, such as a subscription that ended, makes the list old news.
+/// A list is current until its time to live has passed, and as long as the server would have reported a change. A gap in the
+/// reports, such as a subscription that ended, makes it outdated.
 #[derive(Debug)]
 pub(in crate::client) struct ToolRegistry {
     known: HashMap<String, KnownTool>,
-    /// Of the pages that they came in.
+    /// The size of their pages.
     bytes: usize,
     max_bytes: usize,
-    /// How often everything known was dropped.
+    /// How often all tools were discarded.
     dropped: u64,
-    /// The subscription that tells of changes, as a number that is another one after every gap.
+    /// The subscription that reports changes; its number differs after every gap.
     subscribed: Option<u64>,
     subscriptions: u64,
-    /// How the tools that are known were listed.
+    /// How the known tools were listed.
     listed: Option<Listed>,
 }
 
@@ -30,21 +30,21 @@ pub(in crate::client) struct ToolRegistry {
 #[derive(Clone, Debug)]
 pub(in crate::client) struct KnownTool {
     pub(in crate::client) tool: Arc<Tool>,
-    /// Which arguments are repeated as headers, where there are headers.
+    /// The arguments that are mirrored in headers.
     pub(in crate::client) headers: Arc<HeaderParams>,
 }
 
-/// When tools were asked for: what happens afterwards may make the answer old news.
+/// The version of a list of tools: when it was requested, relative to changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::client) struct ToolsVersion {
     dropped: u64,
-    /// What told of changes then, if anything did.
-    told: Option<Told>,
+    /// The source of change notifications at that time, if there was one.
+    source: Option<ChangeSource>,
 }
 
-/// What tells of changes, as a number that is another one after every gap.
+/// A source of change notifications, with a number that differs after every gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::client) enum Told {
+pub(in crate::client) enum ChangeSource {
     /// The connection itself.
     Connection(u64),
     Subscription(u64),
@@ -52,10 +52,10 @@ pub(in crate::client) enum Told {
 
 #[derive(Debug)]
 struct Listed {
-    stamp: ToolsVersion,
-    /// Until when the server says that it is good.
+    version: ToolsVersion,
+    /// The end of its time to live.
     until: Instant,
-    /// Whether the last page was among it.
+    /// Whether the last page was received.
     complete: bool,
 }
 
@@ -66,7 +66,7 @@ pub(in crate::client) struct ToolPage {
     pub(in crate::client) bytes: usize,
     pub(in crate::client) first: bool,
     pub(in crate::client) last: bool,
-    /// Until when the server says that it is good.
+    /// The end of its time to live.
     pub(in crate::client) until: Instant,
 }
 
@@ -91,18 +91,19 @@ impl ToolRegistry {
         self.known.is_empty()
     }
 
-    /// What is asked for now is as new as this. `connection` is what the connection tells of without being asked.
-    pub(in crate::client) fn stamp(&self, connection: Option<u64>) -> ToolsVersion {
-        let told = connection.map(Told::Connection).or(self.subscribed.map(Told::Subscription));
-        ToolsVersion { dropped: self.dropped, told }
+    /// Returns the version of a list that is requested now. `connection` is the period in which the connection reports changes.
+    pub(in crate::client) fn version(&self, connection: Option<u64>) -> ToolsVersion {
+        let source =
+            connection.map(ChangeSource::Connection).or(self.subscribed.map(ChangeSource::Subscription));
+        ToolsVersion { dropped: self.dropped, source }
     }
 
-    /// Whether nothing that would have been told of has happened since.
-    pub(in crate::client) fn is_since(&self, stamp: ToolsVersion) -> bool {
-        self.dropped == stamp.dropped
+    /// Whether the tools were not discarded since.
+    pub(in crate::client) fn is_current(&self, version: ToolsVersion) -> bool {
+        self.dropped == version.dropped
     }
 
-    /// What is known of this tool, if that is still to be believed: `Some(None)` if the server has no such tool.
+    /// Returns the definition of a tool, if it is known and current: `Some(None)` if the server has no such tool.
     pub(in crate::client) fn fresh(
         &self,
         name: &str,
@@ -110,8 +111,8 @@ impl ToolRegistry {
         at: Instant,
     ) -> Option<Option<Arc<Tool>>> {
         let listed = self.listed.as_ref()?;
-        let told = now.told.is_some() && listed.stamp == now;
-        if listed.stamp.dropped != now.dropped || !(told || at < listed.until) {
+        let reported = now.source.is_some() && listed.version == now;
+        if listed.version.dropped != now.dropped || !(reported || at < listed.until) {
             return None;
         }
         match self.known.get(name) {
@@ -120,7 +121,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Remembers a page that was asked for at that time; the first begins anew. One that is old news by now is not kept.
+    /// Stores a page that was requested at this version; a first page replaces all others. Outdated pages are ignored.
     pub(in crate::client) fn learn(&mut self, page: ToolPage, asked: ToolsVersion) {
         if asked.dropped != self.dropped {
             return;
@@ -128,14 +129,14 @@ impl ToolRegistry {
         let ToolPage { tools, bytes, first, last, until } = page;
         match &mut self.listed {
             Some(listed) if !first => {
-                if listed.stamp != asked {
-                    listed.stamp.told = None;
+                if listed.version != asked {
+                    listed.version.source = None;
                 }
                 listed.until = listed.until.min(until);
                 listed.complete = last;
             }
             // A page from the middle: there are others.
-            listed => *listed = Some(Listed { stamp: asked, until, complete: first && last }),
+            listed => *listed = Some(Listed { version: asked, until, complete: first && last }),
         }
         if first {
             self.forget();
@@ -143,7 +144,7 @@ impl ToolRegistry {
         self.remember(tools, bytes);
     }
 
-    /// Remembers what was not known, of a page whose age is not known.
+    /// Stores the unknown tools of a page of unknown age.
     pub(in crate::client) fn supplement(&mut self, mut tools: Vec<(String, KnownTool)>, bytes: usize) {
         tools.retain(|(name, _)| !self.known.contains_key(name));
         if tools.is_empty() {
@@ -172,14 +173,14 @@ impl ToolRegistry {
         self.bytes = 0;
     }
 
-    /// What is known may be wrong by now, and so is what is on its way.
+    /// Discards all tools, including lists that were requested and have not arrived.
     pub(in crate::client) fn drop_all(&mut self) {
         self.forget();
         self.listed = None;
         self.dropped += 1;
     }
 
-    /// A subscription tells of changes from now on.
+    /// Records that a subscription reports changes from now on.
     pub(in crate::client) fn subscribed(&mut self) {
         if self.subscribed.is_none() {
             self.subscriptions += 1;
@@ -187,7 +188,7 @@ impl ToolRegistry {
         }
     }
 
-    /// None does any more.
+    /// Records the end of the subscription.
     pub(in crate::client) fn unsubscribed(&mut self) {
         self.subscribed = None;
     }
@@ -210,43 +211,43 @@ mod tests {
     #[test]
     fn a_list_is_believed_while_somebody_would_have_told_of_a_change() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
-        let asked = tools.stamp(Some(1));
+        let asked = tools.version(Some(1));
         tools.learn(page(&["a"], true, false, now), asked);
-        assert!(tools.fresh("a", tools.stamp(Some(1)), now).is_some());
+        assert!(tools.fresh("a", tools.version(Some(1)), now).is_some());
         // What is not known may be on the next page.
-        assert!(tools.fresh("b", tools.stamp(Some(1)), now).is_none());
+        assert!(tools.fresh("b", tools.version(Some(1)), now).is_none());
         tools.learn(page(&[], false, true, now), asked);
-        assert!(matches!(tools.fresh("b", tools.stamp(Some(1)), now), Some(None)));
+        assert!(matches!(tools.fresh("b", tools.version(Some(1)), now), Some(None)));
         // Another period of the connection, or none.
-        assert!(tools.fresh("a", tools.stamp(Some(3)), now).is_none());
-        assert!(tools.fresh("a", tools.stamp(None), now).is_none());
+        assert!(tools.fresh("a", tools.version(Some(3)), now).is_none());
+        assert!(tools.fresh("a", tools.version(None), now).is_none());
         tools.drop_all();
-        assert!(tools.fresh("a", tools.stamp(Some(1)), now).is_none());
+        assert!(tools.fresh("a", tools.version(Some(1)), now).is_none());
         // The answer of before comes too late.
         tools.learn(page(&["a"], true, true, now), asked);
-        assert!(tools.fresh("a", tools.stamp(Some(1)), now).is_none());
+        assert!(tools.fresh("a", tools.version(Some(1)), now).is_none());
     }
 
     #[test]
     fn what_was_listed_before_a_subscription_is_not_covered_by_it() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
-        let before = tools.stamp(None);
+        let before = tools.version(None);
         tools.subscribed();
         tools.learn(page(&["a"], true, true, now), before);
-        assert!(tools.fresh("a", tools.stamp(None), now).is_none());
-        let during = tools.stamp(None);
+        assert!(tools.fresh("a", tools.version(None), now).is_none());
+        let during = tools.version(None);
         tools.learn(page(&["a"], true, true, now), during);
-        assert!(tools.fresh("a", tools.stamp(None), now).is_some());
+        assert!(tools.fresh("a", tools.version(None), now).is_some());
         tools.unsubscribed();
-        assert!(tools.fresh("a", tools.stamp(None), now).is_none());
+        assert!(tools.fresh("a", tools.version(None), now).is_none());
         tools.subscribed();
-        assert!(tools.fresh("a", tools.stamp(None), now).is_none());
+        assert!(tools.fresh("a", tools.version(None), now).is_none());
     }
 
     #[test]
     fn what_is_remembered_is_bounded_in_bytes() {
         let (mut tools, now) = (ToolRegistry::new(25), Instant::now());
-        let asked = tools.stamp(Some(1));
+        let asked = tools.version(Some(1));
         for (name, first, last) in [("a", true, false), ("b", false, false), ("c", false, true)] {
             tools.learn(page(&[name], first, last, now), asked);
         }
@@ -260,9 +261,9 @@ mod tests {
     #[test]
     fn a_list_is_believed_for_as_long_as_the_server_said() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
-        let asked = tools.stamp(None);
+        let asked = tools.version(None);
         tools.learn(page(&["a"], true, true, now + Duration::from_secs(1)), asked);
-        assert!(tools.fresh("a", tools.stamp(None), now).is_some());
-        assert!(tools.fresh("a", tools.stamp(None), now + Duration::from_secs(1)).is_none());
+        assert!(tools.fresh("a", tools.version(None), now).is_some());
+        assert!(tools.fresh("a", tools.version(None), now + Duration::from_secs(1)).is_none());
     }
 }

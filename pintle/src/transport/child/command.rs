@@ -44,11 +44,11 @@ pub struct ChildCommand {
 #[derive(Clone, Debug)]
 enum Inherited {
     All,
-    /// The usual ones, and these.
+    /// The default ones, and these.
     Named(Vec<OsString>),
 }
 
-/// What a program needs to find its files and to speak the user's language; nothing that may hold a secret.
+/// The environment variables that are inherited by default: paths and locale, nothing that may hold a secret.
 const USUAL: &[&str] = if cfg!(windows) {
     &[
         "APPDATA",
@@ -73,7 +73,7 @@ const USUAL: &[&str] = if cfg!(windows) {
     &["HOME", "LANG", "LC_*", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"]
 };
 
-/// How long each stage of a shutdown lasts if nobody says.
+/// Default duration of each stage of a shutdown.
 const GRACE: Duration = Duration::from_secs(2);
 
 impl ChildCommand {
@@ -119,32 +119,31 @@ impl ChildCommand {
         self
     }
 
-    /// Passes on the whole environment. For servers that are trusted with all it holds.
+    /// Inherits the whole environment. For servers that are trusted with every secret in it.
     pub fn full_env(mut self) -> Self {
         self.inherited = Inherited::All;
         self
     }
 
-    /// Starts the program in this directory.
+    /// Sets the working directory.
     pub fn current_dir(mut self, directory: impl AsRef<Path>) -> Self {
         self.directory = Some(directory.as_ref().into());
         self
     }
 
-    /// Where its standard error goes. Unless told, to our own.
+    /// Sets the destination of its standard error. Default: that of this process.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// How long each stage of a shutdown waits before the next: after its input was closed, and after `SIGTERM`. Two
-    /// seconds unless told.
+    /// Sets how long each stage of a shutdown lasts: after its input was closed, and after `SIGTERM`. Default: 2 seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Takes messages of up to this many bytes, whatever `Limits::message_bytes` says.
+    /// Sets the maximum size of a received message, instead of `Limits::message_bytes`.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
         self

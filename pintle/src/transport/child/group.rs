@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The process group of a child: all that it started and that did not leave on purpose.
+/// The process group of a child: every process that it started and that did not leave the group.
 ///
-/// Its number may be used again by the system once it is empty, so nothing is sent to it after that was seen.
+/// The system may reuse the id of an empty group, so no signal is sent after it was seen empty.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     #[cfg_attr(
         not(unix),
         expect(dead_code, reason = "there are no groups; the process is ended by its handle")
@@ -13,12 +13,12 @@ pub(super) struct Group {
     over: AtomicBool,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn of(leader: u32) -> Self {
         Self { leader, over: AtomicBool::new(false) }
     }
 
-    /// Nothing is left, or all that is left was killed.
+    /// Whether the group is empty, or all of it was killed.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -32,9 +32,9 @@ impl Group {
 mod signals {
     use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-    use super::Group;
+    use super::ProcessGroup;
 
-    impl Group {
+    impl ProcessGroup {
         /// Whether someone is left who can be asked to go.
         pub(in super::super) fn is_alive(&self) -> bool {
             if self.is_over() {
@@ -101,7 +101,7 @@ mod signals {
 }
 
 #[cfg(not(unix))]
-impl Group {
+impl ProcessGroup {
     pub(super) fn is_alive(&self) -> bool {
         false
     }

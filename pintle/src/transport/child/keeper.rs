@@ -18,8 +18,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ChildCommand, Exit, Stage, group::Group, stderr::LastWords};
-use crate::transport::{Stream, stream::Reader};
+use super::{ChildCommand, Exit, Stage, group::ProcessGroup, stderr::LastWords};
+use crate::transport::{Stream, stream::BoxReader};
 
 /// Starts the program and the task that sees it to its end.
 pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
@@ -28,7 +28,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     }
     let mut process = command.prepare().spawn().map_err(|error| command.explain(&error))?;
     let id = process.id().unwrap_or_default();
-    let group = Arc::new(Group::of(id));
+    let group = Arc::new(ProcessGroup::of(id));
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(io::Error::other("the child's streams are not pipes"));
     };
@@ -40,7 +40,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
         listening.spawn(listen);
     }
     let (order, ordered) = oneshot::channel();
-    let (tx, state) = watch::channel(State::default());
+    let (tx, state) = watch::channel(ChildState::default());
     let keeper = Keeper { process, group: group.clone(), listening, grace: command.grace, state: tx };
     tokio::spawn(keeper.keep(ordered));
     let kept = Kept {
@@ -60,23 +60,23 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     Ok((stream, kept))
 }
 
-/// A process that a task looks after.
+/// The handle of a process that is supervised by a task.
 pub(super) struct Kept {
     id: u32,
-    group: Arc<Group>,
-    state: watch::Receiver<State>,
-    order: Option<oneshot::Sender<Reader>>,
-    /// The pipe to its standard input once more, until that is closed: to see how much of it is left.
+    group: Arc<ProcessGroup>,
+    state: watch::Receiver<ChildState>,
+    order: Option<oneshot::Sender<BoxReader>>,
+    /// A duplicate of the pipe to its standard input, to see how much of it is unread.
     #[cfg(target_os = "linux")]
     input: Option<std::os::fd::OwnedFd>,
     last_words: LastWords,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// How the process ended, once it did.
+struct ChildState {
+    /// How the process exited, once it has.
     exit: Option<Exit>,
-    /// Whether all that it started is gone too.
+    /// Whether its process group is empty too.
     over: bool,
 }
 
@@ -93,7 +93,7 @@ impl Kept {
         self.last_words.get()
     }
 
-    /// How many bytes lie in the pipe to its standard input, where the system tells.
+    /// Returns the number of unread bytes in the pipe to its standard input, where the system reports it.
     pub(super) fn unread(&self) -> Option<u64> {
         #[cfg(target_os = "linux")]
         return rustix::io::ioctl_fionread(self.input.as_ref()?).ok();
@@ -121,7 +121,7 @@ impl Kept {
     }
 
     /// Has it ended in stages. Its output is read on, so that it does not fail at saying goodbye.
-    pub(super) fn end(&mut self, output: Reader) {
+    pub(super) fn end(&mut self, output: BoxReader) {
         #[cfg(target_os = "linux")]
         drop(self.input.take());
         if let Some(order) = self.order.take() {
@@ -137,21 +137,21 @@ impl Kept {
 
 struct Keeper {
     process: Process,
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
     listening: JoinSet<()>,
     grace: Duration,
-    state: watch::Sender<State>,
+    state: watch::Sender<ChildState>,
 }
 
-/// How long a process that was killed may take to be gone. Longer only if it hangs in the kernel.
+/// Maximum time until a killed process is gone. It takes longer only if it hangs in the kernel.
 const KILLED: Duration = Duration::from_secs(2);
-/// How long the last of standard error may take to come in, once nobody should be writing any more.
+/// How long the end of standard error is awaited after all processes are gone.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// How often it is looked whether a group is empty, at first and at most: the system does not tell.
+/// First and maximum interval of checking whether a group is empty: the system does not notify.
 const LOOK: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
 impl Keeper {
-    async fn keep(mut self, ordered: oneshot::Receiver<Reader>) {
+    async fn keep(mut self, ordered: oneshot::Receiver<BoxReader>) {
         // An exit that happened is reported as such, even if the order comes at the same moment.
         let (status, stage) = match race(self.process.wait(), ordered).await {
             First(status) => (status.ok(), Stage::Exited),
@@ -167,11 +167,11 @@ impl Keeper {
             exit.stage = self.sweep(stage).await;
         }
         let _ = timeout(LAST_WORDS, self.listening.join_next()).await;
-        self.state.send_replace(State { exit: Some(exit), over: true });
+        self.state.send_replace(ChildState { exit: Some(exit), over: true });
     }
 
     /// Ends the process, in stages.
-    async fn end(&mut self, output: Option<Reader>) -> (Option<ExitStatus>, Stage) {
+    async fn end(&mut self, output: Option<BoxReader>) -> (Option<ExitStatus>, Stage) {
         let drain = async {
             if let Some(mut output) = output {
                 // Whether it ends or fails, there is nothing more to read.
@@ -182,7 +182,7 @@ impl Keeper {
         let (process, group, grace) = (&mut self.process, &self.group, self.grace);
         let stages = async {
             for stage in [Stage::Closed, Stage::Terminated, Stage::Killed] {
-                let patience = match stage {
+                let limit = match stage {
                     Stage::Terminated if cfg!(not(unix)) => continue,
                     Stage::Terminated => {
                         group.terminate();
@@ -196,7 +196,7 @@ impl Keeper {
                     }
                     Stage::Closed | Stage::Exited => grace,
                 };
-                if let Ok(status) = timeout(patience, process.wait()).await {
+                if let Ok(status) = timeout(limit, process.wait()).await {
                     return (status.ok(), stage);
                 }
             }
@@ -208,7 +208,7 @@ impl Keeper {
         }
     }
 
-    /// Ends what the process left behind.
+    /// Ends the processes that it left behind.
     async fn sweep(&self, stage: Stage) -> Stage {
         let mut reached = stage;
         if stage < Stage::Killed {
@@ -225,12 +225,12 @@ impl Keeper {
         reached
     }
 
-    async fn until_empty(&self, patience: Duration) {
+    async fn until_empty(&self, limit: Duration) {
         let start = Instant::now();
-        let [mut pause, longest] = LOOK;
-        while self.group.is_alive() && start.elapsed() < patience {
-            sleep(pause.min(patience)).await;
-            pause = longest.min(pause * 2);
+        let [mut pause, max_pause] = LOOK;
+        while self.group.is_alive() && start.elapsed() < limit {
+            sleep(pause.min(limit)).await;
+            pause = max_pause.min(pause * 2);
         }
     }
 }
@@ -242,7 +242,7 @@ enum Winner<A, B> {
     Second(B),
 }
 
-/// What is ready first; the first of two that are ready at once. (`tokio::select!` would bring in a macro crate.)
+/// Returns the output of the future that is ready first; `first` wins a tie. (`tokio::select!` would need a macro crate.)
 async fn race<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> Winner<A, B> {
     let (mut first, mut second) = (pin!(first), pin!(second));
     poll_fn(|cx| match first.as_mut().poll(cx) {

@@ -26,15 +26,13 @@ use keeper::Kept;
 pub use command::ChildCommand;
 pub use stderr::Stderr;
 
-/// A server started as a child process, spoken to on its standard streams.
+/// A server that runs as a child process and communicates over its standard streams.
 ///
-/// It runs in a process group of its own and sees only the harmless part of this process's environment, unless told
-/// otherwise: see [`Child::command`]. However it ends, it ends whole: when the process exits, is shut down or this is
-/// dropped, so are the processes that it started and that stayed in its group.
+/// It runs in a new process group, and by default inherits only a safe part of the environment: see [`Child::command`]. When the
+/// process exits, is shut down, or the `Child` is dropped, the remaining processes of its group are ended too.
 ///
-/// Dropping closes its input and leaves it to a task in the background to see that it ends. If the runtime stops
-/// before that, or it is dropped outside of one, it is killed on the spot. To be sure that it had its time, wait for
-/// [`shutdown`](Self::shutdown).
+/// Dropping closes its input, and a background task ends the process. If the runtime stops before that, or the `Child` is dropped
+/// outside of one, the process is killed immediately. For a graceful end, wait for [`shutdown`](Self::shutdown).
 ///
 /// ```
 /// use std::future::poll_fn;
@@ -59,21 +57,21 @@ pub struct Child {
     kept: Kept,
     /// Until the child is closed.
     stream: Option<Stream>,
-    end: End,
+    end: OutputState,
     closing: Option<Pin<Box<dyn Future<Output = Exit> + Send>>>,
 }
 
-/// How far the end of the output is.
-enum End {
-    /// Messages may come, until this is ready: then the process is gone and had time to be heard. Usually its output
-    /// ends before that, but one that left the group may hold it open.
+/// The state of the child's output.
+enum OutputState {
+    /// Open until this is ready: the process has exited, and its output was read for a while. A process that left the group may
+    /// hold it open longer.
     Open(Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// It ended; the status comes a moment later.
+    /// The output ended; the exit status follows.
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Here,
 }
 
-/// How far apart the end of a child's output and the news of its exit may be.
+/// Maximum delay between the end of a child's output and its exit status.
 const STATUS_LAG: Duration = Duration::from_millis(500);
 
 impl Child {
@@ -85,7 +83,7 @@ impl Child {
         Self::command(program).args(args).spawn()
     }
 
-    /// A program to start, with all there is to say about how.
+    /// Builds a command with options.
     pub fn command(program: impl AsRef<OsStr>) -> ChildCommand {
         ChildCommand::new(program.as_ref())
     }
@@ -93,27 +91,26 @@ impl Child {
     fn start(command: ChildCommand) -> io::Result<Self> {
         let (stream, kept) = keeper::start(&command)?;
         let over = kept.over();
-        let end = End::Open(Box::pin(async {
+        let end = OutputState::Open(Box::pin(async {
             over.await;
             sleep(STATUS_LAG).await;
         }));
         Ok(Self { command, kept, stream: Some(stream), end, closing: None })
     }
 
-    /// The process id. It is also the id of the process group.
+    /// Returns the process id, which is also the id of the process group.
     pub fn id(&self) -> u32 {
         self.kept.id()
     }
 
-    /// How the process exited, once it has.
+    /// Returns the exit status, once the process has exited.
     pub fn exit_status(&self) -> Option<ExitStatus> {
         self.kept.exit()?.status
     }
 
-    /// How the process exited, once it has, in words: ``the server `uvx` exited with status 3``.
+    /// Describes how the process exited, once it has: ``the server `uvx` exited with status 3``.
     ///
-    /// The last lines of its standard error are quoted if that is read here ([`Stderr::Lines`]), with the one that says
-    /// what went wrong first.
+    /// The last lines of its standard error are quoted if they are captured ([`Stderr::Lines`]), with the error message first.
     pub fn describe_exit(&self) -> Option<String> {
         let exit = self.kept.exit()?;
         let program = self.command.shown();
@@ -125,9 +122,8 @@ impl Child {
 
     /// Ends the process and all it started, and waits until they are gone.
     ///
-    /// It is asked in stages, each as long as the [grace](ChildCommand::grace): its input is closed, then its group is
-    /// sent `SIGTERM`, then `SIGKILL`. What it still says is thrown away. Where there are no signals it is killed when
-    /// it does not end by itself.
+    /// There are three stages, each as long as the [grace](ChildCommand::grace): its input is closed, then its process group is sent
+    /// `SIGTERM`, then `SIGKILL`. Further output is discarded. On systems without signals it is killed after the first stage.
     pub async fn shutdown(mut self) -> Exit {
         self.close();
         self.kept.over().await
@@ -150,23 +146,23 @@ impl Child {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Exit {
-    /// The status; `None` where the system did not tell, or the process could not even be killed.
+    /// The status; `None` if the system did not report it, or the process could not be killed.
     pub status: Option<ExitStatus>,
-    /// What it took, for it and for all it started.
+    /// The stage that ended the process and its process group.
     pub stage: Stage,
 }
 
-/// What it took to end a child process.
+/// The stages of ending a child process.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Stage {
-    /// Nothing: it exited by itself.
+    /// The process exited by itself.
     Exited,
-    /// Its input was closed.
+    /// The process exited after its input was closed.
     Closed,
-    /// It, or something it started, was told to go (`SIGTERM`).
+    /// The process, or one of its group, was sent `SIGTERM`.
     Terminated,
-    /// It, or something it started, was killed (`SIGKILL`).
+    /// The process, or one of its group, was sent `SIGKILL`.
     Killed,
 }
 
@@ -188,12 +184,12 @@ impl Transport for Child {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
         loop {
             match &mut self.end {
-                End::Open(over) => {
+                OutputState::Open(over) => {
                     let Some(stream) = &mut self.stream else { return Poll::Ready(Ok(None)) };
                     match stream.poll_recv(cx) {
                         Poll::Ready(Ok(None)) => {
                             let exited = self.kept.exited();
-                            self.end = End::Awaited(Box::pin(async {
+                            self.end = OutputState::Awaited(Box::pin(async {
                                 // One that closed its output and lives on has ended the conversation all the same.
                                 let _ = timeout(STATUS_LAG, exited).await;
                             }));
@@ -201,15 +197,15 @@ impl Transport for Child {
                         Poll::Ready(received) => return Poll::Ready(received),
                         Poll::Pending => {
                             ready!(over.as_mut().poll(cx));
-                            self.end = End::Here;
+                            self.end = OutputState::Here;
                         }
                     }
                 }
-                End::Awaited(status) => {
+                OutputState::Awaited(status) => {
                     ready!(status.as_mut().poll(cx));
-                    self.end = End::Here;
+                    self.end = OutputState::Here;
                 }
-                End::Here => return Poll::Ready(Ok(None)),
+                OutputState::Here => return Poll::Ready(Ok(None)),
             }
         }
     }

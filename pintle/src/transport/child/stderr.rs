@@ -54,25 +54,25 @@ impl Stderr {
     }
 }
 
-/// The last lines that were not blank.
+/// The last non-empty lines of standard error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
-/// How many lines are looked at for one that says what went wrong: a stack trace may come behind it.
+/// How many lines are searched for the error message, which a stack trace may follow.
 const LOOKED_AT: usize = 20;
-/// How many are shown.
+/// How many lines are quoted.
 const SHOWN: usize = 3;
-/// How much of each: as much as fits into an error message.
+/// Limit of each quoted line, in characters.
 const CHARACTERS: usize = 200;
 
 impl LastWords {
-    /// Those to show, each in backticks: first the one that says what went wrong, then the last ones.
+    /// Returns the lines to quote, in backticks: first the error message, then the last lines.
     pub(super) fn get(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let says =
+        let last_with =
             |words: &[&str]| lines.iter().rposition(|line| words.iter().any(|word| line.contains(word)));
-        let error =
-            says(&["Error:", "error:", "Exception:", "panicked at"]).or_else(|| says(&["Error", "error"]));
+        let error = last_with(&["Error:", "error:", "Exception:", "panicked at"])
+            .or_else(|| last_with(&["Error", "error"]));
         let others = (0..lines.len()).filter(|at| Some(*at) != error);
         let room = SHOWN - usize::from(error.is_some());
         let others = others.clone().skip(others.count().saturating_sub(room));

@@ -32,10 +32,10 @@ async fn a_tool_is_called_with_anything_that_prints_as_an_object() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             assert_eq!(call["params"]["arguments"], json!({"a": 1, "b": i64::MAX}));
             peer.answers(&call, text("ok")).await;
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             assert_eq!(call["params"].get("arguments"), None);
             peer.answers(&call, text("ok")).await;
         };
@@ -65,7 +65,7 @@ async fn results_are_read_as_what_is_wanted() {
     ];
     let script = async {
         for answer in answers {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, answer).await;
         }
     };
@@ -84,15 +84,15 @@ async fn a_result_that_breaks_its_tools_promise_is_refused() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({"tools": {}})).await;
         let script = async {
-            let list = peer.hears("tools/list").await;
+            let list = peer.receives("tools/list").await;
             let schema = json!({"type": "object", "required": ["sum"]});
             let tool = json!({"name": "add", "inputSchema": {"type": "object"}, "outputSchema": schema});
             peer.answers(&list, json!({"resultType": "complete", "tools": [tool]})).await;
             for content in [json!({"sum": 1}), json!({"total": 1})] {
-                let call = peer.hears("tools/call").await;
+                let call = peer.receives("tools/call").await;
                 peer.answers(&call, json!({"content": [], "structuredContent": content})).await;
             }
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, json!({"content": [], "isError": true})).await;
         };
         let calls = async {
@@ -115,13 +115,13 @@ async fn lists_are_gathered_from_their_pages() {
         let tool = |name: &str| json!({"name": name, "inputSchema": {}});
         let script = async {
             for _ in 0..2 {
-                let list = peer.hears("tools/list").await;
+                let list = peer.receives("tools/list").await;
                 assert_eq!(list["params"].get("cursor"), None);
                 peer.answers(&list, json!({"tools": [tool("a"), tool("b")], "nextCursor": ""})).await;
-                let list = peer.hears("tools/list").await;
+                let list = peer.receives("tools/list").await;
                 assert_eq!(list["params"]["cursor"], "");
                 peer.answers(&list, json!({"tools": [], "nextCursor": "2"})).await;
-                let list = peer.hears("tools/list").await;
+                let list = peer.receives("tools/list").await;
                 peer.answers(&list, json!({"tools": [tool("c")]})).await;
             }
         };
@@ -144,7 +144,7 @@ async fn a_list_that_goes_in_circles_is_noticed() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     let script = async {
         for _ in 0..2 {
-            let list = peer.hears("prompts/list").await;
+            let list = peer.receives("prompts/list").await;
             peer.answers(&list, json!({"prompts": [{"name": "p"}], "nextCursor": "x"})).await;
         }
     };
@@ -156,11 +156,11 @@ async fn a_list_that_goes_in_circles_is_noticed() {
 async fn a_cursor_that_is_no_longer_valid_starts_the_list_again() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     let script = async {
-        let list = peer.hears("resources/list").await;
+        let list = peer.receives("resources/list").await;
         peer.answers(&list, json!({"resources": [{"uri": "a:1", "name": "old"}], "nextCursor": "x"})).await;
-        let list = peer.hears("resources/list").await;
+        let list = peer.receives("resources/list").await;
         peer.refuses(&list, -32602, "no such cursor").await;
-        let list = peer.hears("resources/list").await;
+        let list = peer.receives("resources/list").await;
         peer.answers(&list, json!({"resources": [{"uri": "a:2", "name": "new"}]})).await;
     };
     let (resources, ()) = tokio::join!(server.resources(), script);
@@ -174,16 +174,16 @@ async fn progress_comes_in_order_and_before_the_result() {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             let token = &call["params"]["_meta"]["progressToken"];
             for step in 0..50 {
                 let params =
                     json!({"progressToken": token, "progress": step, "message": format!("step {step}")});
-                peer.tells("notifications/progress", params).await;
+                peer.notifies("notifications/progress", params).await;
             }
             peer.answers(&call, text("done")).await;
             // After the end it is nobody's.
-            peer.tells("notifications/progress", json!({"progressToken": token, "progress": 99})).await;
+            peer.notifies("notifications/progress", json!({"progressToken": token, "progress": 99})).await;
         };
         let call = async {
             let seen = seen.clone();
@@ -207,9 +207,10 @@ async fn progress_that_nobody_looks_at_is_bounded() {
     });
     let mut call = Box::pin(call.send());
     assert!(tokio::time::timeout(Duration::from_millis(1), &mut call).await.is_err());
-    let asked = peer.hears("tools/call").await;
+    let asked = peer.receives("tools/call").await;
     for step in 0..1000 {
-        peer.tells("notifications/progress", json!({"progressToken": asked["id"], "progress": step})).await;
+        peer.notifies("notifications/progress", json!({"progressToken": asked["id"], "progress": step}))
+            .await;
     }
     peer.answers(&asked, text("done")).await;
     settle().await;
@@ -229,16 +230,16 @@ async fn log_messages_come_in_order_and_before_the_result() {
         let (server, mut peer) = open(&client, revision, json!({"logging": {}})).await;
         let script = async {
             if revision == SESSION {
-                let set = peer.hears("logging/setLevel").await;
+                let set = peer.receives("logging/setLevel").await;
                 assert_eq!(set["params"]["level"], "info");
                 peer.answers(&set, json!({})).await;
             }
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             if revision == STATELESS {
                 assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "info");
             }
             for n in 0..100 {
-                peer.tells("notifications/message", json!({"level": "info", "data": n})).await;
+                peer.notifies("notifications/message", json!({"level": "info", "data": n})).await;
             }
             peer.answers(&call, text("done")).await;
         };
@@ -257,11 +258,11 @@ async fn the_log_level_can_be_changed_in_either_era() {
         let (server, mut peer) = open(&client(), revision, json!({"logging": {}})).await;
         let script = async {
             if revision == SESSION {
-                let set = peer.hears("logging/setLevel").await;
+                let set = peer.receives("logging/setLevel").await;
                 assert_eq!(set["params"], json!({"level": "error"}));
                 peer.answers(&set, json!({})).await;
             }
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             let level = call["params"]["_meta"].get("io.modelcontextprotocol/logLevel");
             assert_eq!(level, (revision == STATELESS).then_some(&json!("error")));
             peer.answers(&call, text("done")).await;
@@ -282,13 +283,13 @@ async fn a_call_that_is_dropped_is_cancelled() {
             let mut call = Box::pin(server.call_tool("slow", json!({})));
             assert!(tokio::time::timeout(Duration::from_millis(1), &mut call).await.is_err());
         }
-        let call = peer.hears("tools/call").await;
-        let cancelled = peer.hears("notifications/cancelled").await;
+        let call = peer.receives("tools/call").await;
+        let cancelled = peer.receives("notifications/cancelled").await;
         assert_eq!(cancelled["params"], json!({"requestId": call["id"], "reason": "no longer wanted"}));
         // Too late.
         peer.answers(&call, text("late")).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, text("next")).await;
         };
         let (result, ()) = tokio::join!(server.call_tool("quick", json!({})), script);
@@ -310,7 +311,7 @@ async fn a_call_that_is_dropped_before_it_is_sent_is_not_sent() {
     polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
     let script = async {
         for name in ["large", "large", "kept"] {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             assert_eq!(call["params"]["name"], name);
             peer.answers(&call, text("a")).await;
         }
@@ -327,8 +328,8 @@ async fn a_call_is_sent_by_whoever_makes_it() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     // One poll sends it; the driver has had no turn yet.
     polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
-    let call = peer.hears("tools/call").await;
-    let cancelled = peer.hears("notifications/cancelled").await;
+    let call = peer.receives("tools/call").await;
+    let cancelled = peer.receives("notifications/cancelled").await;
     assert_eq!(cancelled["params"], json!({"requestId": call["id"], "reason": "no longer wanted"}));
 }
 
@@ -337,9 +338,9 @@ async fn a_call_that_is_given_up_is_cancelled_before_the_next_is_sent() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
     let script = async {
-        let dropped = peer.hears("tools/call").await;
-        assert_eq!(peer.hears("notifications/cancelled").await["params"]["requestId"], dropped["id"]);
-        let kept = peer.hears("tools/call").await;
+        let dropped = peer.receives("tools/call").await;
+        assert_eq!(peer.receives("notifications/cancelled").await["params"]["requestId"], dropped["id"]);
+        let kept = peer.receives("tools/call").await;
         assert_eq!(kept["params"]["name"], "kept");
         peer.answers(&kept, text("a")).await;
     };
@@ -363,14 +364,14 @@ async fn a_server_that_never_answers_costs_a_timeout_and_no_more() {
         let error = server.call_tool("never", json!({})).await.unwrap_err();
         assert!(matches!(error, Error::Timeout(_)), "{error}");
         assert_eq!(started.elapsed().as_secs(), 30);
-        let call = peer.hears("tools/call").await;
-        let cancelled = peer.hears("notifications/cancelled").await;
+        let call = peer.receives("tools/call").await;
+        let cancelled = peer.receives("notifications/cancelled").await;
         assert_eq!(cancelled["params"], json!({"requestId": call["id"], "reason": "timed out"}));
         let script = async {
             peer.answers(&call, text("late")).await;
             peer.answers(&call, text("twice")).await;
             peer.answers(&json!({"id": "stranger"}), text("to nothing")).await;
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, text("next")).await;
             peer.answers(&call, text("and again")).await;
         };
@@ -388,11 +389,14 @@ async fn progress_extends_the_time_where_that_is_asked_for() {
     for extended in [false, true] {
         let (server, mut peer) = open(&client, SESSION, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             for step in 0..5 {
                 tokio::time::sleep(Duration::from_secs(7)).await;
-                peer.tells("notifications/progress", json!({"progressToken": call["id"], "progress": step}))
-                    .await;
+                peer.notifies(
+                    "notifications/progress",
+                    json!({"progressToken": call["id"], "progress": step}),
+                )
+                .await;
             }
         };
         let started = Instant::now();
@@ -415,8 +419,8 @@ async fn a_server_that_dies_in_the_middle_ends_all_calls() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            peer.hears("tools/call").await;
-            peer.hears("tools/call").await;
+            peer.receives("tools/call").await;
+            peer.receives("tools/call").await;
             drop(peer);
         };
         let (one, other, ()) =
@@ -433,9 +437,9 @@ async fn a_server_that_dies_in_the_middle_ends_all_calls() {
 async fn closing_cancels_and_says_so() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         server.close().await;
-        let cancelled = peer.hears("notifications/cancelled").await;
+        let cancelled = peer.receives("notifications/cancelled").await;
         assert_eq!(cancelled["params"]["requestId"], call["id"]);
         assert_eq!(peer.next().await, None);
     };
@@ -452,7 +456,7 @@ async fn the_last_handle_closes_the_connection() {
     let other = server.clone();
     drop(server);
     settle().await;
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
     drop(other);
     assert_eq!(peer.next().await, None);
 }
@@ -462,7 +466,7 @@ async fn what_is_unknown_survives_a_raw_call() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let call = peer.hears("acme/novel").await;
+            let call = peer.receives("acme/novel").await;
             assert_eq!(call["params"]["x"], json!([1, {"y": null}]));
             peer.answers(&call, json!({"resultType": "complete", "novel": {"z": 1e2}})).await;
         };
@@ -479,7 +483,7 @@ async fn metadata_goes_along() {
         let mut meta = Meta::new();
         meta.insert("com.example/tenant", "blue");
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             assert_eq!(call["params"]["_meta"]["com.example/tenant"], "blue");
             peer.answers(&call, text("ok")).await;
         };
@@ -509,8 +513,8 @@ async fn a_batch_is_one_message_where_there_is_such_a_thing() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let one = peer.hears("tools/call").await;
-            let other = peer.hears("tools/call").await;
+            let one = peer.receives("tools/call").await;
+            let other = peer.receives("tools/call").await;
             for call in [other, one] {
                 let name = call["params"]["name"].as_str().unwrap().to_owned();
                 peer.answers(&call, text(&name)).await;
@@ -529,7 +533,7 @@ async fn what_might_come_next_is_proposed() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({"completions": {}})).await;
         let script = async {
-            let asked = peer.hears("completion/complete").await;
+            let asked = peer.receives("completion/complete").await;
             assert_eq!(asked["params"]["ref"], json!({"type": "ref/prompt", "name": "greet"}));
             assert_eq!(asked["params"]["argument"], json!({"name": "city", "value": "B"}));
             assert_eq!(asked["params"]["context"], json!({"arguments": {"country": "Norway"}}));
@@ -548,11 +552,11 @@ async fn what_an_extension_adds_passes_through() {
         client().extension("io.modelcontextprotocol/tasks", serde_json::Map::new()).result_types(["task"]);
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
     let script = async {
-        assert_eq!(peer.hears("acme/hint").await["params"]["x"], 1);
-        let call = peer.hears("tools/call").await;
+        assert_eq!(peer.receives("acme/hint").await["params"]["x"], 1);
+        let call = peer.receives("tools/call").await;
         peer.answers(&call, json!({"resultType": "task", "taskId": "7"})).await;
         // Of an extension that was not offered it would be a fault.
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.answers(&call, json!({"resultType": "novel"})).await;
     };
     let calls = async {

@@ -25,10 +25,10 @@ fn everything() -> Value {
 
 /// The server's side of a listen request: acknowledges all that is wished for.
 async fn acknowledge(peer: &mut Peer) -> Value {
-    let listen = peer.hears("subscriptions/listen").await;
+    let listen = peer.receives("subscriptions/listen").await;
     let granted = &listen["params"]["notifications"];
     let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": granted});
-    peer.tells("notifications/subscriptions/acknowledged", params).await;
+    peer.notifies("notifications/subscriptions/acknowledged", params).await;
     listen
 }
 
@@ -37,7 +37,7 @@ async fn tell(peer: &mut Peer, method: &str, listen: Option<&Value>, mut params:
     if let Some(listen) = listen {
         params["_meta"] = json!({SUBSCRIPTION: listen["id"]});
     }
-    peer.tells(method, params).await;
+    peer.notifies(method, params).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +64,7 @@ async fn changes_are_events_in_both_eras() {
         settle().await;
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Prompts)));
-        peer.tells("acme/news", json!({"n": 1})).await;
+        peer.notifies("acme/news", json!({"n": 1})).await;
         assert!(
             matches!(changes.next().await, Some(Event::Notification(news)) if news.method == "acme/news")
         );
@@ -79,7 +79,7 @@ async fn a_resource_is_watched_in_both_eras() {
         let (server, mut peer) = open(&client(), revision, everything()).await;
         let script = async {
             if revision == SESSION {
-                let subscribe = peer.hears("resources/subscribe").await;
+                let subscribe = peer.receives("resources/subscribe").await;
                 assert_eq!(subscribe["params"], json!({"uri": "a:1"}));
                 peer.answers(&subscribe, json!({})).await;
                 return None;
@@ -96,7 +96,7 @@ async fn a_resource_is_watched_in_both_eras() {
             let first = first.as_ref()?;
             let listen = acknowledge(&mut peer).await;
             assert_eq!(listen["params"]["notifications"]["toolsListChanged"], true);
-            let cancelled = peer.hears("notifications/cancelled").await;
+            let cancelled = peer.receives("notifications/cancelled").await;
             assert_eq!(cancelled["params"]["requestId"], first["id"]);
             Some(listen)
         };
@@ -108,12 +108,12 @@ async fn a_resource_is_watched_in_both_eras() {
 
         let script = async {
             if revision == SESSION {
-                let unsubscribe = peer.hears("resources/unsubscribe").await;
+                let unsubscribe = peer.receives("resources/unsubscribe").await;
                 peer.answers(&unsubscribe, json!({})).await;
             } else {
                 let listen = acknowledge(&mut peer).await;
                 assert_eq!(listen["params"]["notifications"].get("resourceSubscriptions"), None);
-                peer.hears("notifications/cancelled").await;
+                peer.receives("notifications/cancelled").await;
             }
         };
         let (unsubscribed, ()) = tokio::join!(server.unsubscribe("a:1"), script);
@@ -128,14 +128,14 @@ async fn a_subscription_ends_with_the_last_resource_that_is_watched() {
     subscribed.unwrap();
     server.unsubscribe("a:1").await.unwrap();
     settle().await;
-    let cancelled = peer.hears_now().await.expect("the server still holds the stream open");
+    let cancelled = peer.receives_now().await.expect("the server still holds the stream open");
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], listen["id"]);
     // One that was not acknowledged yet ends too.
     let script = async {
-        let opening = peer.hears("subscriptions/listen").await;
+        let opening = peer.receives("subscriptions/listen").await;
         server.unsubscribe("a:2").await.unwrap();
-        let cancelled = peer.hears("notifications/cancelled").await;
+        let cancelled = peer.receives("notifications/cancelled").await;
         assert_eq!(cancelled["params"]["requestId"], opening["id"]);
     };
     let (overtaken, ()) = tokio::join!(server.subscribe("a:2"), script);
@@ -147,16 +147,16 @@ async fn a_subscription_ends_with_the_last_resource_that_is_watched() {
 async fn what_a_server_does_not_grant_is_said() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let script = async {
-        let listen = peer.hears("subscriptions/listen").await;
+        let listen = peer.receives("subscriptions/listen").await;
         let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": {}});
-        peer.tells("notifications/subscriptions/acknowledged", params).await;
+        peer.notifies("notifications/subscriptions/acknowledged", params).await;
     };
     let (refused, ()) = tokio::join!(server.subscribe("a:1"), script);
     assert_eq!(refused.unwrap_err().to_string(), "the server does not tell of changes of `a:1`");
 
     let (server, mut peer) = open(&client(), SESSION, everything()).await;
     let script = async {
-        let subscribe = peer.hears("resources/subscribe").await;
+        let subscribe = peer.receives("resources/subscribe").await;
         peer.refuses(&subscribe, -32602, "no such resource").await;
     };
     let (refused, ()) = tokio::join!(server.subscribe("a:1"), script);
@@ -168,7 +168,7 @@ async fn a_server_that_tells_of_nothing_is_not_asked() {
     let (server, mut peer) = open(&client(), STATELESS, json!({"tools": {}})).await;
     let _changes = server.changes().await.unwrap();
     settle().await;
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +200,7 @@ async fn wishes_outlive_a_lost_connection() {
                 acknowledge(&mut first).await;
                 return;
             }
-            let subscribe = first.hears("resources/subscribe").await;
+            let subscribe = first.receives("resources/subscribe").await;
             first.answers(&subscribe, json!({})).await;
         };
         let (subscribed, ()) = tokio::join!(server.subscribe("a:1"), script);
@@ -210,10 +210,10 @@ async fn wishes_outlive_a_lost_connection() {
             let listen = acknowledge(&mut second).await;
             assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["a:1"]));
         } else {
-            let hello = second.hears("initialize").await;
+            let hello = second.receives("initialize").await;
             second.answers(&hello, json!({"protocolVersion": revision, "capabilities": everything()})).await;
-            second.hears("notifications/initialized").await;
-            let subscribe = second.hears("resources/subscribe").await;
+            second.receives("notifications/initialized").await;
+            let subscribe = second.receives("resources/subscribe").await;
             assert_eq!(subscribe["params"]["uri"], "a:1");
         }
     }
@@ -240,18 +240,18 @@ async fn a_fresh_result_is_not_asked_for_again() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let page = |ttl: u64| json!({"resultType": "complete", "tools": [{"name": "a", "inputSchema": {}}], "ttlMs": ttl, "cacheScope": "private"});
     let script = async {
-        let list = peer.hears("tools/list").await;
+        let list = peer.receives("tools/list").await;
         peer.answers(&list, page(1000)).await;
     };
     let (tools, ()) = tokio::join!(server.tools(), script);
     assert_eq!(tools.unwrap().len(), 1);
     assert_eq!(server.tools().await.unwrap().len(), 1);
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
 
     // When its time is up and asking again fails, there is nothing to fall back to.
     tokio::time::advance(Duration::from_millis(1000)).await;
     let script = async {
-        let list = peer.hears("tools/list").await;
+        let list = peer.receives("tools/list").await;
         peer.refuses(&list, -32603, "not now").await;
     };
     let (tools, ()) = tokio::join!(server.tools(), script);
@@ -262,7 +262,7 @@ async fn a_fresh_result_is_not_asked_for_again() {
 async fn a_resource_that_is_gone_is_gone_though_it_was_read_before() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let script = async {
-        let read = peer.hears("resources/read").await;
+        let read = peer.receives("resources/read").await;
         let contents = json!([{"uri": "a:1", "text": "private"}]);
         let result =
             json!({"resultType": "complete", "contents": contents, "ttlMs": 10, "cacheScope": "private"});
@@ -273,7 +273,7 @@ async fn a_resource_that_is_gone_is_gone_though_it_was_read_before() {
     tokio::time::advance(Duration::from_millis(10)).await;
     for code in [-32602, -32603] {
         let script = async {
-            let read = peer.hears("resources/read").await;
+            let read = peer.receives("resources/read").await;
             peer.refuses(&read, code, "no such resource").await;
         };
         let (read, ()) = tokio::join!(server.read_resource("a:1"), script);
@@ -288,7 +288,7 @@ async fn a_change_makes_a_result_stale_at_once() {
     let mut changes = changes.unwrap();
     for name in ["old", "new"] {
         let script = async {
-            let read = peer.hears("tools/list").await;
+            let read = peer.receives("tools/list").await;
             let page = json!({"tools": [{"name": name, "inputSchema": {}}], "ttlMs": 60_000});
             peer.answers(&read, page).await;
         };
@@ -304,7 +304,7 @@ async fn without_a_cache_everything_is_asked_for() {
     let (server, mut peer) = open(&client().cache(0, 0), STATELESS, everything()).await;
     for _ in 0..2 {
         let script = async {
-            let read = peer.hears("resources/read").await;
+            let read = peer.receives("resources/read").await;
             let result = json!({"contents": [{"uri": "a:1", "text": "x"}], "ttlMs": 60_000});
             peer.answers(&read, result).await;
         };
@@ -318,14 +318,14 @@ async fn a_reader_that_does_not_look_misses_the_oldest() {
     let (server, mut peer) = open(&client(), SESSION, everything()).await;
     let mut changes = server.changes().await.unwrap();
     for n in 0..300 {
-        peer.tells("notifications/resources/updated", json!({"uri": format!("a:{n}")})).await;
+        peer.notifies("notifications/resources/updated", json!({"uri": format!("a:{n}")})).await;
     }
     settle().await;
     assert_eq!(changes.next().await, Some(Event::Missed(44)));
     assert_eq!(changes.next().await, Some(Event::Changed(Change::Resource("a:44".into()))));
     // Nobody else has noticed.
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.answers(&call, text("ok")).await;
     };
     let (result, ()) = tokio::join!(server.call_tool("t", ()), script);

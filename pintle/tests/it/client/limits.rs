@@ -68,7 +68,7 @@ async fn a_list_is_bounded_over_all_its_pages() {
             let pages = pages.clone();
             async move {
                 loop {
-                    let list = peer.hears("tools/list").await;
+                    let list = peer.receives("tools/list").await;
                     let page = pages.fetch_add(1, Ordering::SeqCst);
                     let tool = json!({"name": format!("t{page}"), "description": "x".repeat(3000), "inputSchema": {}});
                     let next = format!("{page}");
@@ -102,7 +102,7 @@ async fn a_list_has_so_many_pages_and_does_not_go_in_circles() {
         let (server, mut peer) = open(&client, BOTH[0], json!({"tools": {}})).await;
         let serving = tokio::spawn(async move {
             for page in 0.. {
-                let list = peer.hears("tools/list").await;
+                let list = peer.receives("tools/list").await;
                 let next = if circles { page % 3 } else { page };
                 peer.answers(&list, json!({"tools": [], "nextCursor": format!("{next}")})).await;
             }

@@ -29,10 +29,10 @@ async fn what_is_remembered_saves_the_probe() {
     let client = client().remember(server.verdict());
     let (mut peer, transport) = Peer::new();
     let script = async {
-        let hello = peer.hears("initialize").await;
+        let hello = peer.receives("initialize").await;
         assert_eq!(hello["params"]["clientInfo"], json!({"name": "test", "version": "1"}));
         peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
-        peer.hears("notifications/initialized").await;
+        peer.receives("notifications/initialized").await;
     };
     let (server, ()) = tokio::join!(client.connect(transport), script);
     assert_eq!(server.unwrap().revision().as_str(), SESSION);
@@ -45,7 +45,7 @@ async fn one_client_opens_many_connections() {
     let (other, mut other_peer) = open(&client, STATELESS, json!({})).await;
     for (server, peer, said) in [(one, &mut one_peer, "one"), (other, &mut other_peer, "other")] {
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, text(said)).await;
         };
         let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
@@ -58,12 +58,12 @@ async fn a_server_that_ignores_the_probe_is_asked_the_old_way() {
     let (mut peer, transport) = Peer::new();
     let started = Instant::now();
     let script = async {
-        let probe = peer.hears("server/discover").await;
-        let hello = peer.hears("initialize").await;
+        let probe = peer.receives("server/discover").await;
+        let hello = peer.receives("initialize").await;
         // Its answer to the probe comes too late to matter.
         peer.refuses(&probe, -32601, "what?").await;
         peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
-        peer.hears("notifications/initialized").await;
+        peer.receives("notifications/initialized").await;
     };
     let client = client();
     let (server, ()) = tokio::join!(client.connect(transport), script);
@@ -114,7 +114,7 @@ async fn a_noisy_server_that_answers_is_used() {
     let (server, ()) = tokio::join!(client.connect(transport), accept(&mut peer, SESSION, json!({})));
     let server = server.unwrap();
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.prints("about to answer").await;
         peer.answers(&call, text("a")).await;
     };
@@ -127,9 +127,9 @@ async fn a_noisy_server_that_answers_is_used() {
 async fn a_server_that_refuses_is_quoted() {
     let (mut peer, transport) = Peer::new();
     let script = async {
-        let probe = peer.hears("server/discover").await;
+        let probe = peer.receives("server/discover").await;
         peer.refuses(&probe, -32601, "what?").await;
-        let hello = peer.hears("initialize").await;
+        let hello = peer.receives("initialize").await;
         peer.refuses(&hello, -32603, "no licence").await;
     };
     let client = client();
@@ -142,7 +142,7 @@ async fn a_server_that_goes_away_is_told_apart() {
     let (mut peer, transport) = Peer::new();
     let client = client();
     let script = async {
-        peer.hears("server/discover").await;
+        peer.receives("server/discover").await;
         drop(peer);
     };
     let (error, ()) = tokio::join!(client.connect(transport), script);
@@ -167,11 +167,11 @@ async fn redial(peers: Vec<Memory>) -> Reconnect<impl pintle::client::Connector<
 async fn a_server_that_the_probe_kills_is_started_again() {
     let ((mut first, one), (mut second, two)) = (Peer::new(), Peer::new());
     let script = async {
-        first.hears("server/discover").await;
+        first.receives("server/discover").await;
         drop(first);
-        let hello = second.hears("initialize").await;
+        let hello = second.receives("initialize").await;
         second.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
-        second.hears("notifications/initialized").await;
+        second.receives("notifications/initialized").await;
     };
     let (client, transport) = (client(), redial(vec![one, two]).await);
     let (server, ()) = tokio::join!(client.connect(transport), script);
@@ -186,18 +186,18 @@ async fn a_lost_connection_is_opened_again_in_either_era() {
         let (server, ()) = tokio::join!(client.connect(transport), accept(&mut first, revision, json!({})));
         let server = server.unwrap();
         let script = async {
-            first.hears("tools/call").await;
+            first.receives("tools/call").await;
             drop(first);
         };
         let (lost, ()) = tokio::join!(server.call_tool("t", json!({})), script);
         assert!(matches!(lost.unwrap_err(), Error::Closed(_)));
         let script = async {
             if revision == SESSION {
-                let hello = second.hears("initialize").await;
+                let hello = second.receives("initialize").await;
                 second.answers(&hello, json!({"protocolVersion": revision, "capabilities": {}})).await;
-                second.hears("notifications/initialized").await;
+                second.receives("notifications/initialized").await;
             }
-            let call = second.hears("tools/call").await;
+            let call = second.receives("tools/call").await;
             second.answers(&call, text("again")).await;
         };
         let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
@@ -214,7 +214,7 @@ async fn a_mode_is_kept_to() {
     let (mut peer, transport) = Peer::new();
     let client = Client::new("test", "1").mode(Mode::Modern);
     let script = async {
-        let probe = peer.hears("server/discover").await;
+        let probe = peer.receives("server/discover").await;
         peer.refuses(&probe, -32601, "what?").await;
         assert_eq!(peer.next().await, None);
     };

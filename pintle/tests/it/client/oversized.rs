@@ -23,23 +23,23 @@ impl Peer {
         (Self { lines: BufReader::new(reader).lines(), writer }, transport)
     }
 
-    async fn hears(&mut self) -> Value {
+    async fn receives(&mut self) -> Value {
         serde_json::from_str(&self.lines.next_line().await.unwrap().unwrap()).unwrap()
     }
 
-    async fn says(&mut self, line: &str) {
+    async fn sends(&mut self, line: &str) {
         self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     /// As a server with a session.
     async fn accepts(&mut self) {
-        let probe = self.hears().await;
+        let probe = self.receives().await;
         let error = json!({"code": -32601, "message": "what?"});
-        self.says(&json!({"jsonrpc": "2.0", "id": probe["id"], "error": error}).to_string()).await;
-        let hello = self.hears().await;
+        self.sends(&json!({"jsonrpc": "2.0", "id": probe["id"], "error": error}).to_string()).await;
+        let hello = self.receives().await;
         let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}});
-        self.says(&json!({"jsonrpc": "2.0", "id": hello["id"], "result": result}).to_string()).await;
-        assert_eq!(self.hears().await["method"], "notifications/initialized");
+        self.sends(&json!({"jsonrpc": "2.0", "id": hello["id"], "result": result}).to_string()).await;
+        assert_eq!(self.receives().await["method"], "notifications/initialized");
     }
 }
 
@@ -64,10 +64,10 @@ async fn an_answer_that_is_too_long_fails_its_call_at_once() {
     let text = "x".repeat(3 * LIMIT);
     for id_first in [true, false] {
         let (long, short) = (call(&connection), call(&connection));
-        let (one, other) = (server.hears().await["id"].clone(), server.hears().await["id"].clone());
+        let (one, other) = (server.receives().await["id"].clone(), server.receives().await["id"].clone());
         let result = format!(r#""result":{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
         server
-            .says(&if id_first {
+            .sends(&if id_first {
                 format!(r#"{{"jsonrpc":"2.0","id":{one},{result}}}"#)
             } else {
                 format!(r#"{{{result},"jsonrpc":"2.0","id":{one}}}"#)
@@ -78,7 +78,7 @@ async fn an_answer_that_is_too_long_fails_its_call_at_once() {
         assert_eq!(error.to_string(), TOO_LONG);
         // The other goes on.
         let result = json!({"content": [{"type": "text", "text": "short"}]});
-        server.says(&json!({"jsonrpc": "2.0", "id": other, "result": result}).to_string()).await;
+        server.sends(&json!({"jsonrpc": "2.0", "id": other, "result": result}).to_string()).await;
         assert_eq!(short.await.unwrap().unwrap(), "short");
     }
 }
@@ -87,24 +87,24 @@ async fn an_answer_that_is_too_long_fails_its_call_at_once() {
 async fn what_may_be_the_answer_to_any_call_fails_all_that_are_open() {
     let (connection, mut server) = open().await;
     let calls = [call(&connection), call(&connection)];
-    let ids = [server.hears().await["id"].clone(), server.hears().await["id"].clone()];
+    let ids = [server.receives().await["id"].clone(), server.receives().await["id"].clone()];
     let text = "x".repeat(LIMIT + 1);
     // Noise and notifications are nobody's answer.
-    server.says(&text).await;
+    server.sends(&text).await;
     server
-        .says(&format!(
+        .sends(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":"{text}"}}}}"#
         ))
         .await;
     server
-        .says(&format!(r#"{{"jsonrpc":"2.0","result":{{"text":"{text}"}},"id":{},"x":{{}}}}"#, ids[0]))
+        .sends(&format!(r#"{{"jsonrpc":"2.0","result":{{"text":"{text}"}},"id":{},"x":{{}}}}"#, ids[0]))
         .await;
     for call in calls {
         assert_eq!(call.await.unwrap().unwrap_err().to_string(), TOO_LONG);
     }
     // Those that still run are not waited for any more.
     for _ in ids {
-        assert_eq!(server.hears().await["method"], "notifications/cancelled");
+        assert_eq!(server.receives().await["method"], "notifications/cancelled");
     }
 }
 
@@ -115,8 +115,8 @@ async fn a_question_that_is_too_long_is_answered() {
     let question = format!(
         r#"{{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{{"t":"{text}"}}}}"#
     );
-    server.says(&question).await;
-    let refused = server.hears().await;
+    server.sends(&question).await;
+    let refused = server.receives().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("q"), &json!(-32600)));
     drop(connection);
 }
@@ -125,8 +125,8 @@ async fn a_question_that_is_too_long_is_answered() {
 async fn an_opening_whose_answer_is_too_long_says_so() {
     let (mut peer, transport) = Peer::new();
     let opening = tokio::spawn(async move { client().connect(transport).await });
-    let id = peer.hears().await["id"].clone();
-    peer.says(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"t":"{}"}}}}"#, "x".repeat(LIMIT + 1)))
+    let id = peer.receives().await["id"].clone();
+    peer.sends(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"t":"{}"}}}}"#, "x".repeat(LIMIT + 1)))
         .await;
     assert_eq!(opening.await.unwrap().unwrap_err().to_string(), TOO_LONG);
 }
@@ -141,8 +141,8 @@ async fn a_request_that_is_too_long_is_refused_under_its_id() {
         (format!(r#"{{"method":"tools/call","params":{{"t":"{text}"}},"jsonrpc":"2.0","id":8}}"#), json!(8)),
         (text, Value::Null),
     ] {
-        client.says(&line).await;
-        let refused = client.hears().await;
+        client.sends(&line).await;
+        let refused = client.receives().await;
         assert_eq!(refused["id"], id);
         assert_eq!(refused["error"]["message"], "a message of more than 2000 bytes: send less");
     }

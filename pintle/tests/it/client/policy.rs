@@ -13,7 +13,7 @@ use crate::support::scripted_server::{BATCHES, SESSION, STATELESS, client, open,
 
 async fn listed(server: &Connection, peer: &mut Peer) {
     let script = async {
-        let list = peer.hears("tools/list").await;
+        let list = peer.receives("tools/list").await;
         let tool = |name: &str, hints| json!({"name": name, "inputSchema": {}, "annotations": hints});
         let tools = json!({"tools": [
             tool("read", json!({"readOnlyHint": true})),
@@ -47,7 +47,7 @@ async fn it_sees_what_the_server_said_and_assumes_the_worst_otherwise() {
     listed(&server, &mut peer).await;
     let script = async {
         for name in ["read", "write"] {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             assert_eq!(call["params"]["name"], name);
             peer.answers(&call, text("ok")).await;
         }
@@ -77,7 +77,7 @@ async fn there_is_no_way_around_it() {
                 assert!(matches!(result.unwrap_err(), Error::Refused(_)));
             }
             settle().await;
-            assert_eq!(peer.hears_now().await, None);
+            assert_eq!(peer.receives_now().await, None);
         }
     }
 }
@@ -99,14 +99,14 @@ fn reads_only() -> pintle::Client {
 }
 
 async fn lists(peer: &mut Peer, hints: serde_json::Value) {
-    let list = peer.hears("tools/list").await;
+    let list = peer.receives("tools/list").await;
     let tools = json!([{"name": "t", "inputSchema": {"type": "object"}, "annotations": hints}]);
     let result = json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"});
     peer.answers(&list, result).await;
 }
 
 async fn runs(peer: &mut Peer) {
-    let call = peer.hears("tools/call").await;
+    let call = peer.receives("tools/call").await;
     peer.answers(&call, text("ok")).await;
 }
 
@@ -124,14 +124,14 @@ async fn what_is_not_known_is_looked_up_and_a_change_is_looked_at() {
         runs(&mut peer).await;
         // A session tells of changes: there is no need to list before each call.
         runs(&mut peer).await;
-        peer.tells("notifications/tools/list_changed", json!({})).await;
+        peer.notifies("notifications/tools/list_changed", json!({})).await;
         settle().await;
     };
     tokio::join!(calls, script);
     let script = async {
         lists(&mut peer, json!({})).await;
         settle().await;
-        assert_eq!(peer.hears_now().await, None);
+        assert_eq!(peer.receives_now().await, None);
     };
     let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
     assert!(matches!(refused.unwrap_err(), Error::Refused(said) if said == "it writes"));
@@ -141,10 +141,10 @@ async fn what_is_not_known_is_looked_up_and_a_change_is_looked_at() {
 async fn a_tool_that_cannot_be_looked_up_is_taken_for_the_worst() {
     let (server, mut peer) = open(&reads_only(), SESSION, CHANGING()).await;
     let script = async {
-        let list = peer.hears("tools/list").await;
+        let list = peer.receives("tools/list").await;
         peer.refuses(&list, -32603, "broken").await;
         settle().await;
-        assert_eq!(peer.hears_now().await, None);
+        assert_eq!(peer.receives_now().await, None);
     };
     let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
     assert!(matches!(refused.unwrap_err(), Error::Refused(_)));
@@ -186,14 +186,14 @@ async fn what_changes_while_the_user_thinks_is_decided_on_anew() {
     lists(&mut peer, json!({"readOnlyHint": true})).await;
     settle().await;
     // It was asked about a tool that is another one by now.
-    peer.tells("notifications/tools/list_changed", json!({})).await;
+    peer.notifies("notifications/tools/list_changed", json!({})).await;
     settle().await;
     thinking.notify_one();
     lists(&mut peer, json!({"destructiveHint": true})).await;
     settle().await;
     assert_eq!(*asked.lock().unwrap(), [true, false]);
     // A change that is none for this tool is no reason to ask once more.
-    peer.tells("notifications/tools/list_changed", json!({})).await;
+    peer.notifies("notifications/tools/list_changed", json!({})).await;
     settle().await;
     thinking.notify_one();
     lists(&mut peer, json!({"destructiveHint": true})).await;
@@ -209,7 +209,7 @@ async fn what_changes_while_the_user_answers_the_server_is_decided_on_anew() {
         let (server, mut peer) = open(&client, STATELESS, CHANGING()).await;
         let script = async {
             lists(&mut peer, json!({"readOnlyHint": true})).await;
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             let form = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Where?",
                 "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}});
             let asks =
@@ -224,6 +224,6 @@ async fn what_changes_while_the_user_answers_the_server_is_decided_on_anew() {
         let (called, ()) = tokio::join!(server.call_tool("t", ()), script);
         assert_eq!(matches!(called, Err(Error::Refused(_))), refused, "{called:?}");
         settle().await;
-        assert_eq!(peer.hears_now().await, None);
+        assert_eq!(peer.receives_now().await, None);
     }
 }

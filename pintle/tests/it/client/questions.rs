@@ -27,7 +27,7 @@ async fn ask(peer: &mut Peer, revision: &str, call: &Value, questions: Value) ->
     if revision == STATELESS {
         let result = json!({"resultType": "input_required", "inputRequests": questions, "requestState": "s"});
         peer.answers(call, result).await;
-        let retry = peer.hears("tools/call").await;
+        let retry = peer.receives("tools/call").await;
         assert_eq!(retry["params"]["requestState"], "s");
         assert_ne!(retry["id"], call["id"]);
         peer.answers(&retry, text("done")).await;
@@ -49,7 +49,7 @@ async fn ask(peer: &mut Peer, revision: &str, call: &Value, questions: Value) ->
 /// One call during which the server asks.
 async fn call_and_ask(server: &Connection, peer: &mut Peer, revision: &str, questions: Value) -> Value {
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         ask(peer, revision, &call, questions).await
     };
     let (result, answers) = tokio::join!(server.call_tool("t", json!({"n": 1})), script);
@@ -92,7 +92,7 @@ async fn the_handlers_are_the_capabilities() {
     let offers = |client: Client| async move {
         let (mut peer, transport) = Peer::new();
         let connecting = tokio::spawn(async move { client.connect(transport).await });
-        let probe = peer.hears("server/discover").await;
+        let probe = peer.receives("server/discover").await;
         connecting.abort();
         probe["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone()
     };
@@ -163,7 +163,7 @@ async fn a_handler_that_panics_or_fails_is_an_answer() {
         // There is no way to say so in the other era: the call is given up.
         let (server, mut peer) = open(&client, STATELESS, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, json!({"resultType": "input_required", "inputRequests": {"a": form()}}))
                 .await;
         };
@@ -171,7 +171,7 @@ async fn a_handler_that_panics_or_fails_is_an_answer() {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::Refused(text) if text.contains(said)), "{error}");
         settle().await;
-        assert_eq!(peer.hears_now().await, None);
+        assert_eq!(peer.receives_now().await, None);
     }
 }
 
@@ -187,14 +187,14 @@ async fn rounds_send_only_their_own_answers_and_end_some_time() {
     });
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
     let script = async {
-        let first = peer.hears("prompts/get").await;
+        let first = peer.receives("prompts/get").await;
         let result =
             json!({"resultType": "input_required", "inputRequests": {"one": form()}, "requestState": "1"});
         peer.answers(&first, result).await;
-        let second = peer.hears("prompts/get").await;
+        let second = peer.receives("prompts/get").await;
         peer.answers(&second, json!({"resultType": "input_required", "inputRequests": {"two": form()}}))
             .await;
-        let third = peer.hears("prompts/get").await;
+        let third = peer.receives("prompts/get").await;
         assert_eq!(third["params"]["inputResponses"]["two"]["content"]["city"], "1");
         assert_eq!(third["params"]["inputResponses"].as_object().unwrap().len(), 1);
         assert_eq!(third["params"].get("requestState"), None);
@@ -206,7 +206,7 @@ async fn rounds_send_only_their_own_answers_and_end_some_time() {
 
     let script = async {
         for _ in 0..17 {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, json!({"resultType": "input_required", "requestState": "more"})).await;
         }
     };
@@ -227,10 +227,10 @@ async fn a_question_that_is_withdrawn_is_no_longer_thought_about() {
     });
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.asks(1, "elicitation/create", form()["params"].clone()).await;
         settle().await;
-        peer.tells("notifications/cancelled", json!({"requestId": 1})).await;
+        peer.notifies("notifications/cancelled", json!({"requestId": 1})).await;
         assert!(dropped.await.is_err(), "the handler was dropped");
         peer.answers(&call, text("done")).await;
     };
@@ -251,7 +251,7 @@ async fn dropping_a_call_stops_its_handlers() {
     });
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
     let call = tokio::spawn(async move { server.call_tool("t", ()).await });
-    let asked = peer.hears("tools/call").await;
+    let asked = peer.receives("tools/call").await;
     peer.answers(&asked, json!({"resultType": "input_required", "inputRequests": {"a": form()}})).await;
     settle().await;
     call.abort();
@@ -281,19 +281,19 @@ async fn a_page_is_shown_and_the_call_tried_again() {
         json!({"mode": "url", "message": "Pay", "url": "https://example.com/pay", "elicitationId": "e"});
     let required = |call: &Value| json!({"id": call["id"], "error": {"code": -32042, "message": "pay first", "data": {"elicitations": [url.clone()]}}});
     let script = async {
-        let call = peer.hears("tools/call").await;
-        peer.says(required(&call)).await;
+        let call = peer.receives("tools/call").await;
+        peer.sends(required(&call)).await;
         settle().await;
-        assert_eq!(peer.hears_now().await, None, "the user has agreed, and is not done");
-        peer.tells("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
-        let again = peer.hears("tools/call").await;
+        assert_eq!(peer.receives_now().await, None, "the user has agreed, and is not done");
+        peer.notifies("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
+        let again = peer.receives("tools/call").await;
         peer.answers(&again, text("paid")).await;
 
         // A server that insists is not believed twice.
-        let call = peer.hears("tools/call").await;
-        peer.says(required(&call)).await;
-        let again = peer.hears("tools/call").await;
-        peer.says(required(&again)).await;
+        let call = peer.receives("tools/call").await;
+        peer.sends(required(&call)).await;
+        let again = peer.receives("tools/call").await;
+        peer.sends(required(&again)).await;
     };
     let calls = async {
         assert_eq!(server.call_tool("t", ()).await.unwrap().content[0].as_text(), Some("paid"));
@@ -318,9 +318,9 @@ async fn a_page_that_must_not_be_opened_reaches_no_handler() {
         let refused = peer.next().await.unwrap();
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             let data = json!({"elicitations": [page(url)]});
-            peer.says(json!({"id": call["id"], "error": {"code": -32042, "message": "pay", "data": data}}))
+            peer.sends(json!({"id": call["id"], "error": {"code": -32042, "message": "pay", "data": data}}))
                 .await;
         };
         let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
@@ -332,7 +332,7 @@ async fn a_page_that_must_not_be_opened_reaches_no_handler() {
 
         let (server, mut peer) = open(&client, STATELESS, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             let asks = json!({"pay": {"method": "elicitation/create", "params": page(url)}});
             peer.answers(&call, json!({"resultType": "input_required", "inputRequests": asks})).await;
         };
@@ -354,7 +354,7 @@ async fn servers_are_told_when_the_roots_change() {
     let client = client().roots(&roots);
     let (_server, mut peer) = open(&client, SESSION, json!({})).await;
     roots.add("file:///b").unwrap();
-    peer.hears("notifications/roots/list_changed").await;
+    peer.receives("notifications/roots/list_changed").await;
     peer.asks(1, "roots/list", json!({})).await;
     assert_eq!(
         peer.next().await.unwrap()["result"],
@@ -363,12 +363,12 @@ async fn servers_are_told_when_the_roots_change() {
     roots.remove("file:///nowhere").unwrap();
     roots.add("file:///b").unwrap();
     settle().await;
-    assert_eq!(peer.hears_now().await, None, "nothing has changed");
+    assert_eq!(peer.receives_now().await, None, "nothing has changed");
 
     // In the other era there is no such notification.
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
     roots.set(["file:///c"]).unwrap();
     server.notify_roots_changed().await.unwrap();
     settle().await;
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
 }

@@ -88,7 +88,7 @@ async fn reading_goes_on_while_writing_waits() {
     assert_eq!(first.unwrap().content[0].as_text(), Some("early"));
     // Then it reads, and everything goes its way.
     for _ in 0..20 {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         if call["params"]["arguments"]["n"] != n {
             peer.answers(&call, text("ok")).await;
         }
@@ -187,7 +187,7 @@ async fn nothing_piles_up_before_the_first_is_written() {
     .await;
     assert!(given.load(Ordering::Relaxed) <= 65, "{given:?} were taken from their callers");
     for _ in 0..200 {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.answers(&call, text("t")).await;
     }
     for call in calls {
@@ -292,7 +292,7 @@ async fn the_last_words_of_a_server_are_heard() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             for n in 0..200 {
                 peer.prints(format!("about to exit: {n}")).await;
             }
@@ -313,7 +313,7 @@ async fn nonsense_is_ignored() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             for line in [
                 "",
                 "null",
@@ -346,12 +346,12 @@ async fn an_answer_that_is_no_answer_ends_its_call_only() {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
             for bad in [json!({"result": 5}), json!({"result": {}, "error": {"code": 1, "message": "x"}})] {
-                let call = peer.hears("tools/call").await;
+                let call = peer.receives("tools/call").await;
                 let mut bad = bad;
                 bad["id"] = call["id"].clone();
-                peer.says(bad).await;
+                peer.sends(bad).await;
             }
-            let call = peer.hears("tools/call").await;
+            let call = peer.receives("tools/call").await;
             peer.answers(&call, json!({"content": "not a list"})).await;
         };
         let calls = async {
@@ -376,9 +376,9 @@ async fn a_callback_that_panics_is_survived() {
     });
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         for _ in 0..3 {
-            peer.tells("notifications/message", json!({"level": "info", "data": 1})).await;
+            peer.notifies("notifications/message", json!({"level": "info", "data": 1})).await;
         }
         peer.answers(&call, text("ok")).await;
     };
@@ -396,8 +396,8 @@ async fn a_callback_that_hangs_keeps_no_result_back_for_ever() {
     });
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
-        peer.tells("notifications/message", json!({"level": "info", "data": 1})).await;
+        let call = peer.receives("tools/call").await;
+        peer.notifies("notifications/message", json!({"level": "info", "data": 1})).await;
         peer.answers(&call, text("ok")).await;
     };
     let (result, ()) = tokio::join!(server.call_tool("t", ()), script);
@@ -413,19 +413,19 @@ async fn a_server_without_a_sign_of_life_is_given_up() {
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let started = Instant::now();
     for _ in 0..3 {
-        let ping = peer.hears("ping").await;
+        let ping = peer.receives("ping").await;
         peer.answers(&ping, json!({})).await;
     }
     assert!((30..70).contains(&started.elapsed().as_secs()));
     for _ in 0..3 {
-        peer.hears("ping").await;
+        peer.receives("ping").await;
     }
     assert_eq!(server.wait().await, Ended::Dead);
 
     // Where there is no such question nothing is asked.
     let (server, mut peer) = open(&client, STATELESS, json!({})).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
     drop(server);
 }
 
@@ -434,7 +434,7 @@ async fn a_sign_of_life_can_be_asked_for_in_both_eras() {
     for (revision, method) in [(SESSION, "ping"), (STATELESS, "server/discover")] {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
-            let ping = peer.hears(method).await;
+            let ping = peer.receives(method).await;
             peer.answers(&ping, json!({})).await;
         };
         let (alive, ()) = tokio::join!(server.ping(), script);
@@ -451,7 +451,7 @@ async fn what_a_revision_lacks_is_said_before_anything_is_sent() {
         "{error}"
     );
     settle().await;
-    assert_eq!(peer.hears_now().await, None);
+    assert_eq!(peer.receives_now().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,9 +462,10 @@ async fn the_servers_own_questions_do_not_wait_for_its_answers() {
         .on_progress(|_| {});
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         for id in 0..50 {
-            peer.tells("notifications/progress", json!({"progressToken": call["id"], "progress": id})).await;
+            peer.notifies("notifications/progress", json!({"progressToken": call["id"], "progress": id}))
+                .await;
             peer.asks(id, "sampling/createMessage", json!({"messages": [], "maxTokens": 1})).await;
         }
         let mut answered: Vec<u64> = Vec::new();
@@ -484,7 +485,7 @@ async fn numbers_and_names_come_back_as_they_were() {
     // 64-bit integers survive both ways.
     let (server, mut peer) = open(&client(), STATELESS, json!({})).await;
     let script = async {
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         assert_eq!(call["params"]["arguments"]["n"], json!(u64::MAX));
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"structuredContent":{{"n":{}}}}}}}"#,
@@ -511,7 +512,7 @@ async fn what_other_sdks_put_up_with_is_put_up_with() {
                 "resultType": "complete", "content": [{"type": "text", "text": "ok", "_meta": null}], "_meta": null
             });
             let script = async {
-                let call = peer.hears("tools/call").await;
+                let call = peer.receives("tools/call").await;
                 let answer = answer.replace("RESULT", &result.to_string());
                 peer.prints(answer.replace("ID", &call["id"].to_string())).await;
             };
@@ -519,7 +520,7 @@ async fn what_other_sdks_put_up_with_is_put_up_with() {
             assert_eq!(called.unwrap().text(), "ok", "{revision} {answer}");
         }
         let script = async {
-            let list = peer.hears("tools/list").await;
+            let list = peer.receives("tools/list").await;
             let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": null});
             let result = json!({"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private", "_meta": null});
             peer.answers(&list, result).await;
@@ -534,8 +535,8 @@ async fn an_answer_that_nobody_asked_for_is_named_when_none_else_comes() {
     let (mut peer, transport) = Peer::new();
     let connecting = client().mode(pintle::client::Mode::Legacy);
     let script = async {
-        peer.hears("initialize").await;
-        peer.says(json!({"id": "req-\u{1b}7", "result": {}})).await;
+        peer.receives("initialize").await;
+        peer.sends(json!({"id": "req-\u{1b}7", "result": {}})).await;
         // It says no more.
         std::future::pending::<()>().await;
     };
@@ -551,9 +552,9 @@ async fn an_answer_that_nobody_asked_for_is_named_when_none_else_comes() {
 async fn errors_are_in_the_words_of_json_and_advise_only_the_reader() {
     let (server, mut peer) = open(&client(), SESSION, json!({"tools": {}})).await;
     let script = async {
-        let list = peer.hears("tools/list").await;
+        let list = peer.receives("tools/list").await;
         peer.answers(&list, json!({"tools": ["add"]})).await;
-        let call = peer.hears("tools/call").await;
+        let call = peer.receives("tools/call").await;
         peer.prints(format!(r#"{{"jsonrpc":"1.0","id":{},"result":{{}}}}"#, call["id"])).await;
     };
     let calls = async {

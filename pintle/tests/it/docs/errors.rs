@@ -211,7 +211,7 @@ async fn in_clients() -> Vec<String> {
     let asking = asking.connect(server.in_process().unwrap()).await.unwrap();
     let (mut dying, going) = Peer::new();
     let gone =
-        tokio::join!(client.connect(going), async move { drop(dying.hears("server/discover").await) }).0;
+        tokio::join!(client.connect(going), async move { drop(dying.receives("server/discover").await) }).0;
     let (_silent, transport) = Peer::new();
     vec![
         inner(connection.call_tool("gone", ()).await),
@@ -230,7 +230,7 @@ async fn waiting(client: &Client) -> String {
     let client = client.clone().mode(Mode::Legacy);
     let opening = client.connect(transport);
     let hello = async {
-        let hello = peer.hears("initialize").await;
+        let hello = peer.receives("initialize").await;
         let version = hello["params"]["protocolVersion"].clone();
         peer.answers(&hello, json!({"protocolVersion": version, "capabilities": {}})).await;
     };

@@ -72,10 +72,10 @@ async fn a_challenge_is_met_however_long_it_takes() {
         let http = http.auth(tokens.clone());
         tokio::spawn(async move { client().connect(http).await })
     };
-    let asked = server.hears("server/discover").await;
+    let asked = server.receives("server/discover").await;
     assert_eq!(asked.header("authorization"), Some("Bearer token-0"));
     asked.answer(401, &[CHALLENGE], "");
-    let asked = server.hears("server/discover").await;
+    let asked = server.receives("server/discover").await;
     assert_eq!(asked.header("authorization"), Some("Bearer token-1"));
     assert_eq!(asked.message()["id"], 1, "it is the same request");
     asked.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}"#);
@@ -90,12 +90,12 @@ async fn a_challenge_is_met_however_long_it_takes() {
     // A call, whose own time is shorter than that of a user; then 403 with a challenge, which asks for more.
     let call = connection.call("t").timeout(Duration::from_secs(5)).send();
     let (called, ()) = tokio::join!(call, async {
-        server.hears("tools/call").await.answer(
+        server.receives("tools/call").await.answer(
             403,
             &[("www-authenticate", "Bearer error=\"insufficient_scope\"")],
             "",
         );
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert_eq!(asked.header("authorization"), Some("Bearer token-2"));
         asked.result(r#"{"resultType":"complete","content":[]}"#);
     });
@@ -109,7 +109,7 @@ async fn challenges_are_not_met_for_ever() {
     let connection = server.opens(client(), http.auth(tokens.clone())).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
         for token in 0..4 {
-            let asked = server.hears("tools/call").await;
+            let asked = server.receives("tools/call").await;
             assert_eq!(asked.header("authorization"), Some(format!("Bearer token-{token}").as_str()));
             asked.answer(401, &[CHALLENGE], "");
         }
@@ -123,7 +123,7 @@ async fn challenges_are_not_met_for_ever() {
     assert_eq!(tokens.challenges.lock().unwrap().len(), 3);
     // A plain 403 is no challenge.
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        server.hears("tools/call").await.status(403);
+        server.receives("tools/call").await.status(403);
     });
     assert!(matches!(called, Err(Error::Failed(failed)) if failed.status == Some(403)));
     assert_eq!(tokens.challenges.lock().unwrap().len(), 3);
@@ -136,7 +136,7 @@ async fn a_failed_authorization_is_the_error() {
         let http = http.auth(Gone);
         tokio::spawn(async move { client().connect(http).await })
     };
-    let asked = server.hears("server/discover").await;
+    let asked = server.receives("server/discover").await;
     assert_eq!(asked.header("authorization"), None);
     asked.status(401);
     let error = opening.await.unwrap().unwrap_err().to_string();
@@ -161,11 +161,11 @@ async fn an_authorization_that_panics_fails_its_call_and_no_other() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http.auth(Hasty)).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        server.hears("tools/call").await.answer(401, &[CHALLENGE], "");
+        server.receives("tools/call").await.answer(401, &[CHALLENGE], "");
     });
     assert_eq!(called.unwrap_err().to_string(), "what authorizes or sends requests panicked");
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        server.hears("tools/call").await.status(403);
+        server.receives("tools/call").await.status(403);
     });
     assert!(matches!(called, Err(Error::Failed(failed)) if failed.status == Some(403)));
 }

@@ -27,7 +27,7 @@ fn params(asked: &Asked) -> Vec<(String, String)> {
 }
 
 async fn lists(server: &mut Script, result: String) {
-    server.hears("tools/list").await.result(&result);
+    server.receives("tools/list").await.result(&result);
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn annotated_arguments_are_repeated() {
     assert_eq!(listed.unwrap().len(), 1);
     let arguments = json!({"region": "us west", "priority": 42, "verbose": false, "empty": "", "tab": "\tx", "nothing": null, "query": "q"});
     let (called, ()) = tokio::join!(connection.call_tool("t", arguments), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         let expected = [
             ("mcp-param-emptyval", ""),
             ("mcp-param-priority", "42"),
@@ -98,11 +98,11 @@ async fn in_a_session_no_tool_is_left_out_and_nothing_is_repeated() {
     server.line("GET http://server.test/mcp").await.status(405);
     let odd = tool("odd", json!({"x": {"type": "number", "x-mcp-header": "X"}}));
     let (listed, ()) = tokio::join!(connection.tools(), async {
-        server.hears("tools/list").await.result(&json!({"tools": [odd]}).to_string());
+        server.receives("tools/list").await.result(&json!({"tools": [odd]}).to_string());
     });
     assert_eq!(listed.unwrap().len(), 1);
     let (called, ()) = tokio::join!(connection.call_tool("odd", json!({"x": 1})), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert!(params(&asked).is_empty());
         assert_eq!(asked.header("mcp-method"), None);
         asked.result(r#"{"content":[]}"#);
@@ -116,11 +116,11 @@ async fn a_mismatch_is_mended_once() {
     let connection = server.opens(client(), http).await;
     let listed = tools(json!([tool("t", json!({"region": {"type": "string", "x-mcp-header": "Region"}}))]));
     let (called, ()) = tokio::join!(connection.call_tool("t", json!({"region": "eu"})), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert!(params(&asked).is_empty(), "the tool is not known yet");
         asked.json(400, MISMATCH);
         lists(&mut server, listed.clone()).await;
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert_eq!(asked.header("mcp-param-region"), Some("eu"));
         assert_eq!(asked.message()["id"], 4, "it is a new request");
         asked.result(DONE);
@@ -129,9 +129,9 @@ async fn a_mismatch_is_mended_once() {
 
     // Once, even if the list is still good.
     let (called, ()) = tokio::join!(connection.call_tool("t", json!({"region": "eu"})), async {
-        server.hears("tools/call").await.json(400, MISMATCH);
+        server.receives("tools/call").await.json(400, MISMATCH);
         lists(&mut server, listed).await;
-        server.hears("tools/call").await.json(400, MISMATCH);
+        server.receives("tools/call").await.json(400, MISMATCH);
     });
     assert!(matches!(called, Err(Error::Rpc(error)) if error.code.0 == -32020));
 }
@@ -142,7 +142,7 @@ async fn what_a_request_names_is_repeated() {
     let connection = server.opens(client(), http).await;
     let uri = "file:///path/to/file%20name.txt";
     let (read, ()) = tokio::join!(connection.read_resource(uri), async {
-        let asked = server.hears("resources/read").await;
+        let asked = server.receives("resources/read").await;
         assert_eq!(
             (asked.header("mcp-method"), asked.header("mcp-name")),
             (Some("resources/read"), Some(uri))
@@ -152,13 +152,13 @@ async fn what_a_request_names_is_repeated() {
     read.unwrap();
     let raw = connection.call_raw("tasks/get", r#"{"taskId":"7"}"#.parse().unwrap());
     let (got, ()) = tokio::join!(raw, async {
-        let asked = server.hears("tasks/get").await;
+        let asked = server.receives("tasks/get").await;
         assert_eq!(asked.header("mcp-name"), Some("7"));
         asked.result(r#"{"resultType":"complete"}"#);
     });
     got.unwrap();
     let (listed, ()) = tokio::join!(connection.prompts(), async {
-        let asked = server.hears("prompts/list").await;
+        let asked = server.receives("prompts/list").await;
         assert_eq!(asked.header("mcp-name"), None);
         asked.result(r#"{"resultType":"complete","prompts":[],"ttlMs":0,"cacheScope":"public"}"#);
     });

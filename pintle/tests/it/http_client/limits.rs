@@ -35,10 +35,10 @@ async fn the_limit_of_a_message_is_the_clients_unless_http_has_its_own() {
             limits.answer = answer;
             let connection = server.opens(limited(message_bytes), http.limits(limits)).await;
             let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-                let asked = server.hears("tools/call").await;
+                let asked = server.receives("tools/call").await;
                 let answer = long(&asked.message()["id"], 2000);
                 match events {
-                    true => asked.events().says(&format!("data: {answer}\n\n")),
+                    true => asked.events().sends(&format!("data: {answer}\n\n")),
                     false => asked.json(200, &answer),
                 }
             });
@@ -58,15 +58,15 @@ async fn a_stream_may_bring_more_than_may_wait_at_once() {
     let (mut server, http) = script();
     let connection = server.opens(limited(1000), http).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         let id = asked.message()["id"].clone();
         let stream = asked.events();
         let note = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"x":"{}"}}}}"#,
             "x".repeat(800)
         );
-        (0..100).for_each(|_| stream.says(&format!("data: {note}\n\n")));
-        stream.says(&format!("data: {}\n\n", long(&id, 10)));
+        (0..100).for_each(|_| stream.sends(&format!("data: {note}\n\n")));
+        stream.sends(&format!("data: {}\n\n", long(&id, 10)));
     });
     called.unwrap();
 }
@@ -77,7 +77,7 @@ async fn an_event_of_a_session_that_is_too_long_is_skipped_once() {
     let connection = server.shakes("2025-11-25", limited(1000), http).await;
     let get = "GET http://server.test/mcp";
     let stream = server.line(get).await.events();
-    stream.says(&format!("id: 1\ndata:\n\nid: 2\ndata: {}\n\n", "x".repeat(2000)));
+    stream.sends(&format!("id: 1\ndata:\n\nid: 2\ndata: {}\n\n", "x".repeat(2000)));
     // Not from the last event on: that would bring it again.
     let again = server.line(get).await;
     assert_eq!(again.header("last-event-id"), None);

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use crate::support::scripted_http::{Saying, Script, client, script};
 
 async fn acknowledges(server: &mut Script) -> Saying {
-    let asked = server.hears("subscriptions/listen").await;
+    let asked = server.receives("subscriptions/listen").await;
     let id = asked.message()["id"].clone();
     let stream = asked.events();
-    stream.says(&format!(
+    stream.sends(&format!(
         "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}},\"notifications\":{{\"toolsListChanged\":true}}}}}}\n\n"
     ));
     stream
@@ -26,13 +26,13 @@ async fn a_subscription_that_breaks_is_opened_again() {
     let connection = server.opens(client(), http).await;
     let (changes, stream) = tokio::join!(connection.changes(), acknowledges(&mut server));
     let mut changes = changes.unwrap();
-    stream.says("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":2}}}\n\n");
+    stream.sends("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":2}}}\n\n");
     assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
 
     // Broken, refused once with nothing to read, then open again: anything may have happened meanwhile.
     let broke = Instant::now();
     stream.breaks();
-    server.hears("subscriptions/listen").await.status(502);
+    server.receives("subscriptions/listen").await.status(502);
     assert_eq!(broke.elapsed(), Duration::from_secs(1));
     let stream = acknowledges(&mut server).await;
     assert_eq!(broke.elapsed(), Duration::from_secs(3));
@@ -40,7 +40,7 @@ async fn a_subscription_that_breaks_is_opened_again() {
 
     // The connection was never gone.
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        server.hears("tools/call").await.result(r#"{"resultType":"complete","content":[]}"#);
+        server.receives("tools/call").await.result(r#"{"resultType":"complete","content":[]}"#);
     });
     called.unwrap();
     drop(changes);
@@ -54,14 +54,14 @@ async fn a_subscription_that_never_came_to_be_is_an_error() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http).await;
     let (changes, ()) = tokio::join!(connection.subscribe("file:///a"), async {
-        server.hears("subscriptions/listen").await.status(500);
+        server.receives("subscriptions/listen").await.status(500);
     });
     let error = changes.unwrap_err().to_string();
     assert!(error.contains("answered `subscriptions/listen` with status 500"), "{error}");
 }
 
 async fn lists(server: &mut Script, hints: &str) {
-    server.hears("tools/list").await.result(&format!(
+    server.receives("tools/list").await.result(&format!(
         r#"{{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[{{"name":"t","inputSchema":{{"type":"object"}},"annotations":{hints}}}]}}"#
     ));
 }
@@ -81,12 +81,12 @@ async fn a_policy_does_not_decide_on_what_was_said_before_a_subscription_ended()
         let (listed, ()) = tokio::join!(connection.tools(), lists(&mut server, r#"{"readOnlyHint":true}"#));
         listed.unwrap();
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-            server.hears("tools/call").await.result(r#"{"resultType":"complete","content":[]}"#);
+            server.receives("tools/call").await.result(r#"{"resultType":"complete","content":[]}"#);
         });
         called.unwrap();
 
         if graceful {
-            stream.says("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":2}}}\n\n");
+            stream.sends("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":2}}}\n\n");
         } else {
             stream.breaks();
         }

@@ -39,7 +39,7 @@ async fn what_is_no_answer_to_the_probe_leads_to_a_handshake() {
     ] {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
-        let probe = server.hears("server/discover").await;
+        let probe = server.receives("server/discover").await;
         assert_eq!(probe.header("mcp-protocol-version"), Some("2026-07-28"));
         assert_eq!(probe.header("mcp-method"), Some("server/discover"));
         probe.answer(status, &headers, body);
@@ -53,7 +53,7 @@ async fn what_is_no_answer_to_the_probe_leads_to_a_handshake() {
 async fn a_server_that_is_silent_is_asked_otherwise_and_the_first_stream_is_closed() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
-    server.hears("server/discover").await.given_up().await;
+    server.receives("server/discover").await.given_up().await;
     server.initializes("2025-03-26", "s").await;
     opening.await.unwrap().unwrap();
 }
@@ -68,7 +68,7 @@ async fn an_error_of_the_stateless_era_is_no_reason_to_fall_back() {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
-        server.hears("server/discover").await.json(400, &body);
+        server.receives("server/discover").await.json(400, &body);
         let refused = opening.await.unwrap().unwrap_err();
         assert!(matches!(refused, Error::Open { .. }), "{error}: {refused:?}");
     }
@@ -83,7 +83,7 @@ async fn what_says_nothing_about_the_era_is_an_error() {
     ] {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
-        server.hears("server/discover").await.status(status);
+        server.receives("server/discover").await.status(status);
         let error = opening.await.unwrap().unwrap_err();
         assert!(matches!(error, Error::Failed(_)), "{error:?}");
         assert_eq!(error.to_string(), format!("`http://server.test/mcp` {said}"));
@@ -91,7 +91,7 @@ async fn what_says_nothing_about_the_era_is_an_error() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
     for _ in 0..3 {
-        server.hears("server/discover").await.fails(io::ErrorKind::ConnectionRefused);
+        server.receives("server/discover").await.fails(io::ErrorKind::ConnectionRefused);
     }
     let error = opening.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("could not be reached: connection refused"), "{error}");
@@ -103,11 +103,11 @@ async fn a_server_that_asks_to_come_back_later_is_probed_again_then() {
     for status in [429, 503] {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
-        server.hears("server/discover").await.answer(status, &[("retry-after", "20")], "");
+        server.receives("server/discover").await.answer(status, &[("retry-after", "20")], "");
         server.hears_nothing(Duration::from_secs(19)).await;
         let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
-        server.hears("server/discover").await.json(404, body);
-        server.hears("initialize").await.answer(status, &[("retry-after", "20")], "");
+        server.receives("server/discover").await.json(404, body);
+        server.receives("initialize").await.answer(status, &[("retry-after", "20")], "");
         server.hears_nothing(Duration::from_secs(19)).await;
         server.initializes("2025-11-25", "s").await;
         opening.await.unwrap().unwrap();
@@ -116,13 +116,13 @@ async fn a_server_that_asks_to_come_back_later_is_probed_again_then() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
     for _ in 0..3 {
-        server.hears("server/discover").await.answer(429, &[("retry-after", "1")], "");
+        server.receives("server/discover").await.answer(429, &[("retry-after", "1")], "");
     }
     let error = opening.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("with status 429; try again later"), "{error}");
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
-    server.hears("server/discover").await.answer(429, &[("retry-after", "3600")], "");
+    server.receives("server/discover").await.answer(429, &[("retry-after", "3600")], "");
     let error = opening.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("with status 429; try again later"), "{error}");
 }
@@ -140,8 +140,8 @@ async fn what_is_remembered_saves_the_probe() {
 async fn an_endpoint_of_another_kind_is_said_to_be_one() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
-    server.hears("server/discover").await.status(404);
-    server.hears("initialize").await.status(404);
+    server.receives("server/discover").await.status(404);
+    server.receives("initialize").await.status(404);
     server.line("GET http://server.test/mcp").await.status(404);
     let error = opening.await.unwrap().unwrap_err();
     assert!(
@@ -160,7 +160,7 @@ async fn a_session_id_that_no_header_could_carry_is_refused() {
     let opening = tokio::spawn(async move { client().mode(Mode::Legacy).connect(http).await });
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
     let headers = [("content-type", "application/json"), ("mcp-session-id", "a b")];
-    server.hears("initialize").await.answer(200, &headers, answer);
+    server.receives("initialize").await.answer(200, &headers, answer);
     let error = opening.await.unwrap().unwrap_err().to_string();
     assert_eq!(error, "the server's `Mcp-Session-Id` is not made of visible ASCII");
 }
@@ -215,7 +215,7 @@ async fn what_comes_later_does_not_hide_the_first_reason() {
     for (end, last) in ends {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
-        server.hears("server/discover").await.answer(403, &[], "the tenant is suspended");
+        server.receives("server/discover").await.answer(403, &[], "the tenant is suspended");
         let serving = tokio::spawn(async move {
             loop {
                 end(server.next().await);
@@ -233,11 +233,11 @@ async fn a_reason_is_cut_and_cannot_move_the_cursor() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().mode(Mode::Legacy).connect(http).await });
     let long = format!("no:\u{1b}[2J\n\u{202e}{}", "x".repeat(1 << 20));
-    server.hears("initialize").await.answer(403, &[], &long);
+    server.receives("initialize").await.answer(403, &[], &long);
     // This one says something, and then nothing for ever.
     let _saying = {
         let saying = server.line("GET http://server.test/mcp").await.begins(403, &[]);
-        saying.says("half a reason");
+        saying.sends("half a reason");
         saying
     };
     let refused = opening.await.unwrap().unwrap_err().to_string();

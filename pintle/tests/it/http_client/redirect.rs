@@ -9,7 +9,7 @@ async fn a_redirect_that_keeps_the_request_and_the_origin_is_followed() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http.bearer("s3cret").unwrap()).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         let body = asked.text().to_owned();
         asked.answer(308, &[("location", "/mcp/")], "moved");
         let asked = server.line("POST http://server.test/mcp/").await;
@@ -50,7 +50,7 @@ async fn any_other_redirect_is_an_error() {
         ),
     ] {
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-            server.hears("tools/call").await.answer(status, &[("location", location)], "");
+            server.receives("tools/call").await.answer(status, &[("location", location)], "");
         });
         let Err(Error::Failed(failed)) = called else { panic!("{said}") };
         assert_eq!(failed.to_string(), format!("`http://server.test/mcp` answered with {said}"));
@@ -64,7 +64,7 @@ async fn redirects_in_circles_end() {
     let connection = server.opens(client(), http).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
         for _ in 0..6 {
-            server.hears("tools/call").await.answer(307, &[("location", "/mcp")], "");
+            server.receives("tools/call").await.answer(307, &[("location", "/mcp")], "");
         }
     });
     let error = called.unwrap_err().to_string();

@@ -27,10 +27,10 @@ async fn a_stream_is_taken_up_again_exactly_when_the_server_says() {
         let connection = connection.clone();
         async move { connection.call_tool("test_reconnection", ()).await }
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     let answer = answer(&asked);
     let stream = asked.events();
-    stream.says("id: event-1\nretry: 500\ndata: \n\n");
+    stream.sends("id: event-1\nretry: 500\ndata: \n\n");
     tokio::time::sleep(Duration::from_millis(50)).await;
     let closed = Instant::now();
     drop(stream);
@@ -41,7 +41,7 @@ async fn a_stream_is_taken_up_again_exactly_when_the_server_says() {
     assert_eq!(resumed.header("mcp-session-id"), Some("s-1"));
     assert_eq!(resumed.header("mcp-protocol-version"), Some("2025-11-25"));
     assert_eq!(resumed.header("accept"), Some("text/event-stream"));
-    resumed.events().says(&format!("id: event-2\n{answer}"));
+    resumed.events().sends(&format!("id: event-2\n{answer}"));
     call.await.unwrap().unwrap();
     server.hears_nothing(Duration::from_secs(60)).await;
 }
@@ -53,7 +53,7 @@ async fn each_stream_comes_back_for_its_own_and_goes_on_from_the_last_event() {
     let call = tokio::spawn(async move {
         connection.call("t").on_progress(move |p| steps.send(p.progress).unwrap()).send().await
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     let (id, answer) = (asked.message()["id"].clone(), answer(&asked));
     let progress = |n: u32| {
         format!(
@@ -61,18 +61,18 @@ async fn each_stream_comes_back_for_its_own_and_goes_on_from_the_last_event() {
         )
     };
     let stream = asked.events();
-    stream.says(&progress(1));
+    stream.sends(&progress(1));
     // Cut in the middle of an event: it was never seen.
-    stream.says(&progress(2)[..20]);
+    stream.sends(&progress(2)[..20]);
     stream.breaks();
     for n in 2..=4 {
         let resumed = server.line(GET).await;
         assert_eq!(resumed.header("last-event-id"), Some((n - 1).to_string().as_str()));
         let stream = resumed.events();
-        stream.says(&progress(n));
+        stream.sends(&progress(n));
         stream.breaks();
     }
-    server.line(GET).await.events().says(&answer);
+    server.line(GET).await.events().sends(&answer);
     call.await.unwrap().unwrap();
     let mut seen = Vec::new();
     while let Ok(step) = told.try_recv() {
@@ -88,8 +88,8 @@ async fn a_stream_that_brings_nothing_new_is_given_up_after_a_while() {
         let connection = connection.clone();
         async move { connection.call("t").timeout(Duration::from_secs(3600)).send().await }
     });
-    let stream = server.hears("tools/call").await.events();
-    stream.says("id: 1\ndata:\n\n");
+    let stream = server.receives("tools/call").await.events();
+    stream.sends("id: 1\ndata:\n\n");
     stream.breaks();
     let mut waits = Vec::new();
     let mut last = Instant::now();
@@ -100,7 +100,7 @@ async fn a_stream_that_brings_nothing_new_is_given_up_after_a_while() {
         match attempt {
             0 => resumed.status(502),
             1 => resumed.status(429),
-            _ => resumed.events().says(": nothing\n\n"),
+            _ => resumed.events().sends(": nothing\n\n"),
         }
     }
     let error = call.await.unwrap().unwrap_err().to_string();
@@ -118,8 +118,8 @@ async fn a_stream_without_ids_is_over_when_it_breaks() {
         let connection = connection.clone();
         async move { connection.call_tool("t", ()).await }
     });
-    let stream = server.hears("tools/call").await.events();
-    stream.says(": alive\n\n");
+    let stream = server.receives("tools/call").await.events();
+    stream.sends(": alive\n\n");
     stream.breaks();
     let error = call.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("broke off: connection reset: the server may have carried it out"), "{error}");
@@ -131,7 +131,7 @@ async fn the_stream_of_a_session_is_opened_again_and_never_ends_the_session() {
     let (mut server, http) = script();
     let connection = server.shakes("2025-11-25", client(), http).await;
     let stream = server.line(GET).await.events();
-    stream.says("id: a\nretry: 2000\ndata:\n\n");
+    stream.sends("id: a\nretry: 2000\ndata:\n\n");
     let closed = Instant::now();
     drop(stream);
     let again = server.line(GET).await;
@@ -145,7 +145,7 @@ async fn the_stream_of_a_session_is_opened_again_and_never_ends_the_session() {
     later.status(405);
     server.line(GET).await.status(405);
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        server.hears("tools/call").await.result(r#"{"content":[]}"#);
+        server.receives("tools/call").await.result(r#"{"content":[]}"#);
     });
     called.unwrap();
     server.hears_nothing(Duration::from_secs(600)).await;

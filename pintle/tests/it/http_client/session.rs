@@ -33,7 +33,7 @@ async fn a_session_goes_with_everything_and_is_ended() {
         let stream = listening.events();
 
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-            let asked = server.hears("tools/call").await;
+            let asked = server.receives("tools/call").await;
             assert_eq!(asked.header("accept"), Some("application/json, text/event-stream"));
             assert_eq!(asked.header("mcp-session-id"), Some("s-1"));
             assert!(asked.head.headers["mcp-session-id"].is_sensitive());
@@ -68,12 +68,12 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     let level = pintle::types::schema::LoggingLevel::Debug;
     let opening =
         tokio::spawn(async move { client().mode(Mode::Legacy).log_level(level).connect(http).await });
-    let hello = server.hears("initialize").await;
+    let hello = server.receives("initialize").await;
     // As a stream, without a session, and with more in it.
     let stream = hello.events();
-    stream.says("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n");
-    stream.says("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"logging\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n\n");
-    let told = server.hears("notifications/initialized").await;
+    stream.sends("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n");
+    stream.sends("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"logging\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n\n");
+    let told = server.receives("notifications/initialized").await;
     let connection = opening.await.unwrap().unwrap();
     server.hears_nothing(Duration::from_secs(5)).await;
     // Some servers say this.
@@ -82,7 +82,7 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     let listening = server.line(GET).await;
     assert_eq!(listening.header("mcp-session-id"), None);
     let before = tokio::time::Instant::now();
-    let level = server.hears("logging/setLevel").await;
+    let level = server.receives("logging/setLevel").await;
     assert_eq!(before.elapsed(), Duration::from_millis(500));
     level.result("{}");
     listening.status(405);
@@ -102,10 +102,10 @@ async fn questions_are_answered_by_post() {
         let connection = connection.clone();
         async move { connection.call_tool("book", ()).await }
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     let id = asked.message()["id"].clone();
     let stream = asked.events();
-    stream.says("id: 1\ndata:\n\nid: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"which?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"seat\":{\"type\":\"string\"}}}}}\n\n");
+    stream.sends("id: 1\ndata:\n\nid: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"which?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"seat\":{\"type\":\"string\"}}}}}\n\n");
     let answered = server.next().await;
     assert_eq!(answered.header("mcp-session-id"), Some("s-1"));
     assert_eq!(
@@ -114,11 +114,11 @@ async fn questions_are_answered_by_post() {
     );
     answered.status(202);
     // On the stream of the session as well.
-    standing.says("data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n");
+    standing.sends("data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n");
     let answered = server.next().await;
     assert_eq!(answered.text(), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     answered.status(202);
-    stream.says(&format!("id: 3\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{DONE}}}\n\n"));
+    stream.sends(&format!("id: 3\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{DONE}}}\n\n"));
     call.await.unwrap().unwrap();
 }
 
@@ -131,12 +131,12 @@ async fn a_cancelled_call_is_told_of() {
         let connection = connection.clone();
         async move { connection.call_tool("slow", ()).await }
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     let id = asked.message()["id"].clone();
     let stream = asked.events();
-    stream.says("id: 1\ndata:\n\n");
+    stream.sends("id: 1\ndata:\n\n");
     call.abort();
-    let told = server.hears("notifications/cancelled").await;
+    let told = server.receives("notifications/cancelled").await;
     assert_eq!(told.message()["params"]["requestId"], id);
     told.status(202);
     // And nobody comes back for the rest.
@@ -178,9 +178,9 @@ async fn nobody_thinks_about_a_question_of_a_call_that_was_given_up() {
     });
     let mut streams = Vec::new();
     for _ in &calls {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         let (name, stream) = (asked.message()["params"]["name"].clone(), asked.events());
-        stream.says(&question(name.as_str().unwrap()));
+        stream.sends(&question(name.as_str().unwrap()));
         streams.push(stream);
     }
     while thinking.load(Ordering::SeqCst) < 2 {
@@ -211,8 +211,8 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
         let connection = connection.clone();
         async move { connection.call_tool("running", ()).await }
     });
-    let running = server.hears("tools/call").await.events();
-    running.says(": working\n\n");
+    let running = server.receives("tools/call").await.events();
+    running.sends(": working\n\n");
     let calls: Vec<_> = (0..2)
         .map(|_| {
             let connection = connection.clone();
@@ -220,7 +220,7 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
         })
         .collect();
     // Both are refused; the one that runs is lost with its session.
-    let (first, second) = (server.hears("tools/call").await, server.hears("tools/call").await);
+    let (first, second) = (server.receives("tools/call").await, server.receives("tools/call").await);
     first.status(404);
     second.json(404, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#);
     running.given_up().await;
@@ -235,7 +235,7 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
     server.line(GET).await.status(405);
     let mut again = Vec::new();
     for _ in 0..2 {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert_eq!(asked.header("mcp-session-id"), Some("s-2"));
         assert_eq!(asked.message()["params"]["arguments"], json!({"n": 1}));
         again.push(asked.message()["id"].clone());
@@ -249,10 +249,10 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
 
     // Once: a session that is lost at once again fails the call.
     let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
-    server.hears("tools/call").await.status(404);
+    server.receives("tools/call").await.status(404);
     server.initializes("2025-11-25", "s-3").await;
     server.line(GET).await.status(405);
-    server.hears("tools/call").await.status(404);
+    server.receives("tools/call").await.status(404);
     server.initializes("2025-11-25", "s-4").await;
     let error = call.await.unwrap().unwrap_err();
     assert!(matches!(&error, Error::Failed(failed) if failed.status == Some(404)), "{error:?}");
@@ -267,8 +267,8 @@ async fn a_call_that_ran_when_the_session_was_lost_is_not_sent_again() {
         let connection = connection.clone();
         async move { connection.call_tool("once", ()).await }
     });
-    let stream = server.hears("tools/call").await.events();
-    stream.says("id: 1\ndata:\n\n");
+    let stream = server.receives("tools/call").await.events();
+    stream.sends("id: 1\ndata:\n\n");
     stream.breaks();
     // It is asked for the rest, and knows nothing of it.
     let resumed = server.line(GET).await;
@@ -291,8 +291,8 @@ async fn several_requests_are_one_post_where_the_revision_has_that() {
     let messages = asked.message();
     let (first, second) = (messages[0]["id"].clone(), messages[1]["id"].clone());
     let stream = asked.events();
-    stream.says(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{second},\"result\":{DONE}}}\n\n"));
-    stream.says(&format!("data: [{{\"jsonrpc\":\"2.0\",\"id\":{first},\"result\":{DONE}}}]\n\n"));
+    stream.sends(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{second},\"result\":{DONE}}}\n\n"));
+    stream.sends(&format!("data: [{{\"jsonrpc\":\"2.0\",\"id\":{first},\"result\":{DONE}}}]\n\n"));
     assert!(batch.await.unwrap().into_iter().all(|result| result.is_ok()));
     stream.given_up().await;
 }
@@ -302,7 +302,7 @@ async fn a_stream_of_a_session_that_cannot_be_taken_up_is_opened_anew() {
     let (mut server, http) = script();
     let _connection = server.shakes("2025-11-25", client(), http).await;
     let stream = server.line(GET).await.events();
-    stream.says("id: 7\ndata: \n\n");
+    stream.sends("id: 7\ndata: \n\n");
     tokio::time::sleep(Duration::from_millis(50)).await;
     stream.breaks();
     let resumed = server.line(GET).await;
@@ -320,7 +320,7 @@ async fn an_idle_client_notices_that_its_session_is_gone() {
     let (mut server, http) = script();
     let connection = server.shakes("2025-11-25", client(), http).await;
     let stream = server.line(GET).await.events();
-    stream.says(": here\n\n");
+    stream.sends(": here\n\n");
     let mut changes = connection.changes().await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     // The server is restarted: for a while there is none, then one that knows nothing of the session.
@@ -341,7 +341,7 @@ async fn a_server_without_a_stream_for_its_session_may_say_so_with_404() {
     server.line(GET).await.status(404);
     server.hears_nothing(Duration::from_secs(3600)).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert_eq!(asked.header("mcp-session-id"), Some("s-1"));
         asked.result(DONE);
     });
@@ -351,7 +351,7 @@ async fn a_server_without_a_stream_for_its_session_may_say_so_with_404() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_sent_again_to_another_session_is_decided_on_again() {
     async fn lists(server: &mut Script, hints: &str) {
-        server.hears("tools/list").await.result(&format!(
+        server.receives("tools/list").await.result(&format!(
             r#"{{"tools":[{{"name":"t","inputSchema":{{"type":"object"}},"annotations":{hints}}}]}}"#
         ));
     }
@@ -368,7 +368,7 @@ async fn a_call_that_is_sent_again_to_another_session_is_decided_on_again() {
         async move { connection.call_tool("t", ()).await }
     });
     lists(&mut server, r#"{"readOnlyHint":true}"#).await;
-    server.hears("tools/call").await.status(404);
+    server.receives("tools/call").await.status(404);
     server.initializes("2025-11-25", "s-2").await;
     server.line(GET).await.status(405);
     lists(&mut server, "{}").await;

@@ -177,7 +177,7 @@ async fn a_server_that_is_not_there_is_said_not_to_be() {
     let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
     drop(listener);
     let mut retry = Retry::default();
-    retry.first = Duration::from_millis(1);
+    retry.first_wait = Duration::from_millis(1);
     let error = Client::new("t", "1").connect(direct(&url).retry(retry)).await.unwrap_err();
     let Error::Failed(failed) = &error else { panic!("{error:?}") };
     assert_eq!(failed.delivery, Delivery::Never);

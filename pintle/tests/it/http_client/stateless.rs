@@ -15,7 +15,7 @@ async fn a_call_is_one_post_with_headers_that_repeat_it() {
         let connection = connection.clone();
         async move { connection.call_tool("grüßen", json!({"a": 1})).await }
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     for (name, value) in [
         ("accept", "application/json, text/event-stream"),
         ("content-type", "application/json"),
@@ -47,10 +47,10 @@ async fn an_answer_may_be_a_stream() {
     let call = tokio::spawn(async move {
         connection.call("count").on_progress(move |p| steps.send(p.progress).unwrap()).send().await
     });
-    let stream = server.hears("tools/call").await.events();
-    stream.says(": alive\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":2,\"progress\":0.5}}\n\n");
+    let stream = server.receives("tools/call").await.events();
+    stream.sends(": alive\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":2,\"progress\":0.5}}\n\n");
     assert_eq!(told.recv().await, Some(0.5));
-    stream.says("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[],\ndata: \"resultType\":\"complete\"}}\n\n");
+    stream.sends("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[],\ndata: \"resultType\":\"complete\"}}\n\n");
     assert!(call.await.unwrap().unwrap().content.is_empty());
     // A server that does not hang up is hung up on.
     stream.given_up().await;
@@ -65,7 +65,7 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
         let connection = connection.clone();
         async move { connection.call_tool("slow", ()).await }
     });
-    let asked = server.hears("tools/call").await;
+    let asked = server.receives("tools/call").await;
     call.abort();
     asked.given_up().await;
 
@@ -73,15 +73,15 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
         let connection = connection.clone();
         async move { connection.call_tool("slow", ()).await }
     });
-    let stream = server.hears("tools/call").await.events();
-    stream.says(": working\n\n");
+    let stream = server.receives("tools/call").await.events();
+    stream.sends(": working\n\n");
     call.abort();
     stream.given_up().await;
     server.hears_nothing(Duration::from_secs(10)).await;
 
     // A timeout does the same.
     let call = connection.call("slow").timeout(Duration::from_secs(2)).send();
-    let (called, ()) = tokio::join!(call, async { server.hears("tools/call").await.given_up().await });
+    let (called, ()) = tokio::join!(call, async { server.receives("tools/call").await.given_up().await });
     assert!(matches!(called, Err(Error::Timeout(_))));
     server.hears_nothing(Duration::from_secs(10)).await;
 }
@@ -96,7 +96,7 @@ async fn a_request_that_fails_fails_alone() {
         let connection = connection.clone();
         async move { connection.call_tool("other", ()).await }
     });
-    let other_asked = server.hears("tools/call").await;
+    let other_asked = server.receives("tools/call").await;
     let long = "x".repeat(1001);
     let json = [("content-type", "application/json")];
     let events = [("content-type", "text/event-stream")];
@@ -157,7 +157,7 @@ async fn a_request_that_fails_fails_alone() {
     for (answer, delivery, said) in cases {
         let call = connection.call_tool("t", ());
         let (called, ()) = tokio::join!(call, async {
-            let asked = server.hears("tools/call").await;
+            let asked = server.receives("tools/call").await;
             match answer {
                 Some((status, headers, body)) => asked.answer(status, headers, body),
                 None => asked.fails(io::ErrorKind::ConnectionReset),
@@ -174,8 +174,8 @@ async fn a_request_that_fails_fails_alone() {
     ] {
         let call = connection.call_tool("t", ());
         let (called, ()) = tokio::join!(call, async {
-            let stream = server.hears("tools/call").await.events();
-            stream.says(&text);
+            let stream = server.receives("tools/call").await.events();
+            stream.sends(&text);
             stream.breaks();
         });
         let error = called.unwrap_err().to_string();
@@ -193,7 +193,7 @@ async fn an_error_of_the_protocol_is_one_whatever_its_status() {
         let call = connection.call_tool("t", ());
         let (called, ()) = tokio::join!(call, async {
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#);
-            server.hears("tools/call").await.json(status, &body);
+            server.receives("tools/call").await.json(status, &body);
         });
         assert!(matches!(called, Err(Error::Rpc(error)) if error.message == "no"), "{status}");
     }
@@ -205,10 +205,10 @@ async fn what_did_not_arrive_is_sent_again() {
     let connection = server.opens(client(), http).await;
     let call = connection.call_tool("t", ());
     let (called, ()) = tokio::join!(call, async {
-        server.hears("tools/call").await.fails(io::ErrorKind::ConnectionRefused);
-        server.hears("tools/call").await.answer(503, &[("retry-after", "3")], "");
+        server.receives("tools/call").await.fails(io::ErrorKind::ConnectionRefused);
+        server.receives("tools/call").await.answer(503, &[("retry-after", "3")], "");
         let before = tokio::time::Instant::now();
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         assert_eq!(before.elapsed(), Duration::from_secs(3));
         asked.result(r#"{"resultType":"complete","content":[]}"#);
     });
@@ -217,7 +217,7 @@ async fn what_did_not_arrive_is_sent_again() {
     let call = connection.call_tool("t", ());
     let (called, ()) = tokio::join!(call, async {
         for _ in 0..3 {
-            server.hears("tools/call").await.fails(io::ErrorKind::ConnectionRefused);
+            server.receives("tools/call").await.fails(io::ErrorKind::ConnectionRefused);
         }
     });
     let Err(Error::Failed(failed)) = called else { panic!() };
@@ -234,8 +234,8 @@ async fn a_refused_version_that_is_offered_again_is_tried_again() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
     let unsupported = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}"#;
-    server.hears("server/discover").await.json(400, unsupported);
-    server.hears("server/discover").await.result(
+    server.receives("server/discover").await.json(400, unsupported);
+    server.receives("server/discover").await.result(
         r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}"#,
     );
     opening.await.unwrap().unwrap();
@@ -246,7 +246,7 @@ async fn an_answer_to_another_request_is_named() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-        let asked = server.hears("tools/call").await;
+        let asked = server.receives("tools/call").await;
         asked.json(200, r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#);
     });
     let error = called.unwrap_err().to_string();
@@ -254,13 +254,13 @@ async fn an_answer_to_another_request_is_named() {
     // One whose id became a text is the answer, in a body and on a stream.
     for events in [false, true] {
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
-            let asked = server.hears("tools/call").await;
+            let asked = server.receives("tools/call").await;
             let id = asked.message()["id"].clone();
             let answer = format!(
                 "\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"result\":{{\"resultType\":\"complete\",\"content\":[]}}}}"
             );
             match events {
-                true => asked.events().says(&format!("data: {answer}\n\n")),
+                true => asked.events().sends(&format!("data: {answer}\n\n")),
                 false => asked.json(200, &answer),
             }
         });

@@ -10,8 +10,8 @@ const GET: &str = "GET http://server.test/mcp";
 const ENDPOINT: &str = "POST http://server.test/messages?sessionId=7";
 
 async fn refuses_post(server: &mut Script, status: u16) -> Asked {
-    server.hears("server/discover").await.status(status);
-    server.hears("initialize").await.status(status);
+    server.receives("server/discover").await.status(status);
+    server.receives("initialize").await.status(status);
     let listening = server.line(GET).await;
     assert_eq!(listening.header("accept"), Some("text/event-stream"));
     assert_eq!(listening.header("mcp-protocol-version"), None);
@@ -24,7 +24,7 @@ async fn shakes(server: &mut Script, stream: &Saying) {
     assert_eq!(message["method"], "initialize");
     hello.answer(202, &[], "Accepted");
     let id = &message["id"];
-    stream.says(&format!("event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{{\"name\":\"old\",\"version\":\"1\"}}}}}}\n\n"));
+    stream.sends(&format!("event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{{\"name\":\"old\",\"version\":\"1\"}}}}}}\n\n"));
     let told = server.line(ENDPOINT).await;
     assert_eq!(told.message()["method"], "notifications/initialized");
     told.answer(202, &[], "");
@@ -36,7 +36,7 @@ async fn a_server_of_the_oldest_transport_is_found_and_used() {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
         let stream = refuses_post(&mut server, status).await.events();
-        stream.says("event: endpoint\ndata: /messages?sessionId=7\n\n");
+        stream.sends("event: endpoint\ndata: /messages?sessionId=7\n\n");
         shakes(&mut server, &stream).await;
         let connection = opening.await.unwrap().unwrap();
         assert_eq!(connection.revision().to_string(), "2024-11-05");
@@ -48,7 +48,7 @@ async fn a_server_of_the_oldest_transport_is_found_and_used() {
         let asked = server.line(ENDPOINT).await;
         let id = asked.message()["id"].clone();
         asked.answer(200, &[("content-type", "text/plain")], "ok");
-        stream.says(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
+        stream.sends(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
         call.await.unwrap().unwrap();
 
         // A POST that fails fails its call, and a cancelled one is told of.
@@ -78,7 +78,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_session() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
     let stream = refuses_post(&mut server, 405).await.events();
-    stream.says("event: endpoint\ndata: messages?sessionId=7\n\n");
+    stream.sends("event: endpoint\ndata: messages?sessionId=7\n\n");
     shakes(&mut server, &stream).await;
     let connection = opening.await.unwrap().unwrap();
     let call = tokio::spawn({
@@ -89,15 +89,15 @@ async fn the_end_of_the_stream_is_the_end_of_the_session() {
     stream.breaks();
     assert!(matches!(call.await.unwrap(), Err(Error::Closed(_))));
     // The next session is opened the same way, without the first question.
-    server.hears("initialize").await.status(405);
+    server.receives("initialize").await.status(405);
     let stream = server.line(GET).await.events();
-    stream.says("event: endpoint\ndata: http://server.test/messages?sessionId=7\n\n");
+    stream.sends("event: endpoint\ndata: http://server.test/messages?sessionId=7\n\n");
     shakes(&mut server, &stream).await;
     let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
     let asked = server.line(ENDPOINT).await;
     let id = asked.message()["id"].clone();
     asked.status(202);
-    stream.says(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
+    stream.sends(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n\n"));
     call.await.unwrap().unwrap();
 }
 
@@ -111,7 +111,7 @@ async fn an_endpoint_elsewhere_is_refused() {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
         let stream = refuses_post(&mut server, 404).await.events();
-        stream.says(events);
+        stream.sends(events);
         drop(stream);
         let error = opening.await.unwrap().unwrap_err().to_string();
         assert!(error.contains(said), "{events}: {error}");

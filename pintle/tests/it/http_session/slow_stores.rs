@@ -202,7 +202,7 @@ async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-async fn hears(stream: &mut Answer, uri: &str) {
+async fn receives(stream: &mut Answer, uri: &str) {
     let message = timeout(SOON, stream.message()).await.expect("nothing is heard of the resource").unwrap();
     assert_eq!(message["params"]["uri"], uri, "{message}");
 }
@@ -221,7 +221,7 @@ async fn a_record_that_was_read_before_a_subscription_does_not_undo_it() {
     gate.open();
     assert_eq!(ping.await.unwrap()["result"], json!({}));
     server.resource_updated("note://1");
-    hears(&mut stream, "note://1").await;
+    receives(&mut stream, "note://1").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +238,7 @@ async fn a_record_that_was_read_while_a_subscription_was_written_does_not_undo_i
     gate.open();
     assert_eq!(subscribed.await.unwrap()["result"], json!({}));
     server.resource_updated("note://1");
-    hears(&mut stream, "note://1").await;
+    receives(&mut stream, "note://1").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +254,7 @@ async fn the_sweep_does_not_undo_a_subscription() {
     gate.open();
     settle().await;
     server.resource_updated("note://1");
-    hears(&mut stream, "note://1").await;
+    receives(&mut stream, "note://1").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,7 +272,7 @@ async fn an_older_record_does_not_replace_a_newer_one() {
     gate.open();
     assert_eq!(ping.await.unwrap()["result"], json!({}));
     server.resource_updated("note://1");
-    hears(&mut stream, "note://1").await;
+    receives(&mut stream, "note://1").await;
 }
 
 #[tokio::test(start_paused = true)]

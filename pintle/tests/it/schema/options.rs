@@ -340,14 +340,14 @@ mod foreign {
 
     /// Opens a session, lists one tool with this output schema, and answers the calls that come.
     async fn serves(mut server: Peer, schema: &Value) {
-        let probe = server.hears("server/discover").await;
+        let probe = server.receives("server/discover").await;
         server.refuses(&probe, -32601, "what?").await;
-        let hello = server.hears("initialize").await;
+        let hello = server.receives("initialize").await;
         let opened = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "foreign", "version": "0"}});
         server.answers(&hello, opened).await;
-        server.hears("notifications/initialized").await;
-        let list = server.hears("tools/list").await;
+        server.receives("notifications/initialized").await;
+        let list = server.receives("tools/list").await;
         let tool = json!({"name": "page", "inputSchema": {"type": "object"}, "outputSchema": schema});
         server.answers(&list, json!({"tools": [tool]})).await;
         while let Some(call) = server.next().await {

@@ -196,8 +196,8 @@ pub(crate) fn client(revision: &str, name: &str) -> Client {
 pub(crate) fn remote(revision: &str, address: impl std::fmt::Display) -> Remote {
     let path = if revision == R1 { "sse" } else { "mcp" };
     let mut retry = Retry::default();
-    retry.first = Duration::from_millis(1);
-    retry.longest = Duration::from_millis(20);
+    retry.first_wait = Duration::from_millis(1);
+    retry.max_wait = Duration::from_millis(20);
     Remote::new(format!("http://{address}/{path}")).unwrap().proxy(Proxy::none()).retry(retry)
 }
 

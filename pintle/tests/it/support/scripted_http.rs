@@ -56,7 +56,7 @@ impl Script {
     }
 
     /// The next request, whose message must be of this method.
-    pub(crate) async fn hears(&mut self, method: &str) -> Asked {
+    pub(crate) async fn receives(&mut self, method: &str) -> Asked {
         let asked = self.next().await;
         assert_eq!(asked.line(), format!("POST {URL}"));
         assert_eq!(asked.message()["method"], method, "{}", asked.text());
@@ -80,7 +80,7 @@ impl Script {
     /// Answers the probe of a client, and returns its connection.
     pub(crate) async fn opens(&mut self, client: Client, http: Http) -> Connection {
         let opening = tokio::spawn(async move { client.connect(http).await });
-        self.hears("server/discover").await.json(
+        self.receives("server/discover").await.json(
             200,
             r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],
                 "capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"public"}}"#,
@@ -92,7 +92,7 @@ impl Script {
     /// still to be answered.
     pub(crate) async fn shakes(&mut self, revision: &str, client: Client, http: Http) -> Connection {
         let opening = tokio::spawn(async move { client.connect(http).await });
-        self.hears("server/discover")
+        self.receives("server/discover")
             .await
             .json(400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no session"}}"#);
         self.initializes(revision, "s-1").await;
@@ -100,7 +100,7 @@ impl Script {
     }
 
     pub(crate) async fn initializes(&mut self, revision: &str, session: &str) {
-        let hello = self.hears("initialize").await;
+        let hello = self.receives("initialize").await;
         assert_eq!(hello.header("mcp-session-id"), None);
         assert_eq!(hello.header("mcp-protocol-version"), None);
         let id = hello.message()["id"].clone();
@@ -108,7 +108,7 @@ impl Script {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}},"logging":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
         );
         hello.answer(200, &[("content-type", "application/json"), ("mcp-session-id", session)], &answer);
-        let told = self.hears("notifications/initialized").await;
+        let told = self.receives("notifications/initialized").await;
         assert_eq!(told.header("mcp-session-id"), Some(session));
         assert_eq!(told.header("mcp-protocol-version"), Some(revision));
         told.status(202);
@@ -134,7 +134,7 @@ impl Asked {
 
     pub(crate) fn answer(self, status: u16, headers: &[(&str, &str)], body: &str) {
         let saying = self.begins(status, headers);
-        saying.says(body);
+        saying.sends(body);
     }
 
     pub(crate) fn json(self, status: u16, body: &str) {
@@ -179,7 +179,7 @@ impl Asked {
 }
 
 impl Saying {
-    pub(crate) fn says(&self, text: &str) {
+    pub(crate) fn sends(&self, text: &str) {
         let _ = self.0.send(Ok(Bytes::copy_from_slice(text.as_bytes())));
     }
 

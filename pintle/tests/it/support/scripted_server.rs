@@ -20,7 +20,7 @@ pub(crate) async fn open(client: &Client, revision: &str, capabilities: Value) -
 /// The server's side of an opening.
 pub(crate) async fn accept(server: &mut Peer, revision: &str, capabilities: Value) {
     let info = json!({"name": "played", "version": "7"});
-    let probe = server.hears("server/discover").await;
+    let probe = server.receives("server/discover").await;
     if revision == STATELESS {
         let result = json!({
             "resultType": "complete", "supportedVersions": [revision], "capabilities": capabilities,
@@ -30,12 +30,12 @@ pub(crate) async fn accept(server: &mut Peer, revision: &str, capabilities: Valu
         return server.answers(&probe, result).await;
     }
     server.refuses(&probe, -32601, "what?").await;
-    let hello = server.hears("initialize").await;
+    let hello = server.receives("initialize").await;
     let result = json!({
         "protocolVersion": revision, "capabilities": capabilities, "serverInfo": info, "instructions": "Be kind."
     });
     server.answers(&hello, result).await;
-    server.hears("notifications/initialized").await;
+    server.receives("notifications/initialized").await;
 }
 
 /// A result with one text in it.

@@ -4,15 +4,15 @@ use http::{HeaderValue, Uri, uri::PathAndQuery};
 
 use crate::{Error, Result};
 
-/// Where a server is. Prints without its query, which may hold a secret.
+/// The address of a server. Prints without the query, which may contain a secret.
 #[derive(Clone)]
 pub(in crate::client::http) struct Address(Arc<AddressParts>);
 
 pub(in crate::client::http) struct AddressParts {
     pub(in crate::client::http) uri: Uri,
-    /// Without scheme and host, as requests to the server itself have it.
+    /// The path and query, as in requests to the server itself.
     pub(in crate::client::http) path: Uri,
-    /// The header `Host`.
+    /// The `Host` header.
     pub(in crate::client::http) host: HeaderValue,
     shown: Box<str>,
 }
@@ -38,7 +38,7 @@ impl Address {
         Ok(Self::of(uri))
     }
 
-    /// An address that the server named.
+    /// Resolves an address that the server named.
     pub(in crate::client::http) fn of(uri: Uri) -> Self {
         let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let host = host.rsplit('@').next().unwrap_or_default();
@@ -53,12 +53,12 @@ impl Address {
         Self(Arc::new(AddressParts { path: path.into(), host, shown: shown.into(), uri }))
     }
 
-    /// Whether it is the very same.
+    /// Whether both are identical.
     pub(in crate::client::http) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether one connection leads to both.
+    /// Whether both have the same origin.
     pub(in crate::client::http) fn is_with(&self, other: &Self) -> bool {
         self.is(other)
             || (self.uri.scheme() == other.uri.scheme() && self.uri.authority() == other.uri.authority())

@@ -15,12 +15,12 @@ use super::pool::ConnectionLease;
 
 pub(in crate::client::http) use crate::error::BoxError;
 
-/// The body of a request of ours: all of it is there from the start, so that head and body leave in one write.
+/// The body of a request, completely in memory, so that head and body are sent in one write.
 #[derive(Clone, Debug, Default)]
 pub struct Body(Bytes);
 
 impl Body {
-    /// All of it.
+    /// Returns the content.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
@@ -53,9 +53,9 @@ impl http_body::Body for Body {
     }
 }
 
-/// The body of an answer, whoever's it is.
+/// The body of a response.
 pub(in crate::client::http) enum ResponseBody {
-    /// Over a connection of our own.
+    /// A body from the connection pool.
     Ours(Incoming, ConnectionLease),
     Theirs(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
 }
@@ -71,10 +71,10 @@ impl ResponseBody {
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        Self::Theirs(Box::pin(Plain(Box::pin(body))))
+        Self::Theirs(Box::pin(ErasedBody(Box::pin(body))))
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     pub(in crate::client::http) async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
         loop {
             let frame = std::future::poll_fn(|cx| match self {
@@ -94,7 +94,7 @@ impl ResponseBody {
         }
     }
 
-    /// Whether it is known that nothing more will come.
+    /// Whether the body is known to be complete.
     fn is_over(&self) -> bool {
         match self {
             Self::Ours(body, _) => body.is_end_stream(),
@@ -102,21 +102,21 @@ impl ResponseBody {
         }
     }
 
-    /// All of it, if that is not too much.
-    pub(in crate::client::http) async fn collect(mut self, most: usize) -> Result<Bytes, CollectError> {
+    /// Reads the whole body, up to a limit.
+    pub(in crate::client::http) async fn collect(mut self, limit: usize) -> Result<Bytes, CollectError> {
         // What is announced is not allocated: it need not come.
         let announced = match &self {
             Self::Ours(body, _) => body.size_hint(),
             Self::Theirs(body) => body.size_hint(),
         };
-        if announced.lower() > most as u64 {
+        if announced.lower() > limit as u64 {
             return Err(CollectError::TooLong);
         }
         let mut all = BytesMut::new();
         let mut only = Bytes::new();
         while let Some(piece) = self.next().await {
             let piece = piece.map_err(CollectError::Broken)?;
-            if all.len() + only.len() + piece.len() > most {
+            if all.len() + only.len() + piece.len() > limit {
                 return Err(CollectError::TooLong);
             }
             if all.is_empty() && only.is_empty() {
@@ -136,18 +136,18 @@ impl ResponseBody {
 }
 
 impl ResponseBody {
-    /// What comes of it in that time, up to so much: also if there is more, or it breaks off.
-    pub(in crate::client::http) async fn start(mut self, most: usize, wait: Duration) -> Bytes {
+    /// Reads the beginning of the body, up to a size and a time. Errors end it early.
+    pub(in crate::client::http) async fn start(mut self, limit: usize, wait: Duration) -> Bytes {
         let mut start = BytesMut::new();
         let reading = async {
-            while start.len() < most
+            while start.len() < limit
                 && let Some(Ok(piece)) = self.next().await
             {
-                let room = most - start.len();
+                let room = limit - start.len();
                 start.extend_from_slice(piece.get(..room).unwrap_or(&piece));
             }
         };
-        // Whoever refuses and does not end has said enough.
+        // What has come by then is enough for an error message.
         let _ = timeout(wait, reading).await;
         start.freeze()
     }
@@ -159,10 +159,10 @@ impl fmt::Debug for ResponseBody {
     }
 }
 
-/// A body in the one type of data and error that is used here.
-struct Plain<B>(Pin<Box<B>>);
+/// A body with its data and error types erased.
+struct ErasedBody<B>(Pin<Box<B>>);
 
-impl<B> http_body::Body for Plain<B>
+impl<B> http_body::Body for ErasedBody<B>
 where
     B: http_body::Body<Data: Send, Error: Into<BoxError>>,
 {

@@ -58,7 +58,7 @@ pub(in crate::client::http) fn pool(
     let names = Resolver::new(allowed);
     let tcp = tcp(limits, names.clone());
     let proxied = self::tcp(limits, Resolver::new(None));
-    Pool::new(limits, Connector { tcp, proxied, names, proxies, tls })
+    Pool::new(limits, PoolConnector { tcp, proxied, names, proxies, tls })
 }
 
 fn tcp(limits: &Limits, names: Resolver) -> HttpConnector<Resolver> {
@@ -72,7 +72,7 @@ fn tcp(limits: &Limits, names: Resolver) -> HttpConnector<Resolver> {
 }
 
 #[derive(Clone)]
-pub(in crate::client::http) struct Connector {
+pub(in crate::client::http) struct PoolConnector {
     tcp: HttpConnector<Resolver>,
     /// To proxies, which may be anywhere.
     proxied: HttpConnector<Resolver>,
@@ -81,10 +81,10 @@ pub(in crate::client::http) struct Connector {
     tls: Option<Arc<dyn Encrypt>>,
 }
 
-impl Service<Uri> for Connector {
-    type Response = TokioIo<Socket>;
+impl Service<Uri> for PoolConnector {
+    type Response = TokioIo<HttpStream>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Socket>, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<HttpStream>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.tcp.poll_ready(cx).map_err(Into::into)
@@ -110,7 +110,7 @@ impl Service<Uri> for Connector {
                 let to = proxy.as_ref().map_or(&uri, |proxy| proxy.uri()).clone();
                 let socket = tcp.call(to).await?.into_inner();
                 let io = Io::Plain(socket);
-                return Ok(TokioIo::new(Socket { io, proxied: proxy.is_some(), authorization }));
+                return Ok(TokioIo::new(HttpStream { io, proxied: proxy.is_some(), authorization }));
             }
             let Some(tls) = tls else {
                 return Err(unsupported("`https` needs the feature `tls`, or an HTTP client of your own"));
@@ -129,7 +129,7 @@ impl Service<Uri> for Connector {
             let encrypted = tls.encrypt(&host, socket.into_inner()).await?;
             // What goes through a tunnel is none of the proxy's business.
             let io = Io::Encrypted(encrypted);
-            Ok(TokioIo::new(Socket { io, proxied: false, authorization: None }))
+            Ok(TokioIo::new(HttpStream { io, proxied: false, authorization: None }))
         })
     }
 }
@@ -139,11 +139,11 @@ fn unsupported(message: &'static str) -> BoxError {
 }
 
 /// A connection to a server or to a proxy.
-pub(in crate::client::http) struct Socket {
+pub(in crate::client::http) struct HttpStream {
     io: Io,
-    /// The other end is a proxy that reads the requests: they have to name the whole address.
+    /// Whether the other end is a proxy that reads the requests: they have to be in absolute form.
     proxied: bool,
-    /// What that wants to see in each.
+    /// The `Proxy-Authorization` header of each request to it.
     authorization: Option<HeaderValue>,
 }
 
@@ -152,14 +152,14 @@ enum Io {
     Encrypted(Box<dyn Duplex>),
 }
 
-impl Socket {
-    /// Whether a proxy reads the requests, and what it wants to see in them.
+impl HttpStream {
+    /// Returns whether a proxy reads the requests, and the `Proxy-Authorization` header for it.
     pub(in crate::client::http) fn proxy(&self) -> (bool, Option<HeaderValue>) {
         (self.proxied, self.authorization.clone())
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for HttpStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -172,7 +172,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for HttpStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().io {
             Io::Plain(io) => Pin::new(io).poll_write(cx, bytes),
@@ -214,8 +214,8 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl fmt::Debug for Socket {
+impl fmt::Debug for HttpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Socket").field("proxied", &self.proxied).finish_non_exhaustive()
+        f.debug_struct("HttpStream").field("proxied", &self.proxied).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pintle_proto::sse;
 
-/// How much of an answer is taken, and how far a request goes.
+/// Limits of requests and responses.
 ///
 /// ```
 /// use pintle::client::http::Limits;
@@ -13,19 +13,18 @@ use pintle_proto::sse;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of an answer that is JSON, and of one event of a stream. As many as
-    /// [`Limits::message_bytes`](pintle_proto::Limits::message_bytes) of the client if `None`; 16 MiB where there is none.
+    /// Maximum size of a JSON response, and of one event of a stream. Default: `None`, which means
+    /// [`Limits::message_bytes`](pintle_proto::Limits::message_bytes) of the client, or 16 MiB without a client.
     pub answer: Option<usize>,
-    /// Bytes of an answer's head. 64 KiB.
+    /// Maximum size of a response head. Default: 64 KiB.
     pub head: usize,
-    /// Redirects that one request follows. 5.
+    /// Maximum number of redirects of a request. Default: 5.
     pub redirects: u32,
-    /// How often one request is authorized anew. 3.
+    /// Maximum number of answered challenges of a request. Default: 3.
     pub challenges: u32,
-    /// For a connection to be made. 10 seconds.
+    /// Timeout of connecting. Default: 10 seconds.
     pub connect: Duration,
-    /// For the head of an answer to what is no call: a notification, an answer of ours, a stream that is opened.
-    /// 30 seconds.
+    /// Timeout of the response head of notifications, replies and GET streams. Calls have their own timeout. Default: 30 seconds.
     pub head_wait: Duration,
 }
 
@@ -43,7 +42,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Follows this limit of the client, where it has none of its own.
+    /// Returns the effective limit of a response, given the client's message limit.
     pub(in crate::client::http) fn answer(&self, message_bytes: usize) -> AnswerLimit {
         match self.answer {
             Some(bytes) => AnswerLimit { bytes, name: "`answer` of the `Limits` of `client::http`" },
@@ -52,7 +51,7 @@ impl Limits {
     }
 }
 
-/// How many bytes an answer may have, and what to raise if that is too little.
+/// The limit of a response in bytes, and the name of the setting that raises it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client::http) struct AnswerLimit {
     pub(in crate::client::http) bytes: usize,
@@ -65,7 +64,7 @@ impl AnswerLimit {
         sse::Limits { line: self.bytes.saturating_add(64), event: self.bytes }
     }
 
-    /// What is wrong with a stream of events, and what to do.
+    /// Describes a malformed event stream, and what to do.
     pub(in crate::client::http) fn explain(self, fault: &sse::Fault) -> String {
         match fault {
             sse::Fault::LineTooLong { .. } | sse::Fault::EventTooLong { .. } => {

@@ -26,7 +26,7 @@ pub(super) use pool::{ConnectError, Pool};
 pub(super) use resolver::AddressFilter;
 pub(super) use sender::{Erased, Fetch, HttpSender};
 
-/// What encrypts, if that is built in.
+/// Returns the TLS implementation, if the feature `tls` is enabled.
 #[allow(unused_mut, clippy::let_and_return, reason = "only the feature `tls` puts anything there")]
 pub(super) fn encryption() -> Option<Arc<dyn Encrypt>> {
     let mut tls: Option<Arc<dyn Encrypt>> = None;

@@ -36,40 +36,39 @@ use tower_service::Service as _;
 use super::{
     address::Address,
     body::{Body, BoxError, ResponseBody},
-    connector::{Connector, Socket},
+    connector::{HttpStream, PoolConnector},
     limits::Limits,
     relay_waker::RelayWaker,
 };
 
-/// How many idle connections are kept. Calls at the same time have one each: with fewer than there are calls, each wave
-/// of calls would open some anew.
+/// Limit of idle connections. Concurrent calls have one each: with fewer, each wave of calls would open new ones.
 const IDLE: usize = 256;
-/// They are kept for this long, or twice as long.
+/// Idle connections are closed after once to twice this time.
 const SWEEP: Duration = Duration::from_secs(60);
-/// One that was last taken longer ago may have been closed by the other end, while it was idle, without our having
-/// noticed. Calls that follow one another do not pay for having to look.
+/// After this time, an idle connection is checked before use: the peer may have closed it. Calls in quick succession save the
+/// check.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Where connections are taken from, and put back.
+/// A pool of HTTP/1.1 connections.
 #[derive(Clone)]
 pub(in crate::client::http) struct Pool {
-    connector: Connector,
+    connector: PoolConnector,
     idle: Arc<IdleConnections>,
-    /// Bytes of an answer's head.
+    /// Limit of a response head, in bytes.
     head: usize,
 }
 
-/// No connection could be made.
+/// The error of a failed connection attempt.
 #[derive(Debug)]
 pub(in crate::client::http) struct ConnectError(BoxError);
 
 impl Pool {
-    pub(in crate::client::http) fn new(limits: &Limits, connector: Connector) -> Self {
+    pub(in crate::client::http) fn new(limits: &Limits, connector: PoolConnector) -> Self {
         Self { connector, idle: Arc::default(), head: limits.head }
     }
 
-    /// Sends a request whose address is not in it yet, and returns the head of its answer. It is made anew if a connection
-    /// turns out to be closed.
+    /// Sends a request, adding its address, and returns the response once its head is complete. `make` is called again if a pooled
+    /// connection turns out to be closed.
     pub(in crate::client::http) async fn fetch(
         &self,
         to: &Address,
@@ -138,23 +137,23 @@ impl std::error::Error for ConnectError {
     }
 }
 
-/// One connection.
+/// A connection of the pool.
 struct PooledConnection {
     sender: SendRequest<Body>,
-    /// Until it is over.
-    connection: Option<Connection<TokioIo<Socket>, Body>>,
-    /// What the connection wakes, and the same as a waker.
+    /// `None` when it has ended.
+    connection: Option<Connection<TokioIo<HttpStream>, Body>>,
+    /// Forwards wake-ups of the connection. `waker` is the same, as a `Waker`.
     relay: Arc<RelayWaker>,
     waker: Waker,
-    /// The other end is a proxy that reads the requests.
+    /// Whether the other end is a proxy that reads the requests.
     proxied: bool,
     authorization: Option<HeaderValue>,
-    /// When it was last taken to be used: what has been idle has been so for no longer.
+    /// When it was last taken from the pool: an upper bound of its idle time.
     taken: Instant,
 }
 
 impl PooledConnection {
-    /// Says in a request where it goes.
+    /// Sets the address and `Host` of a request.
     fn address(&self, request: &mut Request<Body>, to: &Address) {
         *request.uri_mut() = if self.proxied { to.uri.clone() } else { to.path.clone() };
         let headers = request.headers_mut();
@@ -186,7 +185,7 @@ impl PooledConnection {
         }
     }
 
-    /// Whether the other end has not closed it, as far as the runtime knows.
+    /// Whether the peer has not closed it, as far as the runtime knows.
     async fn is_open(&mut self) -> bool {
         poll_fn(|cx| {
             self.poll_connection(cx);
@@ -195,7 +194,7 @@ impl PooledConnection {
         .await
     }
 
-    /// Whether it will take another request.
+    /// Whether it can send another request.
     fn is_free(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.sender.is_ready() {
             self.poll_connection(cx);
@@ -203,7 +202,7 @@ impl PooledConnection {
         self.sender.is_ready() && self.connection.is_some()
     }
 
-    /// Reads and writes. What is over is dropped, so that nobody waits for it.
+    /// Drives reading and writing. Dropped when it ends.
     fn poll_connection(&mut self, cx: &mut Context<'_>) {
         self.relay.set_task(cx.waker());
         if let Some(running) = &mut self.connection
@@ -217,13 +216,13 @@ impl PooledConnection {
     }
 }
 
-/// For what happens only while the connection is polled: whoever does that looks afterwards, and need not be woken.
+/// A waker that does nothing, for events that only happen while the connection is polled.
 fn nobody() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// A connection that is to be put back when the answer is read to its end. Dropped before, it is closed, which is how a
-/// server learns that nobody waits.
+/// A connection that returns to the pool when the response is read to its end. Dropped earlier, it is closed, which cancels the
+/// request.
 pub(in crate::client::http) struct ConnectionLease {
     link: Option<Box<PooledConnection>>,
     to: Address,
@@ -231,7 +230,7 @@ pub(in crate::client::http) struct ConnectionLease {
 }
 
 impl ConnectionLease {
-    /// The next piece of the body that comes over it.
+    /// Returns the next chunk of the body.
     pub(in crate::client::http) fn poll_frame<B>(
         &mut self,
         body: &mut B,
@@ -264,17 +263,17 @@ impl ConnectionLease {
     }
 }
 
-/// Connections that nobody uses.
+/// The idle connections.
 #[derive(Default)]
 struct IdleConnections(Mutex<IdleLinks>);
 
 #[derive(Default)]
 struct IdleLinks {
-    /// Those that were used last at the end.
+    /// The connections, the most recently used last.
     links: VecDeque<(Address, u64, Box<PooledConnection>)>,
-    /// How often old ones were looked for.
+    /// How often expired connections were searched.
     sweeps: u64,
-    /// Whether somebody looks for old ones.
+    /// Whether the task that closes expired connections is running.
     swept: bool,
 }
 
@@ -302,7 +301,7 @@ impl IdleConnections {
     }
 }
 
-/// Closes connections that were not used for a while, for as long as there are any.
+/// Closes expired connections, as long as there are any.
 async fn sweep(idle: Weak<IdleConnections>) {
     loop {
         tokio::time::sleep(SWEEP).await;

@@ -3,9 +3,9 @@ use std::fmt;
 use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-/// Which proxy requests go through.
+/// The proxy of requests.
 ///
-/// To `http` addresses they are sent through it as they are; to `https` ones through a tunnel that it cannot look into.
+/// Requests to `http` URLs are forwarded by the proxy; requests to `https` URLs use a `CONNECT` tunnel.
 ///
 /// ```
 /// use pintle::client::http::{Http, Proxy};
@@ -28,22 +28,22 @@ enum ProxyKind {
 }
 
 impl Proxy {
-    /// As `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in either case, as curl does. The default.
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. The default.
     pub fn system() -> Self {
         Self { kind: ProxyKind::System, except: String::new() }
     }
 
-    /// None, whatever the environment says.
+    /// Uses no proxy.
     pub fn none() -> Self {
         Self { kind: ProxyKind::None, except: String::new() }
     }
 
-    /// This one for every request. A user and a password may be part of the URL.
+    /// Uses this proxy for every request. The URL may contain a user and a password.
     pub fn all(url: impl Into<String>) -> Self {
         Self { kind: ProxyKind::All(url.into()), except: String::new() }
     }
 
-    /// Not for these: hosts, domains and networks with commas between, as in `NO_PROXY`.
+    /// Excludes hosts, domains and networks: a comma-separated list as in `NO_PROXY`.
     pub fn except(mut self, hosts: impl Into<String>) -> Self {
         self.except = hosts.into();
         self
@@ -69,7 +69,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Says which requests go through which proxy.
+/// Selects the proxy of a request.
 pub(in crate::client::http) struct Proxies(Matcher);
 
 impl Proxies {
@@ -77,7 +77,7 @@ impl Proxies {
         self.0.intercept(uri)
     }
 
-    /// The header that goes with a request which a proxy reads; one in a tunnel is none of its business.
+    /// Returns the `Proxy-Authorization` header of a forwarded request. Requests in a tunnel have none.
     pub(in crate::client::http) fn authorization(&self, uri: &Uri) -> Option<HeaderValue> {
         if uri.scheme_str() != Some("http") {
             return None;

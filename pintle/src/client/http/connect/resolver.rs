@@ -10,11 +10,11 @@ use std::{
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower_service::Service;
 
-/// Which addresses may be connected to.
+/// Decides which addresses may be connected to.
 pub(in crate::client::http) type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// Finds the addresses of hosts, and leaves out those that are not allowed. It is asked for the very address that is
-/// connected to, so a name that changes its mind in between gains nothing.
+/// Resolves hosts and removes addresses that are not allowed. The connection uses the checked addresses, so DNS rebinding has no
+/// effect.
 #[derive(Clone)]
 pub(in crate::client::http) struct Resolver {
     system: GaiResolver,
@@ -26,7 +26,7 @@ impl Resolver {
         Self { system: GaiResolver::new(), allowed }
     }
 
-    /// Whether this host is an address that is not allowed. Such a host is never asked for.
+    /// Whether a host is an address literal that is not allowed. Literals are not resolved.
     pub(in crate::client::http) fn refuses(&self, host: &str) -> bool {
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         literal.is_ok_and(|address| self.allowed.as_ref().is_some_and(|allowed| !allowed(address)))
@@ -57,7 +57,7 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Trying again would change nothing.
+/// An error that a retry would not change.
 pub(in crate::client::http) fn refused() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "its address is none that may be connected to")
 }

@@ -12,14 +12,14 @@ use super::{
     pool::Pool,
 };
 
-/// What sends requests.
+/// A sender of HTTP requests.
 pub(in crate::client::http) enum HttpSender {
     Ours(Pool),
-    /// Somebody's own client.
+    /// An HTTP client of the application.
     Theirs(Box<dyn Fetch>),
 }
 
-/// What sends a request and returns the head of its answer, whatever it is made of.
+/// Sends a request and returns the response once its head is complete.
 pub(in crate::client::http) trait Fetch: Send + Sync {
     fn fetch(&self, request: Request<Body>) -> Fetching;
 }
@@ -27,7 +27,7 @@ pub(in crate::client::http) trait Fetch: Send + Sync {
 pub(in crate::client::http) type Fetching =
     Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, BoxError>> + Send>>;
 
-/// A service of somebody's.
+/// A `tower` service of the application, with its type erased.
 pub(in crate::client::http) struct Erased<S>(Mutex<S>);
 
 impl<S> Erased<S> {

@@ -13,7 +13,7 @@ use super::{
     connector::{Duplex, Encrypt, Encrypting},
 };
 
-/// What encrypts. The certificates are read with the first connection.
+/// A TLS connector. The certificates are loaded with the first connection.
 #[derive(Default)]
 pub(in crate::client::http) struct Tls(Arc<OnceCell<TlsConnector>>);
 

@@ -8,11 +8,11 @@ use http::{
 
 use crate::{Error, Result};
 
-/// Authorizes requests: a challenge in, headers out.
+/// Authorization of requests.
 ///
-/// It is asked before every request, and told when a server refuses one; what it knows by then is its own business, and
-/// so is that only one of several calls at once goes and fetches a new token. Nothing is locked while it thinks, and
-/// the time that it takes is not counted against the server.
+/// [`authorize`](Self::authorize) runs before every request, [`challenged`](Self::challenged) after a refusal. Both may run
+/// concurrently for several calls: an implementation has to make sure that only one of them fetches a new token. Their time does
+/// not count towards the timeout of the call.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
@@ -39,14 +39,14 @@ use crate::{Error, Result};
 /// # Ok::<(), pintle::Error>(())
 /// ```
 pub trait Auth: Send + Sync + 'static {
-    /// The headers that this request needs. None at all is fine, as long as nobody has asked for any.
+    /// Returns the headers of a request. May be empty until a server asks for authorization.
     fn authorize(&self, request: Outgoing<'_>) -> impl Future<Output = Result<HeaderMap>> + Send;
 
-    /// A request was refused with 401, or with 403 and a challenge. Says whether it is worth sending it again.
+    /// Handles a refusal with 401, or with 403 and a challenge. Returns whether to send the request again.
     ///
     /// # Errors
     ///
-    /// Authorization was tried and failed: the request fails with this.
+    /// Authorization failed; the request fails with this error.
     fn challenged(&self, _challenge: Challenge<'_>) -> impl Future<Output = Result<bool>> + Send {
         async { Ok(false) }
     }
@@ -56,11 +56,11 @@ pub trait Auth: Send + Sync + 'static {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// Its method.
+    /// The HTTP method.
     pub method: &'a Method,
-    /// Where it goes.
+    /// The URL.
     pub url: &'a Uri,
-    /// All that it says.
+    /// The body.
     pub body: &'a Bytes,
 }
 
@@ -68,37 +68,37 @@ pub struct Outgoing<'a> {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Challenge<'a> {
-    /// Its method.
+    /// The HTTP method.
     pub method: &'a Method,
-    /// Where it went.
+    /// The URL.
     pub url: &'a Uri,
-    /// 401 or 403.
+    /// The status: 401 or 403.
     pub status: u16,
-    /// The headers of the answer.
+    /// The headers of the response.
     pub headers: &'a HeaderMap,
-    /// What [`Auth::authorize`] gave for this request: it may have been replaced since.
+    /// The headers that [`Auth::authorize`] returned for this request. Its credentials may have been replaced since.
     pub sent: &'a HeaderMap,
-    /// How often this request was refused so far: 1 for the first time.
+    /// How often this request was refused, from 1.
     pub tries: u32,
 }
 
 impl Challenge<'_> {
-    /// What the server wants: its `WWW-Authenticate` headers.
+    /// Returns the `WWW-Authenticate` headers.
     pub fn wanted(&self) -> impl Iterator<Item = &str> {
         self.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok())
     }
 }
 
-/// A token that does not change.
+/// A fixed bearer token.
 #[derive(Clone)]
 pub struct Bearer(HeaderValue);
 
 impl Bearer {
-    /// Sends `Authorization: Bearer` with this token.
+    /// Creates the authorization from a token.
     ///
     /// # Errors
     ///
-    /// No header can carry it.
+    /// The token is not a valid header value.
     pub fn new(token: impl AsRef<str>) -> Result<Self> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", token.as_ref())).map_err(|_| {
             Error::misuse(
@@ -124,7 +124,7 @@ impl fmt::Debug for Bearer {
 
 type Thinking<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// An [`Auth`] of any type.
+/// An object-safe [`Auth`].
 pub(in crate::client::http) trait AnyAuth: Send + Sync {
     fn authorize<'a>(&'a self, request: Outgoing<'a>) -> Thinking<'a, HeaderMap>;
     fn challenged<'a>(&'a self, challenge: Challenge<'a>) -> Thinking<'a, bool>;

@@ -31,40 +31,40 @@ const REFUSAL_WAIT: Duration = Duration::from_secs(5);
 /// How many letters of it are shown.
 const SHOWN: usize = 300;
 
-/// What requests go through.
+/// An HTTP client for one server: sends requests with authorization, retries and limits.
 pub(in crate::client::http) struct HttpClient {
     pub(in crate::client::http) address: Address,
     pub(in crate::client::http) sender: HttpSender,
-    /// Sent with every request.
+    /// Headers of every request.
     pub(in crate::client::http) headers: HeaderMap,
     pub(in crate::client::http) auth: Option<Arc<dyn AnyAuth>>,
     pub(in crate::client::http) limits: Limits,
-    /// How long an answer may be.
+    /// Limit of a response body.
     pub(in crate::client::http) answer: AnswerLimit,
     pub(in crate::client::http) retry: Retry,
     pub(in crate::client::http) deadline_pauses: DeadlinePauses,
     /// Whether the stream of the session is open.
     pub(in crate::client::http) push_state: PushState,
-    /// What is wrong with the settings.
+    /// The error of an invalid setting.
     pub(in crate::client::http) fault: Option<String>,
 }
 
-/// A request.
+/// An HTTP request to be sent.
 #[derive(Clone, Debug)]
 pub(in crate::client::http) struct PreparedRequest {
     pub(in crate::client::http) method: Method,
     pub(in crate::client::http) address: Address,
-    /// Its headers, and those that repeat arguments.
+    /// The headers, without those that mirror arguments.
     pub(in crate::client::http) headers: Arc<HeaderMap>,
     pub(in crate::client::http) mirrored: Option<Box<HeaderMap>>,
     pub(in crate::client::http) body: Bytes,
-    /// What it is for, in errors: the method of the message.
+    /// The method of the message, for errors.
     pub(in crate::client::http) what: Cow<'static, str>,
 }
 
-/// How far a request has come.
+/// The state of a request over several attempts.
 struct Progress {
-    /// Where it goes next.
+    /// The address of the next attempt.
     address: Address,
     redirects: u32,
     challenges: u32,
@@ -77,13 +77,13 @@ impl Progress {
     }
 }
 
-/// What follows an attempt.
-enum Next {
-    /// This is the response.
+/// The step after an attempt.
+enum FollowUp {
+    /// The response is final.
     Done(Response<ResponseBody>),
-    /// Another attempt.
+    /// Try again.
     Again,
-    /// Another attempt after a while, during which deadlines may be paused.
+    /// Try again after a delay, during which deadlines may be paused.
     Wait(Duration, Option<DeadlinePause>),
 }
 
@@ -116,9 +116,9 @@ impl HttpClient {
                 Err(error) => self.unsent(ask, &mut progress, &*error)?,
             };
             match next {
-                Next::Done(answer) => return Ok(answer),
-                Next::Again => {}
-                Next::Wait(wait, _pause) => Box::pin(sleep(wait)).await,
+                FollowUp::Done(answer) => return Ok(answer),
+                FollowUp::Again => {}
+                FollowUp::Wait(wait, _pause) => Box::pin(sleep(wait)).await,
             }
         }
     }
@@ -142,20 +142,20 @@ impl HttpClient {
         }
     }
 
-    /// What follows a request for which no response came: another attempt, if the server cannot have received it.
+    /// Returns the step after a request without response: another attempt, if the server cannot have received it.
     fn unsent(
         &self,
         ask: &PreparedRequest,
         progress: &mut Progress,
         error: &(dyn StdError + 'static),
-    ) -> Result<Next, Failed> {
+    ) -> Result<FollowUp, Failed> {
         let never = never_arrived(error);
         if !never || progress.retries >= self.retry.requests || is_hopeless(error) {
             return Err(unreached(&progress.address, &ask.what, error, never));
         }
         let wait = self.retry.wait(progress.retries);
         progress.retries += 1;
-        Ok(Next::Wait(wait, None))
+        Ok(FollowUp::Wait(wait, None))
     }
 
     fn check_head(
@@ -175,26 +175,26 @@ impl HttpClient {
         Ok(())
     }
 
-    /// What follows a response that is not a success: a redirect, an answered challenge, a later attempt, or nothing.
+    /// Returns the step after an unsuccessful response: a redirect, an answered challenge, a later attempt, or none.
     async fn follow_up(
         &self,
         ask: &PreparedRequest,
         progress: &mut Progress,
         authorization: Option<&HeaderMap>,
         answer: Response<ResponseBody>,
-    ) -> Result<Next, Failed> {
+    ) -> Result<FollowUp, Failed> {
         let (head, body) = answer.into_parts();
         let next = if self.redirected(progress, &head)?
             || self.challenged(ask, progress, authorization, &head).await?
         {
-            Next::Again
+            FollowUp::Again
         } else if let Some(wait) = self.retry_after(progress, &head) {
             // While a connection is opened, the wait that the server asks for must not count as silence: the client would
             // ask again in another way, and too early.
             let opens = matches!(&*ask.what, method::SERVER_DISCOVER | method::INITIALIZE);
-            Next::Wait(wait, opens.then(|| self.deadline_pauses.pause()))
+            FollowUp::Wait(wait, opens.then(|| self.deadline_pauses.pause()))
         } else {
-            return Ok(Next::Done(Response::from_parts(head, body)));
+            return Ok(FollowUp::Done(Response::from_parts(head, body)));
         };
         drain(body).await;
         Ok(next)
@@ -257,7 +257,7 @@ impl HttpClient {
         if progress.retries >= self.retry.requests {
             return None;
         }
-        let wait = come_back(head, self.retry.longest)?;
+        let wait = come_back(head, self.retry.max_wait)?;
         progress.retries += 1;
         Some(wait)
     }
@@ -286,7 +286,7 @@ impl HttpClient {
         all
     }
 
-    /// What a request is authorized with.
+    /// Returns the authorization headers of a request.
     async fn authorize(
         &self,
         auth: &dyn AnyAuth,
@@ -299,7 +299,7 @@ impl HttpClient {
         given.map_err(|error| unauthorized(&ask.address, &error, None))
     }
 
-    /// The request, but for its address.
+    /// Builds the request, without its address.
     fn request(&self, ask: &PreparedRequest, to: &Address, authorized: Option<&HeaderMap>) -> Request<Body> {
         let mut request = Request::new(Body::from(ask.body.clone()));
         *request.method_mut() = ask.method.clone();
@@ -317,7 +317,7 @@ impl HttpClient {
         request
     }
 
-    /// What a refusal says.
+    /// Reads an error response.
     pub(in crate::client::http) async fn refusal(
         &self,
         ask: &PreparedRequest,
@@ -360,7 +360,7 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// Reads what nobody wants to know, so that the connection can be used again.
+/// Reads and discards a body, so that the connection can be reused.
 pub(in crate::client::http) async fn drain(body: ResponseBody) {
     let _ = body.collect(REFUSAL).await;
 }
@@ -415,13 +415,13 @@ fn unauthorized(address: &Address, error: &crate::Error, status: Option<StatusCo
     failed
 }
 
-/// When to come back, if the server says so and it is not too long.
-fn come_back(head: &Parts, longest: Duration) -> Option<Duration> {
+/// Returns the delay of `Retry-After`, if there is one and it is not too long.
+fn come_back(head: &Parts, max_wait: Duration) -> Option<Duration> {
     if !matches!(head.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
     let seconds = head.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= longest)
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= max_wait)
 }
 
 fn protocol_error(body: &[u8]) -> Option<RpcError> {

@@ -14,10 +14,9 @@ use crate::{
     client::http::connect::{self, Address, AddressFilter, Body, CollectError, Limits, Pool, Proxy},
 };
 
-/// Plain requests beside the protocol, sent as [`Http`](crate::client::http::Http) sends its own: through the same proxies, with TLS,
-/// over connections that are kept.
+/// A plain HTTP client with the proxies, TLS and connection pool of [`Http`](crate::client::http::Http).
 ///
-/// What a login needs, for example. No redirect is followed, nothing is tried again, and an answer is read whole.
+/// For requests beside the protocol, such as a login. No redirects, no retries; the response is read completely.
 ///
 /// ```no_run
 /// use pintle::client::http::Requests;
@@ -30,35 +29,35 @@ use crate::{
 /// println!("{} {:?}", answer.status(), answer.body());
 /// # Ok(()) }
 /// ```
-#[must_use = "nothing is sent until it is told to"]
+#[must_use = "a client does nothing until a request is sent"]
 pub struct Requests {
     limits: Limits,
     proxy: Proxy,
     allowed: Option<AddressFilter>,
-    /// Made when it is first needed.
+    /// Created with the first request.
     pool: OnceLock<Pool>,
 }
 
 impl Requests {
-    /// With the proxies that the environment names, and the default limits.
+    /// Creates a client with [`Proxy::system`] and default limits.
     pub fn new() -> Self {
         Self { limits: Limits::default(), proxy: Proxy::system(), allowed: None, pool: OnceLock::new() }
     }
 
-    /// How much is taken, and how long is waited: [`Limits::head_wait`] is for the whole answer here.
+    /// Sets the limits. [`Limits::head_wait`] is the timeout of the whole response here.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Which proxy to go through. Otherwise the environment says.
+    /// Sets the proxy. Default: [`Proxy::system`].
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// Connects only to addresses for which this is true, however a host's name was found to have them. What goes
-    /// through a proxy is the proxy's business.
+    /// Restricts the addresses that are connected to, also after resolving a host name. Does not apply to requests through a
+    /// proxy.
     ///
     /// ```
     /// let requests = pintle::client::http::Requests::new().only(|address| !address.is_loopback());
@@ -68,11 +67,11 @@ impl Requests {
         self
     }
 
-    /// Sends a request and reads its answer, whatever its status.
+    /// Sends a request and reads the response, whatever its status.
     ///
     /// # Errors
     ///
-    /// No answer came, or one that is longer than the limit.
+    /// There was no response, or it exceeds the limit.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>> {
         let to = Address::of(request.uri().clone());
         let shown = &to;
@@ -90,10 +89,10 @@ impl Requests {
                     Error::Io(io::Error::other(format!("`{shown}` could not be reached: {cause}")))
                 })?
                 .into_parts();
-            let most = self.limits.answer(pintle_proto::Limits::default().message_bytes).bytes;
-            let body = body.collect(most).await.map_err(|error| match error {
+            let limit = self.limits.answer(pintle_proto::Limits::default().message_bytes).bytes;
+            let body = body.collect(limit).await.map_err(|error| match error {
                 CollectError::TooLong => Error::Decode(format!(
-                    "the answer of `{shown}` is longer than {most} bytes: raise `Limits::answer`"
+                    "the answer of `{shown}` is longer than {limit} bytes: raise `Limits::answer`"
                 )),
                 CollectError::Broken(error) => Error::Io(io::Error::other(format!(
                     "`{shown}` broke off before the end of its answer: {}",

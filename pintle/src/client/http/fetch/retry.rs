@@ -3,10 +3,10 @@ use std::{
     time::Duration,
 };
 
-/// What is tried again, and when.
+/// The retry policy of the HTTP transport.
 ///
-/// A request is sent again only if the server did not take it: no connection could be made, or it said to come back
-/// later (429 or 503 with `Retry-After`). Streams that broke are taken up again where the protocol has that.
+/// A request is sent again only if the server did not process it: the connection failed, or the status was 429 or 503 with
+/// `Retry-After`. Broken streams are resumed where the revision supports it.
 ///
 /// ```
 /// use pintle::client::http::Retry;
@@ -17,44 +17,52 @@ use std::{
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Retry {
-    /// How often a request is sent again that did not arrive. 2.
+    /// Retries of a request that the server did not process. Default: 2.
     pub requests: u32,
-    /// How often in a row a call's stream is taken up again without anything new coming. 5.
+    /// Limit of resumptions of a stream in a row without a new event. Default: 5.
     pub resumes: u32,
-    /// The first wait; each is twice the one before. 250 milliseconds.
-    pub first: Duration,
-    /// The longest wait. 30 seconds.
-    pub longest: Duration,
+    /// The first delay; it doubles with each retry. Default: 250 milliseconds.
+    pub first_wait: Duration,
+    /// The maximum delay. Default: 30 seconds.
+    pub max_wait: Duration,
 }
 
-/// However little a server asks for: one that says 0 and hangs up each time would keep us busy with nothing.
+/// The minimum delay, even if the server asks for 0.
 const SOONEST: Duration = Duration::from_millis(20);
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { requests: 2, resumes: 5, first: Duration::from_millis(250), longest: Duration::from_secs(30) }
+        Self {
+            requests: 2,
+            resumes: 5,
+            first_wait: Duration::from_millis(250),
+            max_wait: Duration::from_secs(30),
+        }
     }
 }
 
 impl Retry {
-    /// How long to wait after so many failures in a row. Up to a quarter longer than it need be, by chance, so that
-    /// those who lost the same server do not all come back at once.
+    /// Returns the delay after this many failures in a row, with up to 25 % of jitter.
     pub(in crate::client::http) fn wait(&self, failures: u32) -> Duration {
-        let wait = self.first.saturating_mul(2u32.saturating_pow(failures.min(16))).min(self.longest);
+        let wait = self.first_wait.saturating_mul(2u32.saturating_pow(failures.min(16))).min(self.max_wait);
         wait + wait.mul_f64(chance() / 4.0)
     }
 
-    /// The same for a stream whose server has said how long to wait: exactly that, the first time, if it is any time.
-    pub(in crate::client::http) fn wait_told(&self, told: Option<Duration>, failures: u32) -> Duration {
-        match told {
-            Some(told) if failures == 0 => told.max(SOONEST),
-            Some(told) => told.max(self.wait(failures)),
+    /// Returns the delay before a stream is resumed. The server's `retry` is used as is the first time, and is a minimum later.
+    pub(in crate::client::http) fn resume_wait(
+        &self,
+        server_delay: Option<Duration>,
+        failures: u32,
+    ) -> Duration {
+        match server_delay {
+            Some(server_delay) if failures == 0 => server_delay.max(SOONEST),
+            Some(server_delay) => server_delay.max(self.wait(failures)),
             None => self.wait(failures),
         }
     }
 }
 
-/// From 0 to 1. Good enough to spread waits, and for nothing else.
+/// A random number from 0 to 1, for jitter only.
 fn chance() -> f64 {
     let bits = RandomState::new().hash_one(0u8) >> 11;
     bits as f64 / (1u64 << 53) as f64
@@ -78,10 +86,10 @@ mod tests {
     #[test]
     fn what_the_server_says_is_obeyed_to_the_millisecond() {
         let retry = Retry::default();
-        let told = Some(Duration::from_millis(500));
-        assert_eq!(retry.wait_told(told, 0), Duration::from_millis(500));
-        assert!(retry.wait_told(told, 6) > Duration::from_secs(15));
-        assert_eq!(retry.wait_told(Some(Duration::ZERO), 0), SOONEST);
-        assert!(retry.wait_told(Some(Duration::from_secs(60)), 3) >= Duration::from_secs(60));
+        let server_delay = Some(Duration::from_millis(500));
+        assert_eq!(retry.resume_wait(server_delay, 0), Duration::from_millis(500));
+        assert!(retry.resume_wait(server_delay, 6) > Duration::from_secs(15));
+        assert_eq!(retry.resume_wait(Some(Duration::ZERO), 0), SOONEST);
+        assert!(retry.resume_wait(Some(Duration::from_secs(60)), 3) >= Duration::from_secs(60));
     }
 }

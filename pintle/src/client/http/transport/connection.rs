@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{
     exchange::{self, ExchangeResult, Ids, OutgoingPost, Purpose, Received},
+    future_set::{FutureSet, Ticket},
     http_sse,
-    running::{Running, Ticket},
     session::{HttpSession, TransportEvent},
     session_stream,
 };
@@ -28,75 +28,75 @@ use crate::{
     transport::{Delivery, Failed, Incoming, MessageContext},
 };
 
-/// How many messages that are no requests may be on their way before more of them have to wait.
+/// Limit of concurrent POSTs of notifications and replies.
 const TELLING: usize = 256;
-/// How long a lost session waits for the requests that the server has not answered yet: it will not take them either.
+/// How long a lost session waits for the refusals of its other requests.
 const LAST_REFUSALS: Duration = Duration::from_secs(1);
-/// How long requests wait for the stream of their session.
-const STANDING: Duration = Duration::from_millis(500);
+/// How long requests wait until the GET stream of their session is open.
+const SESSION_STREAM_TIMEOUT: Duration = Duration::from_millis(500);
 /// An [`Http`] that is in use.
 #[derive(Debug)]
 pub(in crate::client::http) struct HttpConnection {
     wire: Arc<HttpClient>,
     line: Arc<HttpSession>,
     events: mpsc::Receiver<TransportEvent>,
-    /// What has happened and was not taken yet.
+    /// Received messages and failures that were not delivered yet.
     inbox: VecDeque<InboxItem>,
-    /// The request on whose stream that came which was taken last.
+    /// The request on whose stream the last delivered message came.
     stream_of: Option<RequestId>,
-    /// The request for which nothing comes any more, while it is not known whether what came last was the answer.
+    /// The request whose stream ended with the last message, until it is known whether that was the answer.
     doubtful: Option<RequestId>,
-    /// Requests.
-    asking: Running<(Arc<HttpSession>, OutgoingPost), ExchangeResult>,
-    /// Streams that belong to none.
+    /// Running POSTs of requests.
+    asking: FutureSet<(Arc<HttpSession>, OutgoingPost), ExchangeResult>,
+    /// Open GET streams.
     listening: JoinSet<()>,
-    /// Messages that want no answer.
+    /// Running POSTs of notifications and replies.
     telling: JoinSet<()>,
     open: HashMap<RequestId, OpenRequest, OwnIds>,
     gate: Gate,
-    /// It was opened just now: what is started then is not polled yet.
+    /// Whether the gate was opened just now, so that the requests started by it were not polled yet.
     opened: bool,
-    /// There was no room for all that has happened.
+    /// Whether the inbox was full.
     crowded: bool,
-    /// There is something in the inbox since it was looked into last.
+    /// Whether the inbox has new items.
     unseen: bool,
-    /// What waits for that.
+    /// Messages that wait for the gate.
     queue: VecDeque<OutgoingPost>,
-    /// The session is gone; until then its other requests may be refused.
+    /// Set when the session is lost: how long refusals of its other requests are awaited.
     lost: Option<Pin<Box<Sleep>>>,
-    /// Whether there are two endpoints, once that is known.
+    /// The result of looking for the endpoints of HTTP+SSE, once it is known.
     endpoint: Option<Result<(), Box<Failed>>>,
     looking: bool,
     ended: Option<String>,
 }
 
-/// What a session begins with, in order. Requests would be served out of turn on connections of their own.
+/// The ordered start of a session. Without it, requests on other connections could overtake.
 #[derive(Debug)]
 enum Gate {
-    /// `notifications/initialized` is on its way: nothing may overtake it.
+    /// `notifications/initialized` was sent and not accepted yet.
     Initialized,
-    /// So is the stream of the session: what belongs to no request would be lost, or come on the wrong stream. Not
-    /// every server answers before it has something to say there, so this does not last long.
-    Standing(Pin<Box<Sleep>>),
+    /// The GET stream was requested and is not open yet: messages that belong to no request could be lost. Some servers
+    /// respond only with the first event, so this is limited in time.
+    SessionStream(Pin<Box<Sleep>>),
     Open,
 }
 
 #[derive(Debug)]
 struct InboxItem {
     incoming: Incoming,
-    /// The request for which nothing comes after it.
+    /// The request whose stream ends with it.
     last_for: Option<RequestId>,
     /// The request on whose stream it came.
     stream_of: Option<RequestId>,
-    /// What it takes up of the room for messages of streams.
+    /// The share of the stream buffer that it holds.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// A request that has no answer yet.
+/// A request without an answer so far.
 #[derive(Debug)]
 struct OpenRequest {
     exchange: Ticket,
-    /// Others were sent in the same message.
+    /// Whether it was sent in a batch.
     has_company: bool,
     hanging_up_cancels: bool,
 }
@@ -237,7 +237,7 @@ impl HttpConnection {
         cx.waker().wake_by_ref();
     }
 
-    /// Looks at all that is no request. Few calls make any of this happen, and each looks several times.
+    /// Polls everything but requests. Kept apart because most calls do not need it.
     fn look_aside(&mut self) {
         let aside = self.asking.aside();
         let cx = &mut Context::from_waker(&aside);
@@ -250,8 +250,8 @@ impl HttpConnection {
             let Poll::Ready(Some(event)) = self.events.poll_recv(cx) else { break };
             self.happened(event);
         }
-        if let Gate::Standing(patience) = &mut self.gate
-            && patience.as_mut().poll(cx).is_ready()
+        if let Gate::SessionStream(timeout) = &mut self.gate
+            && timeout.as_mut().poll(cx).is_ready()
         {
             self.open_gate();
         }
@@ -314,9 +314,9 @@ impl HttpConnection {
             }
             TransportEvent::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
                 self.listen(session_stream::run(self.line.clone()));
-                self.gate = Gate::Standing(Box::pin(sleep(STANDING)));
+                self.gate = Gate::SessionStream(Box::pin(sleep(SESSION_STREAM_TIMEOUT)));
             }
-            TransportEvent::Initialized { .. } | TransportEvent::Standing => self.open_gate(),
+            TransportEvent::Initialized { .. } | TransportEvent::SessionStreamReady => self.open_gate(),
             TransportEvent::Lost => {
                 self.lost.get_or_insert_with(|| Box::pin(sleep(LAST_REFUSALS)));
             }
@@ -347,7 +347,7 @@ impl HttpConnection {
                 Purpose::Initialized
             }
             _ if requests.is_empty() => Purpose::Tell,
-            _ => Purpose::PreparedRequest,
+            _ => Purpose::Request,
         };
         match (purpose, context.revision) {
             (Purpose::Initialize, _) => self.line.begin(),
@@ -360,7 +360,7 @@ impl HttpConnection {
                 let post = OutgoingPost { ask, purpose, requests };
                 match self.gate {
                     Gate::Open => self.start(post),
-                    Gate::Initialized | Gate::Standing(_) => self.queue.push_back(post),
+                    Gate::Initialized | Gate::SessionStream(_) => self.queue.push_back(post),
                 }
             }
             Err(bad) => {
@@ -401,7 +401,7 @@ impl HttpConnection {
         self.wire.push_state.close();
     }
 
-    /// Ready when what was to be said is said, and the session ended.
+    /// Ready when everything is sent, and the session deleted.
     pub(in crate::client::http) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.asking = asking();
         self.listening.abort_all();
@@ -437,8 +437,8 @@ impl HttpConnection {
     }
 }
 
-fn asking() -> Running<(Arc<HttpSession>, OutgoingPost), ExchangeResult> {
-    Running::new(|(line, post)| exchange::ask(line, post))
+fn asking() -> FutureSet<(Arc<HttpSession>, OutgoingPost), ExchangeResult> {
+    FutureSet::new(|(line, post)| exchange::ask(line, post))
 }
 
 impl Drop for HttpConnection {

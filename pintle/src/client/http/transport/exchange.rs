@@ -27,20 +27,20 @@ use crate::{
     transport::{Delivery, Failed},
 };
 
-/// What a POST is for.
+/// The purpose of a POST.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::client::http) enum Purpose {
     /// A request.
-    PreparedRequest,
+    Request,
     /// The request that opens a session.
     Initialize,
-    /// The notification after that.
+    /// `notifications/initialized`.
     Initialized,
-    /// A notification, or an answer of ours.
+    /// Another notification, or a reply.
     Tell,
 }
 
-/// A message to be sent.
+/// A POST to be sent.
 #[derive(Debug)]
 pub(in crate::client::http) struct OutgoingPost {
     pub(in crate::client::http) ask: PreparedRequest,
@@ -48,7 +48,7 @@ pub(in crate::client::http) struct OutgoingPost {
     pub(in crate::client::http) requests: Ids,
 }
 
-/// The requests in one message: more than one in an array. One needs no list.
+/// The ids of the requests in a POST. One, the usual case, needs no list.
 #[derive(Debug)]
 pub(in crate::client::http) enum Ids {
     One(RequestId),
@@ -79,12 +79,12 @@ impl Deref for Ids {
     }
 }
 
-/// Sends what wants no answer.
+/// Sends a notification or a reply.
 pub(in crate::client::http) async fn tell(line: Arc<HttpSession>, post: OutgoingPost) {
     let OutgoingPost { ask, purpose, .. } = post;
     let wait = line.wire.limits.head_wait;
-    let told = timeout(wait, deliver(&line, &ask)).await;
-    let taken = match told.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
+    let delivered = timeout(wait, deliver(&line, &ask)).await;
+    let taken = match delivered.unwrap_or_else(|_| Err(Failed::new("no answer in time"))) {
         Ok(()) => true,
         Err(failed) => {
             tracing::debug!(what = %ask.what, %failed, "a message was not taken");
@@ -96,7 +96,7 @@ pub(in crate::client::http) async fn tell(line: Arc<HttpSession>, post: Outgoing
     }
 }
 
-/// Sends requests, and reads until there is nothing more to come.
+/// Sends requests, and reads their response to its end.
 pub(in crate::client::http) async fn ask(line: Arc<HttpSession>, post: OutgoingPost) -> ExchangeResult {
     let OutgoingPost { ask, purpose, requests } = post;
     let came = {
@@ -113,21 +113,21 @@ pub(in crate::client::http) async fn ask(line: Arc<HttpSession>, post: OutgoingP
     ExchangeResult { requests, came }
 }
 
-/// Requests that nothing more will come for where they were sent to.
+/// The end of the response to a POST.
 #[derive(Debug)]
 pub(in crate::client::http) struct ExchangeResult {
     pub(in crate::client::http) requests: Ids,
     pub(in crate::client::http) came: Result<Received, Failed>,
 }
 
-/// What came of a request.
+/// The content of a response.
 #[derive(Debug)]
 pub(in crate::client::http) enum Received {
-    /// This. If it is not the answer, there is none.
+    /// One message. If it is not the answer, there is none.
     Message(Bytes),
-    /// All that will; if the answer was not among it, there is none.
+    /// An event stream, whose messages were delivered. If the answer was not among them, there is none.
     All,
-    /// Nothing, and that is as it should be: the answer comes on the other stream.
+    /// Nothing: the answer comes on the stream of HTTP+SSE.
     Elsewhere,
 }
 
@@ -205,7 +205,7 @@ async fn refused(
     failed
 }
 
-/// What was sent has been answered, and not been.
+/// The failure of a request whose response ended without an answer.
 pub(in crate::client::http) fn unanswered() -> Failed {
     let mut failed = Failed::new(
         "the server's answer to the request ended without an answer in it: the server may have carried it out",
@@ -215,12 +215,12 @@ pub(in crate::client::http) fn unanswered() -> Failed {
     failed
 }
 
-fn uncollected(ask: &PreparedRequest, error: CollectError, most: AnswerLimit) -> Failed {
+fn uncollected(ask: &PreparedRequest, error: CollectError, limit: AnswerLimit) -> Failed {
     let PreparedRequest { address, what, .. } = ask;
     Failed::new(match error {
         CollectError::TooLong => format!(
             "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
-            most.bytes, most.name
+            limit.bytes, limit.name
         ),
         CollectError::Broken(error) => format!(
             "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",
@@ -229,7 +229,7 @@ fn uncollected(ask: &PreparedRequest, error: CollectError, most: AnswerLimit) ->
     })
 }
 
-/// What an answer is made of.
+/// The content type of a response.
 pub(in crate::client::http) enum ContentKind {
     Json,
     Events,

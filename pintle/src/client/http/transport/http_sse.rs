@@ -1,4 +1,4 @@
-//! The oldest transport: one endpoint that is listened to, and another that it names for messages.
+//! The HTTP+SSE transport of the oldest revision: a GET stream that names the endpoint for messages.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
     transport::Failed,
 };
 
-/// Listens until the stream ends, which is the end of the session.
+/// Reads the stream until it ends, and with it the session.
 pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
     let mut named = false;
-    let heard = listen(&line, &mut named).await;
+    let ended = listen(&line, &mut named).await;
     line.wire.push_state.close();
-    let why = match heard {
+    let why = match ended {
         Ok(why) => why,
         Err(failed) if !named => {
             return line.tell(TransportEvent::Endpoint(Err(Box::new(failed)))).await;

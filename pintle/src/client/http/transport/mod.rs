@@ -2,9 +2,9 @@
 
 mod connection;
 mod exchange;
+mod future_set;
 mod header_cache;
 mod http_sse;
-mod running;
 mod session;
 mod session_stream;
 mod stream;

@@ -1,4 +1,4 @@
-//! What the requests of one connection share: the session, and where what comes in is put.
+//! The state that the requests of a connection share: session id, revision, and the queue of events.
 
 use std::{
     borrow::Cow,
@@ -30,52 +30,52 @@ use crate::{
     transport::Failed,
 };
 
-/// How much may wait for the driver. Beyond that nothing more is read of the streams, and the servers notice.
+/// Capacity of the event queue. Streams are not read while it is full.
 pub(in crate::client::http) const EVENTS: usize = 64;
 
-/// One connection, as far as HTTP has such a thing.
+/// A logical connection over HTTP: one session, or one peer in the stateless era.
 #[derive(Debug)]
 pub(in crate::client::http) struct HttpSession {
     pub(in crate::client::http) wire: Arc<HttpClient>,
     events: mpsc::Sender<TransportEvent>,
-    /// Bytes that may wait for the driver, over all streams: as many as one message may have.
+    /// Limit of queued bytes of all streams: the maximum size of one message.
     room: Arc<Semaphore>,
-    state: Mutex<State>,
-    /// Requests that have been sent and not been answered by so much as a status.
+    state: Mutex<HttpSessionState>,
+    /// Number of requests without a response head.
     headless: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HttpSessionState {
     session: Option<Box<str>>,
     revision: Option<Revision>,
-    /// What POSTs wear, as long as both stay as they are.
+    /// The headers of POSTs for this session and revision.
     posts: Option<HeaderCache>,
-    /// Where messages go, if that is not where they come from.
+    /// The message endpoint of HTTP+SSE.
     endpoint: Option<Address>,
 }
 
-/// What happened.
+/// An event for the connection.
 #[derive(Debug)]
 pub(in crate::client::http) enum TransportEvent {
-    /// A message came, perhaps on the stream of a request. It takes up room until it is looked at.
+    /// A message of a stream, which may belong to a request. It holds its share of the buffer until it is delivered.
     Message { bytes: Bytes, stream_of: Option<RequestId>, room: OwnedSemaphorePermit },
-    /// The server has taken notice that the session is open, or not.
+    /// `notifications/initialized` was accepted, or failed.
     Initialized { taken: bool },
-    /// The stream of the session is open, or will not be.
-    Standing,
+    /// The GET stream is open, or failed to open.
+    SessionStreamReady,
     /// The session is gone.
     Lost,
-    /// There is another endpoint for messages, or none.
+    /// The message endpoint of HTTP+SSE is known, or there is none.
     Endpoint(Result<(), Box<Failed>>),
-    /// Nothing more will come at all.
+    /// The stream of HTTP+SSE ended, and with it the session.
     Ended(String),
 }
 
 impl HttpSession {
     pub(in crate::client::http) fn new(wire: Arc<HttpClient>) -> (Arc<Self>, mpsc::Receiver<TransportEvent>) {
         let (events, happened) = mpsc::channel(EVENTS);
-        let room = Arc::new(Semaphore::new(most_permits(&wire)));
+        let room = Arc::new(Semaphore::new(max_permits(&wire)));
         let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
         (Arc::new(line), happened)
     }
@@ -85,16 +85,16 @@ impl HttpSession {
         let _ = self.events.send(event).await;
     }
 
-    /// Hands a message of a stream to the driver. Waits while too much of what came before was not looked at.
+    /// Queues a message of a stream. Waits while the buffer is full.
     pub(in crate::client::http) async fn pass(&self, bytes: Bytes, stream_of: Option<RequestId>) {
-        let size = bytes.len().clamp(1, most_permits(&self.wire));
+        let size = bytes.len().clamp(1, max_permits(&self.wire));
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // It is never closed.
         let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
         self.tell(TransportEvent::Message { bytes, stream_of, room }).await;
     }
 
-    /// The stream for what belongs to no request is open, unless this is not the connection any more.
+    /// Records that the GET stream is open, unless the connection was replaced.
     pub(in crate::client::http) fn listens(&self) {
         self.wire.push_state.open();
         if self.events.is_closed() {
@@ -102,7 +102,7 @@ impl HttpSession {
         }
     }
 
-    /// Takes the session that an answer to `initialize` names.
+    /// Takes the session id from the response to `initialize`.
     pub(in crate::client::http) fn open_session(&self, headers: &HeaderMap) -> Result<(), Failed> {
         let Some(id) = headers.get(&MCP_SESSION_ID) else { return Ok(()) };
         match id.to_str().ok().filter(|id| is_session_id(id)) {
@@ -116,13 +116,13 @@ impl HttpSession {
         }
     }
 
-    /// A session is about to be opened: nothing is agreed on.
+    /// Resets session and revision before another session is opened.
     pub(in crate::client::http) fn begin(&self) {
-        let State { session, revision, posts, .. } = &mut *self.state();
+        let HttpSessionState { session, revision, posts, .. } = &mut *self.state();
         (*session, *revision, *posts) = (None, None, None);
     }
 
-    /// What is spoken from now on.
+    /// Sets the negotiated revision.
     pub(in crate::client::http) fn agree(&self, revision: Revision) {
         let mut state = self.state();
         if state.revision != Some(revision) {
@@ -131,7 +131,7 @@ impl HttpSession {
         }
     }
 
-    /// Whether a request is cancelled by hanging up.
+    /// Whether closing the stream of a request cancels it.
     pub(in crate::client::http) fn hanging_up_cancels(&self) -> bool {
         self.revision().is_some_and(|revision| Streams::of(revision).hanging_up_cancels)
     }
@@ -154,14 +154,14 @@ impl HttpSession {
         self.state().revision
     }
 
-    /// A POST of these messages.
+    /// Builds the POST of messages.
     pub(in crate::client::http) fn post(
         &self,
         messages: &[Message],
         body: Bytes,
     ) -> Result<PreparedRequest, dress::BadHeader> {
         let mut state = self.state();
-        let State { session, revision, posts, endpoint } = &mut *state;
+        let HttpSessionState { session, revision, posts, endpoint } = &mut *state;
         let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
         // Made once for all calls.
         let posts = match posts {
@@ -176,7 +176,7 @@ impl HttpSession {
         Ok(PreparedRequest { method: Method::POST, address, headers, mirrored: None, body, what })
     }
 
-    /// A GET that listens, or goes on listening after the last event that came.
+    /// Builds the GET of a stream, resumed after the last event if there was one.
     pub(in crate::client::http) fn listen(
         &self,
         last: Option<&str>,
@@ -189,7 +189,7 @@ impl HttpSession {
         Ok(self.without_body(Method::GET, &headers))
     }
 
-    /// A DELETE of the session, if there is one. There is none afterwards.
+    /// Builds the DELETE of the session, if there is one, and forgets the session.
     pub(in crate::client::http) fn leave(&self) -> Option<PreparedRequest> {
         let mut state = self.state();
         let session = state.session.take()?;
@@ -205,7 +205,7 @@ impl HttpSession {
         PreparedRequest { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
     }
 
-    /// While it lives, a request has no head of an answer.
+    /// Counts a request without a response head until the guard is dropped.
     pub(in crate::client::http) fn headless(&self) -> Headless<'_> {
         self.headless.fetch_add(1, Ordering::Relaxed);
         Headless(&self.headless)
@@ -215,7 +215,7 @@ impl HttpSession {
         self.headless.load(Ordering::Relaxed) > 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HttpSessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -228,11 +228,11 @@ impl Drop for Headless<'_> {
     }
 }
 
-fn most_permits(wire: &HttpClient) -> usize {
+fn max_permits(wire: &HttpClient) -> usize {
     wire.answer.bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize))
 }
 
-/// What a message is, for errors.
+/// The name of a message, for errors.
 fn method_of(messages: &[Message]) -> Cow<'static, str> {
     match messages {
         [Message::Request(request)] => request.method.clone(),

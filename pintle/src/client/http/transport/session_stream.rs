@@ -1,4 +1,4 @@
-//! The stream of a session that belongs to no request.
+//! The GET stream of a session.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::{
     stream::{EventReader, Rest},
 };
 
-/// Listens for as long as the session lasts. A server that does not have such a stream is fine, and one that loses it
-/// is asked again; only a server that no longer knows the session ends it.
+/// Reads the GET stream until the session ends. A server need not have one. A broken stream is opened again; a 404 means that the
+/// session is lost.
 pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
     let mut reader = EventReader::new(line.clone());
     let mut failures = 0;
@@ -17,7 +17,7 @@ pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
     loop {
         let opened = if first { reader.open().await } else { reader.resume(failures).await };
         if std::mem::take(&mut first) {
-            line.tell(TransportEvent::Standing).await;
+            line.tell(TransportEvent::SessionStreamReady).await;
         }
         match opened {
             Ok(body) => {

@@ -1,4 +1,4 @@
-//! Streams of events: read to their end, and taken up again where they broke.
+//! Event streams: read to their end, and resumed where they broke.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -138,7 +138,7 @@ impl EventReader {
         &mut self,
         failures: u32,
     ) -> Result<ResponseBody, Option<Failed>> {
-        sleep(self.line.wire.retry.wait_told(self.retry, failures)).await;
+        sleep(self.line.wire.retry.resume_wait(self.retry, failures)).await;
         self.open().await
     }
 

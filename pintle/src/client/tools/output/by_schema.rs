@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::{OutputCheck, structure::Structure};
 use crate::schema::{Schema, SchemaError};
 
-/// Schemas that are kept compiled.
+/// Capacity of the cache of compiled schemas.
 const KEPT: usize = 256;
 
 pub(super) fn check() -> Arc<dyn OutputCheck> {
     Arc::new(BySchema::default())
 }
 
-/// Checks by JSON Schema. Schemas are compiled once; a server that keeps inventing new ones is read anew each time.
+/// Checks by JSON Schema. A bounded number of compiled schemas is cached.
 #[derive(Default)]
 struct BySchema(Mutex<HashMap<JsonObject, Schema>>);
 

@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Checks what a tool returned against the schema that its server listed for it.
+/// A check of tool results against their output schema.
 ///
-/// The client's own check is by JSON Schema if the feature `validation` is on; without it, it looks at the structure
-/// only. [`Client::output_check`](crate::Client::output_check) puts another in its place.
+/// The default check uses JSON Schema with the feature `validation`; without it, it checks the type and the required members.
+/// [`Client::output_check`](crate::Client::output_check) replaces it.
 pub trait OutputCheck: Send + Sync + 'static {
-    /// Says what is wrong with `content`, if anything.
+    /// Checks `content`.
     ///
     /// # Errors
     ///
-    /// It does not fit `schema`.
+    /// The content does not match `schema`; the text is the reason.
     fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String>;
 }
 
@@ -28,14 +28,14 @@ impl<F: Fn(&JsonObject, &Value) -> Result<(), String> + Send + Sync + 'static> O
     }
 }
 
-/// The checks that a client may begin with, the best one first; features add to it.
+/// The default checks, best first; features add to it.
 const USUAL: &[fn() -> Arc<dyn OutputCheck>] = &[
     #[cfg(feature = "validation")]
     by_schema::check,
     structure::check,
 ];
 
-/// The check that a client begins with.
+/// Returns the default check.
 pub(in crate::client) fn usual() -> Arc<dyn OutputCheck> {
     USUAL.first().map_or_else(structure::check, |check| check())
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for dyn OutputCheck {
     }
 }
 
-/// A result that fits its tool's output schema, or is an error of the tool's own.
+/// Checks a result against the output schema of its tool. Errors of the tool pass.
 pub(in crate::client) fn check(
     check: &dyn OutputCheck,
     name: &str,

@@ -9,7 +9,7 @@ pub(super) fn check() -> Arc<dyn OutputCheck> {
     Arc::new(Structure)
 }
 
-/// Whether an object is an object, and has the members that it must have.
+/// Checks that the content is an object if it has to be, and has the required members.
 pub(super) struct Structure;
 
 impl OutputCheck for Structure {

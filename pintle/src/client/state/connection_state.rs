@@ -20,7 +20,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     callbacks::{CallbackEvent, CallbackQueue},
     hub::{Event, EventHub},
-    settings::Settings,
+    settings::ClientSettings,
     signals::Signals,
 };
 use crate::{
@@ -31,49 +31,49 @@ use crate::{
     transport::{DeadlinePauses, DrivenTransport, PushState},
 };
 
-/// What the driver of a connection and its handles share.
+/// The state that the driver of a connection shares with its handles.
 #[derive(Debug)]
-pub(in crate::client) struct Shared {
-    pub(in crate::client) settings: Arc<Settings>,
+pub(in crate::client) struct ConnectionState {
+    pub(in crate::client) settings: Arc<ClientSettings>,
     pub(in crate::client) signals: Signals,
     pub(in crate::client) hub: EventHub,
     pub(in crate::client) notices: Option<Arc<CallbackQueue>>,
-    /// Questions of the server that wait for an answer of ours.
+    /// Number of unanswered input requests.
     pub(in crate::client) questions: AtomicUsize,
-    /// Lines that were no messages.
+    /// Number of lines that were not messages.
     pub(in crate::client) noise: AtomicU64,
     pub(in crate::client) ended: watch::Sender<Option<Ended>>,
     facts: Mutex<Arc<Facts>>,
     log_level: Mutex<Option<LoggingLevel>>,
     tools: Mutex<ToolRegistry>,
     cache: Option<Mutex<Cache>>,
-    /// The `_meta` of the last result of a tool, as it was printed and as it was read.
+    /// The `_meta` of the last tool result, as text and parsed.
     last_meta: Mutex<Option<(Box<str>, Meta)>>,
     started: Instant,
-    /// Whether the transport says things in headers too.
+    /// Whether the transport has headers.
     pub(in crate::client) has_headers: bool,
     pub(in crate::client) deadline_pauses: DeadlinePauses,
     push_state: PushState,
 }
 
-/// Which part of a list a page is.
+/// The position and size of a page in a list.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct PageExtent {
     pub(in crate::client) first: bool,
     pub(in crate::client) bytes: usize,
 }
 
-/// What the server says of itself.
+/// The facts that the opening established about the server.
 #[derive(Debug, Default)]
 pub(in crate::client) struct Facts {
-    /// What was agreed on; `None` until the connection is open.
+    /// The result of the negotiation; `None` until the connection is open.
     pub(in crate::client) verdict: Option<Verdict>,
     pub(in crate::client) info: Option<Arc<Implementation>>,
     pub(in crate::client) capabilities: Option<ServerCapabilities>,
     pub(in crate::client) instructions: Option<Box<str>>,
-    /// Whether several requests may be sent as one message.
+    /// Whether the revision has batches.
     pub(in crate::client) batches: bool,
-    /// Whether some arguments are repeated as headers.
+    /// Whether arguments may be mirrored in headers.
     pub(in crate::client) mirrors: bool,
 }
 
@@ -90,8 +90,8 @@ impl Facts {
     }
 }
 
-impl Shared {
-    pub(in crate::client) fn new(settings: Arc<Settings>, transport: &dyn DrivenTransport) -> Self {
+impl ConnectionState {
+    pub(in crate::client) fn new(settings: Arc<ClientSettings>, transport: &dyn DrivenTransport) -> Self {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Whether the time since then was not the server's: somebody on this side has, or had, to answer something first.
+    /// Whether the deadline is extended: an input request is or was open, or a login is or was in progress.
     pub(in crate::client) fn was_held_up(&self, since: usize) -> bool {
         self.questions.load(Ordering::Relaxed) > 0 || self.deadline_pauses.any_since(since)
     }
@@ -126,7 +126,7 @@ impl Shared {
         *lock(&self.facts) = Arc::new(facts);
     }
 
-    /// The server was started again, and may be another.
+    /// Discards everything known after a reconnection: the server may be a different one.
     pub(in crate::client) fn reopened(&self) {
         lock(&self.tools).drop_all();
         self.with_cache(|cache, _| cache.clear());
@@ -145,54 +145,54 @@ impl Shared {
         Some(lock(&self.tools).get(name)?.tool.clone())
     }
 
-    /// What is known of a tool if that is still to be believed, and as of when: see [`ToolRegistry::fresh`].
+    /// Returns the definition of a tool if it is current, with its version: see [`ToolRegistry::fresh`].
     pub(in crate::client) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, ToolsVersion)> {
-        let told = self.told_by_connection();
+        let period = self.reporting_period();
         let tools = lock(&self.tools);
-        let now = tools.stamp(told);
+        let now = tools.version(period);
         Some((tools.fresh(name, now, Instant::now())?, now))
     }
 
-    /// What is asked for now is as new as this.
-    pub(in crate::client) fn stamp(&self) -> ToolsVersion {
-        let told = self.told_by_connection();
-        lock(&self.tools).stamp(told)
+    /// Returns the version of a list that is requested now.
+    pub(in crate::client) fn tools_version(&self) -> ToolsVersion {
+        let period = self.reporting_period();
+        lock(&self.tools).version(period)
     }
 
-    /// Whether no change of the tools was heard of since, nor anything that could have hidden one.
-    pub(in crate::client) fn is_since(&self, stamp: ToolsVersion) -> bool {
-        lock(&self.tools).is_since(stamp)
+    /// Whether the tools are unchanged since this version, and no change may have been missed.
+    pub(in crate::client) fn is_current(&self, version: ToolsVersion) -> bool {
+        lock(&self.tools).is_current(version)
     }
 
-    /// A subscription tells of changes of the tools from now on.
+    /// Records that a subscription reports changes of the tools from now on.
     pub(in crate::client) fn tools_subscribed(&self) {
         lock(&self.tools).subscribed();
     }
 
-    /// The subscription is over, and the server may have been restarted: what is known is old.
+    /// Records the end of the subscription. The server may have restarted, so all known tools are discarded.
     pub(in crate::client) fn tools_unsubscribed(&self) {
         lock(&self.tools).unsubscribed();
         self.forget_tools();
     }
 
-    /// Since when the connection tells of changes without being asked, in periods without a gap. In a session it does. So
-    /// does a pipe to a server whose list never changes: that it is another server is noticed.
-    fn told_by_connection(&self) -> Option<u64> {
+    /// The current period without a gap in which the connection itself reports changes, if it does. A session does. So does a pipe
+    /// to a stateless server whose list never changes, because a restart is noticed.
+    fn reporting_period(&self) -> Option<u64> {
         let facts = self.facts();
         let changes = |can: &ServerCapabilities| {
             can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
         };
-        let told = match facts.verdict {
+        let reports = match facts.verdict {
             Some(verdict) if verdict.revision().is_stateless() => {
                 !self.has_headers && facts.capabilities.as_ref().is_some_and(|can| !changes(can))
             }
             verdict => verdict.is_some(),
         };
-        told.then(|| self.push_state.period()).flatten()
+        reports.then(|| self.push_state.period()).flatten()
     }
 
-    /// Remembers a page of tools that was asked for at that time, or is from the cache. Where arguments are repeated as
-    /// headers, tools that say so in a way that cannot be followed are left out: they must not be called.
+    /// Stores a page of tools that was requested at this version; `None` if it is from the cache. Where arguments are mirrored in
+    /// headers, tools with invalid header annotations are removed: they must not be called.
     pub(in crate::client) fn learn(
         &self,
         page: &mut ListToolsResult,
@@ -222,7 +222,7 @@ impl Shared {
         known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
     }
 
-    /// The headers that repeat arguments of this request.
+    /// Returns the headers that mirror arguments of a request.
     pub(in crate::client) fn mirrored(
         &self,
         method: &str,
@@ -260,13 +260,13 @@ impl Shared {
         Some(meta)
     }
 
-    /// What is known of the tools is wrong.
+    /// Discards all known tools.
     pub(in crate::client) fn forget_tools(&self) {
         lock(&self.tools).drop_all();
         self.with_cache(|cache, _| cache.forget(&Change::Tools));
     }
 
-    /// Something of the server's has changed: nothing old of it is served from here on.
+    /// Records a change on the server: outdated entries are discarded and listeners notified.
     pub(in crate::client) fn changed(&self, change: Change) {
         if change == Change::Tools {
             lock(&self.tools).drop_all();
@@ -284,12 +284,12 @@ impl Shared {
         }
     }
 
-    /// Which callbacks have been called for so far.
+    /// Returns how many callback events there have been.
     pub(in crate::client) fn noticed(&self) -> u64 {
         self.notices.as_ref().map_or(0, |notices| notices.count())
     }
 
-    /// The cache and the time, if there is a cache.
+    /// Runs `work` with the cache and the time, if there is a cache.
     pub(in crate::client) fn with_cache<T>(&self, work: impl FnOnce(&mut Cache, u64) -> T) -> Option<T> {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.cache.as_ref().map(|cache| work(&mut lock(cache), now))
@@ -299,7 +299,7 @@ impl Shared {
         self.ended.borrow().clone().unwrap_or(Ended::ByPeer { known: None })
     }
 
-    /// The connection is over. The first to say so is believed.
+    /// Records the end of the connection. The first reason is kept.
     pub(in crate::client) fn end(&self, ended: Ended) {
         self.ended.send_if_modified(|known| {
             let first = known.is_none();
@@ -311,7 +311,7 @@ impl Shared {
     }
 }
 
-impl RootsObserver for Shared {
+impl RootsObserver for ConnectionState {
     fn roots_changed(&self) {
         self.signals.roots_changed();
     }

@@ -12,7 +12,7 @@ use super::wake_set::{SlotWaker, WakeSet};
 ///
 /// It saves a task per request, its wake-up, and a queue for its result. All futures have the same type, so that a new one is
 /// written where a finished one was, without an allocation.
-pub(in crate::client::http) struct Running<A, T> {
+pub(in crate::client::http) struct FutureSet<A, T> {
     /// Allocates memory for another future.
     room: Box<dyn Fn() -> Box<dyn FutureMemory<A, T>> + Send>,
     slots: Vec<Slot<A, T>>,
@@ -36,7 +36,7 @@ pub(in crate::client::http) struct Ticket {
 struct Slot<A, T> {
     room: Box<dyn FutureMemory<A, T>>,
     turn: u64,
-    /// The same waker twice.
+    /// Marks the slot as woken. `waker` is the same, as a `Waker`.
     mark: Arc<SlotWaker>,
     waker: Waker,
 }
@@ -72,7 +72,7 @@ where
     }
 }
 
-impl<A: 'static, T: 'static> Running<A, T> {
+impl<A: 'static, T: 'static> FutureSet<A, T> {
     /// Creates an empty set; `make` makes each future.
     pub(in crate::client::http) fn new<F>(make: impl Fn(A) -> F + Copy + Send + 'static) -> Self
     where
@@ -174,9 +174,9 @@ impl<A, T> Slot<A, T> {
     }
 }
 
-impl<A, T> fmt::Debug for Running<A, T> {
+impl<A, T> fmt::Debug for FutureSet<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("futures", &(self.slots.len() - self.free.len())).finish()
+        f.debug_struct("FutureSet").field("futures", &(self.slots.len() - self.free.len())).finish()
     }
 }
 
@@ -194,11 +194,11 @@ mod tests {
 
     type Boxed = Pin<Box<dyn Future<Output = &'static str> + Send>>;
 
-    fn running() -> Running<Boxed, &'static str> {
-        Running::new(|future: Boxed| future)
+    fn running() -> FutureSet<Boxed, &'static str> {
+        FutureSet::new(|future: Boxed| future)
     }
 
-    async fn next(running: &mut Running<Boxed, &'static str>) -> &'static str {
+    async fn next(running: &mut FutureSet<Boxed, &'static str>) -> &'static str {
         poll_fn(|cx| running.poll_next(cx).map_or(Poll::Pending, Poll::Ready)).await
     }
 
