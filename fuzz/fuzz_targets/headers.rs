@@ -6,8 +6,8 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use libfuzzer_sys::fuzz_target;
 use pintle_proto::http::{
-    Accepts, Body, Endpoint, Guard, Head, HeaderParams, NameSource, Opening, Post, Probed, RequestHead,
-    check_session_version, decode_value, dress, encode_value, is_session_id, name_in, name_member, open,
+    Accepts, PostBody, Endpoint, Guard, Head, HeaderParams, NameSource, EndpointRequest, Post, Probed, RequestHead,
+    check_session_version, decode_value, headers, encode_value, is_session_id, name_in, name_member, open,
     redirect, resolve_endpoint, route, same_origin, session_status, stateless_status,
 };
 use pintle_types::{ErrorCode, RawObject};
@@ -115,8 +115,8 @@ fn judged(head: &Head<'_>, input: &Input<'_>) {
         [Guard::loopback(), Guard::hosts([input.uri]).origins([input.called]), Guard::any_host().any_origin()]
     {
         match open(head, &guard, &endpoint) {
-            Ok(Opening::Post(accepts)) => assert_eq!(accepts, Accepts::read(head)),
-            Ok(Opening::Listen { session } | Opening::Resume { session, .. } | Opening::End { session }) => {
+            Ok(EndpointRequest::Post(accepts)) => assert_eq!(accepts, Accepts::read(head)),
+            Ok(EndpointRequest::Listen { session } | EndpointRequest::Resume { session, .. } | EndpointRequest::End { session }) => {
                 assert!(is_session_id(session) && endpoint.sessions);
             }
             Ok(_) => {}
@@ -128,10 +128,10 @@ fn judged(head: &Head<'_>, input: &Input<'_>) {
     }
     let version = [None, Some("new"), Some("old"), Some("other")][usize::from(input.version % 4)];
     let body = match input.body % 5 {
-        0 => Body::Notification,
-        1 => Body::Response,
-        2 => Body::Batch,
-        more => Body::Request(RequestHead::new(input.called, version, more == 3, input.name)),
+        0 => PostBody::Notification,
+        1 => PostBody::Response,
+        2 => PostBody::Batch,
+        more => PostBody::Request(RequestHead::new(input.called, version, more == 3, input.name)),
     };
     match route(head, &body, &endpoint) {
         Ok(Post::Stateless { version }) => assert!(endpoint.stateless.contains(&version)),
@@ -162,16 +162,16 @@ fn dressed(input: &Input<'_>) {
     };
     let name = input.name.filter(|_| name_member(method, NAMES).is_some());
     let uri = Uri::from_static("/mcp");
-    if let Ok(headers) = dress::stateless_post("new", method, name) {
+    if let Ok(headers) = headers::stateless_post("new", method, name) {
         let head = Head::new(&Method::POST, &uri, &headers);
         assert!(open(&head, &Guard::loopback(), &endpoint).is_ok());
-        let body = Body::Request(RequestHead::new(method, Some("new"), true, name));
+        let body = PostBody::Request(RequestHead::new(method, Some("new"), true, name));
         assert_eq!(route(&head, &body, &endpoint), Ok(Post::Stateless { version: "new" }));
     } else {
         assert_eq!(method, input.called, "only an odd method cannot be sent");
     }
     let endpoint = self::endpoint(2 | 8, NAMES);
-    if let Ok(headers) = dress::session_get("old", Some(input.called), input.name) {
+    if let Ok(headers) = headers::session_get("old", Some(input.called), input.name) {
         let head = Head::new(&Method::GET, &uri, &headers);
         let opened = open(&head, &Guard::loopback(), &endpoint);
         if is_session_id(input.called) {
@@ -179,16 +179,16 @@ fn dressed(input: &Input<'_>) {
             assert_eq!(
                 opened,
                 Ok(match last_event_id {
-                    Some(last_event_id) => Opening::Resume { session: input.called, last_event_id },
-                    None => Opening::Listen { session: input.called },
+                    Some(last_event_id) => EndpointRequest::Resume { session: input.called, last_event_id },
+                    None => EndpointRequest::Listen { session: input.called },
                 })
             );
         }
     }
-    if let (Ok(headers), true) = (dress::session_post("old", Some(input.called)), is_session_id(input.called))
+    if let (Ok(headers), true) = (headers::session_post("old", Some(input.called)), is_session_id(input.called))
     {
         let head = Head::new(&Method::POST, &uri, &headers);
-        assert_eq!(route(&head, &Body::Batch, &endpoint), Ok(Post::Session { id: input.called }));
+        assert_eq!(route(&head, &PostBody::Batch, &endpoint), Ok(Post::Session { id: input.called }));
         assert_eq!(check_session_version(&head, &["old"]), Ok(()));
     }
 }

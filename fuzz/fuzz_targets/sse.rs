@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pintle_proto::sse::{Decoder, Event, Fault, Frame, Limits};
+use pintle_proto::sse::{Decoder, Event, DecodeError, Frame, DecoderLimits};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -24,15 +24,15 @@ struct Written<'a> {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let small = Limits { line: input.line.into(), event: input.event.into() };
-    for limits in [small, Limits::default()] {
+    let small = DecoderLimits { line: input.line.into(), event: input.event.into() };
+    for limits in [small, DecoderLimits::default()] {
         cut_anywhere(limits, input.stream, &input.cuts);
     }
     written_and_read(&input);
 });
 
 /// Checks that events, errors and the last id do not depend on how the stream is split, and that limits hold.
-fn cut_anywhere(limits: Limits, stream: &[u8], cuts: &[u8]) {
+fn cut_anywhere(limits: DecoderLimits, stream: &[u8], cuts: &[u8]) {
     let mut whole = Decoder::new(limits);
     let expected = read(&mut whole, [stream]);
     let mut pieces = Vec::new();
@@ -89,7 +89,7 @@ fn written_and_read(input: &Input<'_>) {
 fn read<'a>(
     decoder: &mut Decoder,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<Event>, Option<Fault>) {
+) -> (Vec<Event>, Option<DecodeError>) {
     let mut events = Vec::new();
     for mut piece in pieces {
         loop {

@@ -1,21 +1,21 @@
 use pintle_types::{Notification, method};
 
-/// Something of a server's that is not what it was: what the server tells, and what the client hears.
+/// A change on a server, as the server announces it and as the client is notified of it.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts changed.
     Prompts,
-    /// The lists of resources and of templates.
+    /// The list of resources or of resource templates changed.
     Resources,
-    /// What one resource holds. It may be a part of the one that was subscribed to.
+    /// A resource was updated. It may be a sub-resource of the one that was subscribed to.
     Resource(Box<str>),
 }
 
 impl Change {
-    /// What a notification says has changed, if it says so at all.
+    /// Returns the change that a notification announces, if it announces one.
     pub fn of(notification: &Notification) -> Option<Self> {
         Some(match &*notification.method {
             method::NOTIFICATIONS_TOOLS_LIST_CHANGED => Self::Tools,

@@ -8,7 +8,6 @@ pub mod http;
 pub mod inputs;
 mod limits;
 mod peer;
-mod print;
 mod revision;
 pub mod server;
 mod shown;

@@ -1,4 +1,4 @@
-/// How much of anything a peer may make this side hold.
+/// Limits on the resources that a peer can make this side hold.
 ///
 /// ```
 /// use pintle_proto::Limits;
@@ -9,35 +9,36 @@
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of one message. 16 MiB.
+    /// Maximum size of a message, in bytes. 16 MiB by default.
     pub message_bytes: usize,
-    /// Messages in one batch. 100.
+    /// Maximum number of messages in a batch. 100 by default.
     pub batch: usize,
-    /// Requests of one connection that are not answered yet. 16,384.
+    /// Maximum number of unanswered requests of one connection. 16,384 by default.
     pub in_flight: usize,
-    /// Subscriptions that one connection may hold open. 1,024.
+    /// Maximum number of open subscriptions of one connection. 1,024 by default.
     pub subscriptions: usize,
-    /// Resources that one subscription, or one session, may watch. 1,024.
+    /// Maximum number of resources that one subscription, or one session, can watch. 1,024 by default.
     pub watched: usize,
-    /// Bytes that one session, or one subscription, makes this side keep: what a client says of itself, and what it watches.
-    /// 256 KiB.
+    /// Maximum memory of one session or subscription, in bytes: the client's description of itself, and the URIs it
+    /// watches. 256 KiB by default.
     pub session_bytes: usize,
-    /// The same of all sessions and subscriptions together, beyond 4 KiB that each may keep in any case. 64 MiB.
+    /// Maximum memory of all sessions and subscriptions together, in bytes, not counting the first 4 KiB of each. 64
+    /// MiB by default.
     pub sessions_bytes: usize,
-    /// Bytes of what a server says and nobody has looked at yet, in each place where that waits: events, log messages,
-    /// questions that are open, refusals that were not read. 16 MiB.
+    /// Maximum size of each queue of data from a server that was not consumed yet, in bytes: events, log messages, open
+    /// questions, unread refusals. 16 MiB by default.
     pub queued_bytes: usize,
-    /// Bytes of a list that is asked for as a whole, over all its pages. 64 MiB.
+    /// Maximum size of a list that is fetched completely, over all its pages, in bytes. 64 MiB by default.
     pub list_bytes: usize,
-    /// Pages of a list. 10,000.
+    /// Maximum number of pages of a list. 10,000 by default.
     pub list_pages: usize,
-    /// Rounds of questions in one call. 16.
+    /// Maximum number of rounds of questions in one call. 16 by default.
     pub rounds: u32,
-    /// Questions in one round. 64.
+    /// Maximum number of questions in one round. 64 by default.
     pub questions: usize,
-    /// Bytes of a sealed state. 256 KiB.
+    /// Maximum size of a sealed state, in bytes. 256 KiB by default.
     pub state_bytes: usize,
-    /// How long a sealed state is good for, in milliseconds. One hour.
+    /// Lifetime of a sealed state, in milliseconds. One hour by default.
     pub state_ttl_ms: u64,
 }
 
@@ -62,5 +63,5 @@ impl Default for Limits {
     }
 }
 
-/// When a peer that wants more than it may have at a time is told to try again, in milliseconds.
+/// The delay, in milliseconds, after which a peer that reached a limit is asked to retry.
 pub const RETRY_AFTER_MS: u64 = 1000;

@@ -2,19 +2,19 @@ use pintle_types::schema::{ClientCapabilities, Implementation, LoggingLevel};
 
 use crate::Revision;
 
-/// Who is calling, as far as *this* request is concerned.
+/// The client, as *this* request describes it.
 ///
-/// A session copies it from the handshake; a stateless request brings its own. Nothing downstream can tell, and two
-/// requests on one connection may have different ones.
+/// In a session the description is that of the handshake; a stateless request carries its own. Handlers see no
+/// difference, and two requests on one connection may have different peers.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// What it speaks.
+    /// The protocol revision of the client.
     pub revision: Revision,
-    /// What it calls itself. Never a reason to trust it.
+    /// The client's name and version, as it reports them. They are not authenticated.
     pub info: Option<Implementation>,
-    /// What it can be asked for.
+    /// The capabilities that the client declares.
     pub capabilities: ClientCapabilities,
-    /// The least severe log message that it wants; `None` if it wants none.
+    /// The minimum level of the log messages that the client wants; `None` if it wants none.
     pub log_level: Option<LoggingLevel>,
 }

@@ -1,9 +1,9 @@
-/// A peer's own word, as far as it is repeated: enough to recognize it, not as much as the peer cares to send.
+/// Truncates a text from a peer that is repeated in a message, to 80 characters.
 pub(crate) fn shown(word: &str) -> Box<str> {
     cut(word, 80)
 }
 
-/// The first characters of it, at most so many.
+/// Truncates a text to `limit` characters.
 pub(crate) fn cut(word: &str, limit: usize) -> Box<str> {
     match word.char_indices().nth(limit) {
         None => word.into(),

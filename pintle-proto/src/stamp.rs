@@ -5,10 +5,10 @@ use serde::Deserialize;
 
 use crate::text::text;
 
-/// What a request says of itself in `_meta`, read once.
+/// The protocol members of a request's `_meta`, read once.
 ///
-/// A stateless request carries its revision and its sender's capabilities here; a session's request, at most a
-/// progress token. Which of the two it is decides how it is served, before anything else is looked at.
+/// A stateless request carries its revision and its sender's capabilities here; a session's request has at most a
+/// progress token. The presence of a revision decides how the request is served.
 #[derive(Debug, Default, Deserialize)]
 pub struct Stamp<'a> {
     #[serde(
@@ -45,19 +45,19 @@ impl<'a> Stamp<'a> {
             return Ok(Self::default());
         }
         if meta.starts_with('[') {
-            // A struct could be read from an array too, member by member.
-            return Err(RpcError::invalid_params("`_meta` does not fit: an array, expected an object"));
+            // serde also reads a struct from an array, member by member.
+            return Err(RpcError::invalid_params("`_meta` is invalid: an array, expected an object"));
         }
         serde_json::from_str(meta)
-            .map_err(|error| RpcError::invalid_params(format!("`_meta` does not fit: {}", Plain(&error))))
+            .map_err(|error| RpcError::invalid_params(format!("`_meta` is invalid: {}", Plain(&error))))
     }
 
-    /// Refuses a stateless request that lacks what each has to carry: the one place where that is checked. Returns the
-    /// revision that it names.
+    /// Refuses a stateless request that lacks a required member. This is the one place where that is checked. Returns
+    /// the revision that the request names.
     ///
     /// # Errors
     ///
-    /// The error to answer with, which names the first member that is missing.
+    /// The error to respond with, which names the first missing member.
     pub fn require<T>(version: Option<T>, capabilities: bool) -> Result<T, RpcError> {
         let missing = |key: &str| {
             RpcError::invalid_params(format!("`params._meta` lacks `{key}`; send it with every request"))
@@ -66,34 +66,34 @@ impl<'a> Stamp<'a> {
         if capabilities { Ok(version) } else { Err(missing(keys::CLIENT_CAPABILITIES)) }
     }
 
-    /// Whether the request is to be served on its own, without a session.
+    /// Returns whether the request is stateless.
     pub fn is_stateless(&self) -> bool {
         self.version.is_some()
     }
 
-    /// Whether the sender says what it can do.
+    /// Returns whether the sender declares its capabilities.
     pub fn has_capabilities(&self) -> bool {
         self.capabilities.is_some()
     }
 
-    /// The revision that it names, as it was spelled.
+    /// Returns the revision that the request names, as it is spelled.
     pub fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
         let wrong = |error: serde_json::Error| {
             let name = "io.modelcontextprotocol/protocolVersion";
-            RpcError::invalid_params(format!("`_meta[\"{name}\"]` does not fit: {}", Plain(&error)))
+            RpcError::invalid_params(format!("`_meta[\"{name}\"]` is invalid: {}", Plain(&error)))
         };
         self.version.map(|raw| text(raw.get())).transpose().map_err(wrong)
     }
 }
 
-/// `null` is there: it is a wrong value, not an absent one.
+/// Reads `null` as a present but invalid value, not as an absent one.
 fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A decoding error without its place, which would be counted from the start of a member.
+/// Displays a decoding error without its position, which would be relative to a member.
 pub(crate) struct Plain<'a>(pub(crate) &'a serde_json::Error);
 
 impl std::fmt::Display for Plain<'_> {
@@ -127,11 +127,8 @@ mod tests {
     #[test]
     fn a_stamp_that_cannot_be_read_is_refused() {
         for (params, said) in [
-            (r#"{"_meta":5}"#, "`_meta` does not fit: invalid type: integer `5`"),
-            (
-                r#"{"_meta":{"progressToken":1.5}}"#,
-                "`_meta` does not fit: invalid type: floating point `1.5`",
-            ),
+            (r#"{"_meta":5}"#, "`_meta` is invalid: invalid type: integer `5`"),
+            (r#"{"_meta":{"progressToken":1.5}}"#, "`_meta` is invalid: invalid type: floating point `1.5`"),
         ] {
             let params = read(params);
             let error = Stamp::read(Some(&params)).unwrap_err();
@@ -142,7 +139,7 @@ mod tests {
         assert!(stamp.is_stateless());
         assert_eq!(
             stamp.version().unwrap_err().message,
-            "`_meta[\"io.modelcontextprotocol/protocolVersion\"]` does not fit: invalid type: null, expected a string"
+            "`_meta[\"io.modelcontextprotocol/protocolVersion\"]` is invalid: invalid type: null, expected a string"
         );
     }
 }

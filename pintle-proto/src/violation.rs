@@ -2,10 +2,10 @@ use std::fmt;
 
 use pintle_types::RequestId;
 
-/// What a peer did that the protocol does not allow: one variant for each thing.
+/// A violation of the protocol by a peer.
 ///
-/// It is for the log and for the caller whose request it spoiled. It never crosses the wire: what a peer is told is an
-/// `RpcError`.
+/// It is reported in the log and to the caller whose request failed because of it. It is never sent to the peer, which
+/// receives an `RpcError`.
 ///
 /// ```
 /// use pintle_proto::Violation;
@@ -13,90 +13,90 @@ use pintle_types::RequestId;
 /// let violation = Violation::UnknownResultType { method: "tools/list".into(), result_type: "later".into() };
 /// assert_eq!(
 ///     violation.to_string(),
-///     "`tools/list` was answered with the unknown result type `later`: no extension that was offered owns it"
+///     "`tools/list` returned the unknown result type `later`, which no declared extension defines"
 /// );
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Violation {
-    /// Bytes that are no JSON-RPC message.
+    /// Bytes that are not a JSON-RPC message.
     NotAMessage {
-        /// What is wrong with them.
+        /// The reason, as the parser reports it.
         reason: Box<str>,
     },
-    /// An array of messages, in a revision that has none.
+    /// A batch, in a revision without batches.
     Batch,
-    /// A request where only the other side may ask.
+    /// A request from a server, in a revision in which only clients send requests.
     UnwelcomeRequest {
-        /// What was asked.
+        /// The method of the request.
         method: Box<str>,
     },
-    /// An error without an id, so that nobody knows whom it is for.
+    /// An error response without an id, which cannot be assigned to a request.
     AnonymousError {
-        /// What it said.
+        /// The error, as text.
         reason: Box<str>,
     },
-    /// An answer that is no JSON-RPC response.
+    /// A response that is malformed.
     MalformedAnswer {
-        /// The request that it answers.
+        /// The id of the request.
         id: RequestId,
-        /// What is wrong with it.
+        /// The reason, as the parser reports it.
         reason: Box<str>,
     },
-    /// A result that lacks what its method promises.
+    /// A result that does not have the shape that its method requires.
     MalformedResult {
-        /// The method that was answered.
+        /// The method of the request.
         method: Box<str>,
-        /// What is wrong with it.
+        /// The fault of the result.
         reason: Box<str>,
     },
-    /// A `resultType` that neither the protocol nor an extension of ours defines.
+    /// A `resultType` that is defined neither by the protocol nor by an extension that this client declared.
     UnknownResultType {
-        /// The method that was answered.
+        /// The method of the request.
         method: Box<str>,
-        /// What it was answered with.
+        /// The `resultType`.
         result_type: Box<str>,
     },
-    /// `input_required` in answer to a method that may not ask for input.
+    /// An `input_required` result for a method that does not allow it.
     InputNotAllowed {
-        /// The method that was answered.
+        /// The method of the request.
         method: Box<str>,
     },
-    /// `input_required` that asks for nothing.
+    /// An `input_required` result with neither questions nor a state.
     NothingAsked {
-        /// The method that was answered.
+        /// The method of the request.
         method: Box<str>,
     },
-    /// More questions in one round than anybody would answer.
+    /// More questions in one round than the limit allows.
     TooManyQuestions {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A question that is none of the three that can be asked.
+    /// A question with a method that is not one of the three allowed.
     UnknownQuestion {
-        /// The name that the question goes by.
+        /// The key of the question.
         key: Box<str>,
-        /// What was asked.
+        /// The method of the question.
         method: Box<str>,
     },
-    /// A question that the client never said it could answer.
+    /// A question that requires a capability which the client did not declare.
     UndeclaredQuestion {
-        /// The name that the question goes by.
+        /// The key of the question.
         key: Box<str>,
-        /// The capability that would have allowed it.
+        /// The capability.
         capability: &'static str,
     },
-    /// The server refused a revision that it lists as supported, twice.
+    /// The server refused, twice, a revision that it lists as supported.
     ListedButRefused {
         /// The revision.
         revision: Box<str>,
     },
-    /// A handshake that ended on a revision without handshakes.
+    /// A response to `initialize` that names a revision without a handshake.
     HandshakeOnStateless {
         /// The revision.
         revision: Box<str>,
     },
-    /// An answer to `server/discover` that does not list revisions.
+    /// A response to `server/discover` that does not list revisions.
     NoRevisionsListed,
 }
 
@@ -104,48 +104,54 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAMessage { reason } => write!(f, "not a message: {reason}"),
-            Self::Batch => f.write_str("an array of messages, which this revision does not have"),
+            Self::Batch => f.write_str("a batch of messages, which this revision does not support"),
             Self::UnwelcomeRequest { method } => {
-                write!(f, "a request, `{method}`, from a server that may not send any in this revision")
+                write!(
+                    f,
+                    "a request `{method}` from the server, which may not send requests in this revision"
+                )
             }
             Self::AnonymousError { reason } => write!(f, "an error without an `id`: {reason}"),
             Self::MalformedAnswer { id, reason } => {
-                write!(f, "the answer to request {id} is no response: {reason}")
+                write!(f, "the response to request {id} is malformed: {reason}")
             }
             Self::MalformedResult { method, reason } => {
                 write!(f, "the result of `{method}` is malformed: {reason}")
             }
             Self::UnknownResultType { method, result_type } => write!(
                 f,
-                "`{method}` was answered with the unknown result type `{result_type}`: no extension that was \
-                 offered owns it"
+                "`{method}` returned the unknown result type `{result_type}`, which no declared extension \
+                 defines"
             ),
             Self::InputNotAllowed { method } => write!(
                 f,
-                "`{method}` was answered with `input_required`: only `tools/call`, `prompts/get` and \
-                 `resources/read` may be"
+                "`{method}` returned `input_required`, which only `tools/call`, `prompts/get` and \
+                 `resources/read` may return"
             ),
             Self::NothingAsked { method } => {
                 write!(
                     f,
-                    "`{method}` was answered with `input_required` that has no `inputRequests` and no `requestState`"
+                    "`{method}` returned `input_required` with neither `inputRequests` nor `requestState`"
                 )
             }
             Self::TooManyQuestions { limit } => write!(f, "more than {limit} questions in one round"),
             Self::UnknownQuestion { key, method } => {
-                write!(f, "the question `{key}` asks for `{method}`, which cannot be asked")
+                write!(f, "the question `{key}` has the method `{method}`, which is not allowed")
             }
             Self::UndeclaredQuestion { key, capability } => {
-                write!(f, "the question `{key}` needs the capability `{capability}`, which was not declared")
+                write!(
+                    f,
+                    "the question `{key}` requires the capability `{capability}`, which the client did not declare"
+                )
             }
             Self::ListedButRefused { revision } => {
-                write!(f, "the server lists revision `{revision}` as supported and refuses it")
+                write!(f, "the server lists revision `{revision}` as supported but refuses it")
             }
             Self::HandshakeOnStateless { revision } => {
-                write!(f, "`initialize` was answered with revision `{revision}`, which has no handshake")
+                write!(f, "the response to `initialize` names revision `{revision}`, which has no handshake")
             }
             Self::NoRevisionsListed => {
-                f.write_str("the answer to `server/discover` has no `supportedVersions`")
+                f.write_str("the response to `server/discover` has no `supportedVersions`")
             }
         }
     }

@@ -320,7 +320,7 @@ mod tests {
         }
         let twice = br#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":1,"n\u0061me":2}}"#;
         let fault = Message::parse(twice).unwrap_err().fault;
-        assert_eq!(fault, "`params` does not fit: the member `name` occurs twice: send it once");
+        assert_eq!(fault, "`params` is invalid: the member `name` occurs twice: send it once");
         let twice = br#"{"jsonrpc":"2.0","id":1,"\u0069d":1,"method":"x"}"#;
         assert_eq!(Message::parse(twice).unwrap_err().fault, "the member `id` occurs twice: send it once");
     }

@@ -79,7 +79,7 @@ pub(crate) fn diagnose(text: &str) -> Box<Malformed> {
     };
     let id = members.decode_member("id").ok().flatten();
     let wrong = |name: &str, error: serde_json::Error| {
-        RpcError::invalid_request(format!("`{name}` does not fit: {}", plain_error(&error)))
+        RpcError::invalid_request(format!("`{name}` is invalid: {}", plain_error(&error)))
     };
     fn unfit<T: de::DeserializeOwned>(members: &RawObject, name: &str) -> Option<serde_json::Error> {
         serde_json::from_str::<T>(members.get(name)?).err()

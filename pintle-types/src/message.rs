@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(malformed.fault, "`jsonrpc` is not \"2.0\"");
         assert!(malformed.error.message.ends_with(": send `\"jsonrpc\":\"2.0\"` in every message"));
         let malformed = Message::parse(br#"{"jsonrpc":"2.0","id":1,"result":7}"#).unwrap_err();
-        assert_eq!(malformed.fault, "`result` does not fit: invalid type: integer `7`, expected an object");
+        assert_eq!(malformed.fault, "`result` is invalid: invalid type: integer `7`, expected an object");
     }
 
     #[test]
@@ -276,34 +276,28 @@ mod tests {
             ("7", "- Unclear -32600 not a JSON object"),
             (r#"{"id":1,"method":"ping"}"#, "1 Call -32600 `jsonrpc` is not"),
             (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "1 Call -32600 `jsonrpc` is not"),
-            (
-                r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#,
-                "1 Call -32600 `jsonrpc` does not fit: invalid type",
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
-                "- Call -32600 `id` does not fit: invalid type",
-            ),
-            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "- Call -32600 `id` does not fit"),
+            (r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#, "1 Call -32600 `jsonrpc` is invalid: invalid type"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "- Call -32600 `id` is invalid: invalid type"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "- Call -32600 `id` is invalid"),
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "- Call -32600 `id` is null"),
-            (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, "\"a\" Call -32600 `method` does not fit"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, "1 Call -32600 `params` does not fit"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"s"}"#, "1 Call -32600 `params` does not fit"),
-            (r#"{"jsonrpc":"2.0","method":"x","params":[1]}"#, "- Notification -32600 `params` does not fit"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, "\"a\" Call -32600 `method` is invalid"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#, "1 Call -32600 `params` is invalid"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":"s"}"#, "1 Call -32600 `params` is invalid"),
+            (r#"{"jsonrpc":"2.0","method":"x","params":[1]}"#, "- Notification -32600 `params` is invalid"),
             (r#"{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}"#, "- Notification -32600 `params`"),
-            (r#"{"jsonrpc":"2.0","method":1,"params":"s"}"#, "- Call -32600 `method` does not fit"),
-            (r#"{"jsonrpc":1,"method":"x","params":[1]}"#, "- Call -32600 `jsonrpc` does not fit"),
+            (r#"{"jsonrpc":"2.0","method":1,"params":"s"}"#, "- Call -32600 `method` is invalid"),
+            (r#"{"jsonrpc":1,"method":"x","params":[1]}"#, "- Call -32600 `jsonrpc` is invalid"),
             (
                 r#"{"jsonrpc":null,"id":1,"method":"x"}"#,
-                "1 Call -32600 `jsonrpc` does not fit: invalid type: null",
+                "1 Call -32600 `jsonrpc` is invalid: invalid type: null",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
-                "1 Call -32600 `method` does not fit: invalid type: null",
+                "1 Call -32600 `method` is invalid: invalid type: null",
             ),
             (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "1 Answer -32600 `result` is null"),
-            (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, "1 Answer -32600 `result` does not fit"),
-            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5}}"#, "1 Answer -32600 `error` does not fit"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, "1 Answer -32600 `result` is invalid"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5}}"#, "1 Answer -32600 `error` is invalid"),
             (r#"{"jsonrpc":"2.0","id":1}"#, "1 Unclear -32600 neither"),
             (
                 r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,

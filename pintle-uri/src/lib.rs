@@ -19,5 +19,5 @@ pub use file::{FileUriError, path_from_uri, uri_from_path};
 #[doc(hidden)]
 pub use near::nearest;
 pub use percent::{decode_bytes, encode_segment, normalise};
-pub use template::{Rank, Template};
+pub use template::Template;
 pub use vars::Vars;

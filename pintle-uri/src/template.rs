@@ -174,7 +174,7 @@ impl Template {
     /// ```
     ///
     /// Templates with more bytes of literals come first, then those with fewer variables.
-    pub fn rank(&self) -> Rank {
+    pub fn rank(&self) -> impl Ord + Copy + fmt::Debug + use<> {
         let literal = |part: &Part| match part {
             Part::Literal(text) => normalise(text).map_or(0, |text| text.len()),
             Part::Expression(_) => 0,
@@ -224,8 +224,8 @@ impl fmt::Display for Template {
 }
 
 /// How specific a template is. The lowest rank is the most specific.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Rank {
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Rank {
     literals: Reverse<usize>,
     variables: usize,
 }

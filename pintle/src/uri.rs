@@ -9,7 +9,7 @@
 use std::path::Path;
 
 pub use pintle_uri::{
-    DecodeError, FileUriError, Rank, Template, TemplateError, Value, Values, Vars, expand, path_from_uri,
+    DecodeError, FileUriError, Template, TemplateError, Value, Values, Vars, expand, path_from_uri,
     uri_from_path,
 };
 

@@ -7,10 +7,10 @@ use pintle_types::{RawObject, method};
 
 use crate::Change;
 
-/// Results that may be used again, for as long as the server said.
+/// A bounded cache of results, for as long as the server allows.
 ///
-/// Time is an argument, in milliseconds of any clock that does not go back. A result is served only while it is fresh,
-/// also when asking again has failed; a private one only to the principal that asked for it.
+/// Time is an argument, in milliseconds of any monotonic clock. A result is returned only while it is fresh, even if a
+/// refetch has failed; a private one only to the principal that requested it.
 ///
 /// ```
 /// use pintle_proto::client::{Cache, Change};
@@ -30,26 +30,26 @@ use crate::Change;
 #[derive(Debug)]
 pub struct Cache {
     entries: HashMap<Arc<Key>, Entry>,
-    /// By when they were last of use: the first goes first.
+    /// Keys by last use: the least recently used entry is evicted first.
     order: BTreeMap<u64, Arc<Key>>,
-    /// Counts everything that happens, for order and tickets.
+    /// A logical clock that orders uses, tickets and invalidations.
     tick: u64,
-    /// When something was last forgotten, by method.
+    /// The tick of the last invalidation, by method.
     forgotten: BTreeMap<&'static str, u64>,
-    /// When everything was.
+    /// The tick of the last [`clear`](Cache::clear).
     cleared: u64,
     bytes: usize,
     max_entries: usize,
     max_bytes: usize,
 }
 
-/// When a request was sent, as the cache counts.
+/// The logical time at which a request was sent.
 ///
-/// A result that was on its way while its subject changed is old news, and is not stored.
+/// A result that was requested before an invalidation may be stale, and is not stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket(u64);
+pub struct CacheTicket(u64);
 
-/// The name of a method whose results say how long they are good for.
+/// Returns the static name of a method whose results are cacheable.
 fn cacheable(method: &str) -> Option<&'static str> {
     method::find(method).filter(|row| row.cacheable).map(|row| row.name)
 }
@@ -57,24 +57,24 @@ fn cacheable(method: &str) -> Option<&'static str> {
 #[derive(Debug, Eq, Hash, PartialEq)]
 struct Key {
     method: &'static str,
-    /// The params that matter, by name.
+    /// The params without `_meta`, sorted by name.
     params: Box<str>,
-    /// Whose it is; a public result is nobody's.
+    /// The principal of a private result; `None` for a public one.
     principal: Option<Box<str>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     result: RawObject,
-    /// The first moment at which it is stale.
+    /// The time from which the result is stale.
     until: u64,
     used: u64,
-    /// What was read, if it was a resource.
+    /// The URI, if the result is that of `resources/read`.
     uri: Option<Box<str>>,
 }
 
 impl Cache {
-    /// A cache that holds at most so many results, and at most so many bytes of them.
+    /// Creates a cache with a maximum number of results, and a maximum size in bytes.
     pub fn new(max_entries: usize, max_bytes: usize) -> Self {
         Self {
             entries: HashMap::new(),
@@ -88,17 +88,18 @@ impl Cache {
         }
     }
 
-    /// Whether results of this method are ever kept: else there is nothing to ask a cache for.
+    /// Returns whether results of this method are ever cached.
     pub fn keeps(method: &str) -> bool {
         cacheable(method).is_some()
     }
 
-    /// To be taken when a request is sent, and given back with its result.
-    pub fn ticket(&mut self) -> Ticket {
-        Ticket(self.next_tick())
+    /// Returns a ticket for a request, to be taken when it is sent and passed to [`store`](Self::store) with its
+    /// result.
+    pub fn ticket(&mut self) -> CacheTicket {
+        CacheTicket(self.next_tick())
     }
 
-    /// A result that is still good, for the same method, the same params and the same principal.
+    /// Returns a fresh result for the same method, params and principal.
     pub fn fresh(
         &mut self,
         method: &str,
@@ -108,7 +109,7 @@ impl Cache {
     ) -> Option<&RawObject> {
         let mut key = Key::new(method, params, Some(principal))?;
         if self.entries.get(&key).is_none_or(|own| now >= own.until) {
-            // What is stale of one's own does not hide what is everybody's.
+            // A stale private entry does not hide a public one.
             self.remove(&key);
             key.principal = None;
         }
@@ -126,16 +127,16 @@ impl Cache {
         Some(&entry.result)
     }
 
-    /// Keeps a complete result, if its method, its params and its own words allow. `now` is when it was received.
+    /// Stores a complete result, if its method, its params and its `ttlMs` allow it. `now` is the time at which it was
+    /// received.
     ///
-    /// Only for results of the first round: what [`Rounds::may_cache`](super::Rounds::may_cache) denies does not
-    /// belong here.
+    /// Only results of the first round may be stored: see [`Rounds::may_cache`](super::Rounds::may_cache).
     pub fn store(
         &mut self,
         method: &str,
         params: &RawObject,
         principal: &str,
-        ticket: Ticket,
+        ticket: CacheTicket,
         result: &RawObject,
         now: u64,
     ) {
@@ -147,7 +148,7 @@ impl Cache {
         if ticket.0 < since {
             return;
         }
-        // Whatever was there is older, also if this one may not be kept, or is somebody else's to see.
+        // An existing entry is older, even if the new result may not be stored or has another scope.
         self.remove(&key);
         key.principal = None;
         self.remove(&key);
@@ -175,7 +176,7 @@ impl Cache {
         self.entries.insert(key, entry);
     }
 
-    /// Drops what a change has made stale, and what is on its way of it.
+    /// Drops the entries that a change has made stale, and refuses results that were requested before it.
     pub fn forget(&mut self, change: &Change) {
         match change {
             Change::Tools => self.forget_all(method::TOOLS_LIST),
@@ -190,12 +191,12 @@ impl Cache {
         }
     }
 
-    /// Drops every page of a list: a cursor of it has turned out to be invalid, so start again from the first page.
+    /// Drops every entry of a method, for example the pages of a list whose cursor has become invalid.
     pub fn forget_all(&mut self, method: &str) {
         self.forget_where(method, |_| true);
     }
 
-    /// Drops everything: the server is another one, or was started again.
+    /// Drops all entries, because the server was replaced or restarted.
     pub fn clear(&mut self) {
         let now = self.next_tick();
         self.forgotten.clear();
@@ -230,7 +231,7 @@ impl Cache {
 }
 
 impl Key {
-    /// `None` if such a request is never answered from a cache.
+    /// Creates the key of a request, or returns `None` if its results are never cached.
     fn new(method: &str, params: &RawObject, principal: Option<&str>) -> Option<Self> {
         let method = cacheable(method)?;
         let mut members: Vec<_> = params.iter().filter(|(name, _)| *name != "_meta").collect();
@@ -240,7 +241,7 @@ impl Key {
         members.sort_unstable();
         let mut text = String::new();
         for (name, value) in members {
-            // Names are printed and values are JSON, so two different sets of members never read alike.
+            // Names are printed and values are JSON, so different members never produce the same text.
             text.extend(["\"", name, "\":", value, "\n"]);
         }
         Some(Self { method, params: text.into(), principal: principal.map(Into::into) })
@@ -248,7 +249,7 @@ impl Key {
 }
 
 fn size(key: &Key, entry: &Entry) -> usize {
-    // What the maps themselves need, roughly.
+    // The approximate overhead of the maps.
     const OVERHEAD: usize = 200;
     let uri = entry.uri.as_deref().map_or(0, str::len);
     entry.result.as_str().len()

@@ -1,33 +1,33 @@
 use pintle_types::{RawObject, method};
 
-/// Which questions this client can answer, read from the capabilities that it declares.
+/// The questions that this client can answer, according to the capabilities that it declares.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Capabilities {
-    /// `elicitation`, in form mode. An empty object means this.
+    /// `elicitation` in form mode, which an empty object implies.
     pub(super) elicitation_form: bool,
-    /// `elicitation`, in URL mode.
+    /// `elicitation` in URL mode.
     pub(super) elicitation_url: bool,
     /// `sampling`.
     pub(super) sampling: bool,
-    /// `sampling`, with tools.
+    /// `sampling` with tools.
     pub(super) sampling_tools: bool,
     /// `roots`.
     pub(super) roots: bool,
 }
 
-/// Why a question cannot be answered.
+/// The reason why a question cannot be answered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Cannot {
-    /// It is none of the three questions there are.
+    /// The method is not that of a question.
     Unknown,
-    /// This client answers no questions of the kind.
+    /// The capability for this kind of question is not declared.
     Undeclared(&'static str),
-    /// This client answers questions of the kind, but not in this form.
+    /// The capability is declared, but not for this form of question.
     Partly(&'static str),
 }
 
 impl Capabilities {
-    /// Reads `capabilities` as a client declares them. What has another shape counts as not declared.
+    /// Reads a client's `capabilities`. A member of another shape counts as not declared.
     pub(super) fn of(capabilities: &RawObject) -> Self {
         let part = |name| capabilities.decode_member::<RawObject>(name).ok().flatten();
         let elicitation = part("elicitation");
@@ -42,7 +42,7 @@ impl Capabilities {
         }
     }
 
-    /// Whether a question of this kind, with these params, is one that was declared.
+    /// Checks that the capability for a question with these params is declared.
     pub(super) fn answers(self, method: &str, params: &RawObject) -> Result<(), Cannot> {
         match method {
             method::ROOTS_LIST if self.roots => Ok(()),

@@ -9,7 +9,7 @@ use super::{
     opening::Opened,
     profile::Profile,
     send_error::SendError,
-    session::Session,
+    session::ClientSession,
     shapes,
     stateless::Stateless,
 };
@@ -18,37 +18,39 @@ use crate::{
     revision::{Knows, MessageKind},
 };
 
-/// One connection of a client: requests out, messages in.
+/// The protocol state of one client connection.
 ///
-/// It gives every request its id and the words of the era, knows which are unanswered, and says what each message from
-/// the server means. It does no I/O: write what it returns, hand it what you read.
+/// It assigns request ids, adds what the server's era requires, tracks the requests in flight, and interprets each
+/// message from the server. It does no I/O: write what it returns, and pass it what you read.
 ///
 /// ```
 /// use pintle_proto::{Limits, Revision};
-/// use pintle_proto::client::{Engine, Event, Extras, Inbound, Mode, Opening, Outcome, Profile, Step};
+/// use pintle_proto::client::{
+///     Engine, Extras, Inbound, Mode, Opening, OpeningEvent, OpeningStep, Profile, RequestOutcome,
+/// };
 /// use pintle_types::Message;
 ///
 /// let profile = Profile::new(r#"{"name":"demo","version":"1"}"#.parse()?, "{}".parse()?);
 /// let mut engine = Engine::new(profile.clone(), Limits::default());
 ///
-/// // Opening: send what it says, hand it what comes back.
+/// // Opening: send what it returns, and pass it the response.
 /// let (mut opening, step) = Opening::new(profile, Mode::Auto, None);
-/// let Step::Send { method, params, .. } = step else { panic!() };
+/// let OpeningStep::Send { method, params, .. } = step else { panic!() };
 /// engine.opening_request(method, params);
 /// let line = format!(
 ///     r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","supportedVersions":["{}"],"capabilities":{{}}}}}}"#,
 ///     Revision::LATEST
 /// );
 /// let Inbound::Answer { outcome, .. } = engine.receive(Message::parse(line.as_bytes())) else { panic!() };
-/// let Step::Ready(opened) = opening.step(Event::from(&outcome)) else { panic!() };
+/// let OpeningStep::Ready(opened) = opening.step(OpeningEvent::from(&outcome)) else { panic!() };
 /// engine.settle(&opened);
 ///
-/// // Then requests and answers.
+/// // Then requests and responses.
 /// let request = engine.request("tools/list", &"{}".parse()?, &Extras::default())?;
 /// assert_eq!(request.id, 2.into());
 /// let line = br#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}"#;
 /// let Inbound::Answer { outcome, .. } = engine.receive(Message::parse(line)) else { panic!() };
-/// assert!(matches!(outcome, Outcome::Complete(result) if result.get("tools") == Some("[]")));
+/// assert!(matches!(outcome, RequestOutcome::Complete(result) if result.get("tools") == Some("[]")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -56,26 +58,26 @@ pub struct Engine {
     profile: Profile,
     limits: Limits,
     pub(super) flights: Flights,
-    pub(super) era: Era,
+    pub(super) era: EraState,
 }
 
-/// What went down with a connection.
+/// The requests that were lost with a connection.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Lost {
-    /// Our requests that will have no answer, subscriptions included.
+    /// The requests that will not be answered, including subscriptions.
     pub requests: Vec<RequestId>,
-    /// The params of the subscriptions among them: listen again with these.
+    /// The params of the subscriptions among them, to subscribe again.
     pub listen: Vec<RawObject>,
 }
 
 #[derive(Debug)]
-pub(super) enum Era {
-    /// Whether a request of the opening was given up, so that its answer may still come.
+pub(super) enum EraState {
+    /// `given_up` is whether a request of the opening was abandoned, whose response may still arrive.
     Opening {
         given_up: bool,
     },
-    Session(Session),
+    Session(ClientSession),
     Stateless(Stateless),
 }
 
@@ -88,59 +90,60 @@ struct Cancelled<'a> {
 }
 
 impl Engine {
-    /// An engine for a connection that is still to be opened.
+    /// Creates an engine for a connection that is not open yet.
     pub fn new(profile: Profile, limits: Limits) -> Self {
-        Self { profile, limits, flights: Flights::new(), era: Era::Opening { given_up: false } }
+        Self { profile, limits, flights: Flights::new(), era: EraState::Opening { given_up: false } }
     }
 
-    /// A request of the opening: its params are dressed already.
+    /// Returns a request of the opening, whose params are complete.
     pub fn opening_request(&mut self, method: &'static str, params: RawObject) -> Request {
         let method = Cow::Borrowed(method);
         let flight = Flight { method: method.clone(), progress: Progress::Unasked, log: false };
         Request::new(self.flights.add(flight).into(), method, Some(params))
     }
 
-    /// From now on the server's era and revision are known.
+    /// Sets the era and the revision that the opening determined.
     pub fn settle(&mut self, opened: &Opened) {
         let revision = opened.revision;
         self.era = if revision.is_stateless() {
-            Era::Stateless(Stateless::new(&self.profile, revision, &self.limits))
+            EraState::Stateless(Stateless::new(&self.profile, revision, &self.limits))
         } else {
-            Era::Session(Session::new(&self.profile, revision, &self.limits))
+            EraState::Session(ClientSession::new(&self.profile, revision, &self.limits))
         };
     }
 
-    /// The revision that is spoken, once it is known.
+    /// Returns the agreed revision, once it is known.
     pub fn revision(&self) -> Option<Revision> {
         match &self.era {
-            Era::Opening { .. } => None,
-            Era::Session(session) => Some(session.revision),
-            Era::Stateless(stateless) => Some(stateless.revision),
+            EraState::Opening { .. } => None,
+            EraState::Session(session) => Some(session.revision),
+            EraState::Stateless(stateless) => Some(stateless.revision),
         }
     }
 
-    /// Whether several messages may be sent as one array. One revision has them.
+    /// Returns whether the revision has batches. Only one has.
     pub fn takes_batches(&self) -> bool {
-        matches!(&self.era, Era::Session(session) if session.takes_batches())
+        matches!(&self.era, EraState::Session(session) if session.takes_batches())
     }
 
-    /// A request with a new id, in the words of the era. Its answer comes out of [`receive`](Self::receive).
+    /// Returns a request with a new id, in the form that the server's era requires. Its response is returned by
+    /// [`receive`](Self::receive).
     ///
-    /// `params` are canonical, and may hold a `_meta` of the caller's own.
+    /// `params` are in canonical shapes, and may have a `_meta` of the caller's.
     ///
     /// # Errors
     ///
-    /// The server's revision has no such method, or cannot express the params, or too much is in flight.
+    /// The server's revision lacks the method or cannot express the params, or too many requests are in flight.
     pub fn request(
         &mut self,
         method: impl Into<Cow<'static, str>>,
         params: &RawObject,
         extras: &Extras<'_>,
     ) -> Result<Request, SendError> {
-        self.request_dressed(method.into(), params, extras)
+        self.prepare_request(method.into(), params, extras)
     }
 
-    fn request_dressed(
+    fn prepare_request(
         &mut self,
         method: Cow<'static, str>,
         params: &RawObject,
@@ -150,33 +153,33 @@ impl Engine {
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { limit: self.limits.in_flight });
         }
-        // Nearly always there is none, and no empty one is made.
+        // It is nearly always absent; no empty object is created.
         let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
         let own = own.as_ref();
         let id = self.flights.next_id();
         let mut log = false;
-        let dressed = match &mut self.era {
-            Era::Opening { .. } => return Err(SendError::NotOpen),
-            Era::Session(session) => session.dress(id, &method, params, own, extras)?,
-            Era::Stateless(stateless) => {
+        let prepared = match &mut self.era {
+            EraState::Opening { .. } => return Err(SendError::NotOpen),
+            EraState::Session(session) => session.prepare(id, &method, params, own, extras)?,
+            EraState::Stateless(stateless) => {
                 log = Stateless::wants_log(own, extras);
-                let dressed = stateless.dress(id, &method, params, own, extras)?;
+                let prepared = stateless.prepare(id, &method, params, own, extras)?;
                 if method == method::SUBSCRIPTIONS_LISTEN {
                     stateless.subscriptions.add(id, params.clone());
                 }
-                Some(dressed)
+                Some(prepared)
             }
         };
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
         let id = self.flights.add(Flight { method: method.clone(), progress, log });
-        Ok(Request::new(id.into(), method, dressed))
+        Ok(Request::new(id.into(), method, prepared))
     }
 
-    /// A notification in the words of the era.
+    /// Returns a notification in the shapes of the server's revision.
     ///
     /// # Errors
     ///
-    /// The server's revision has no such notification, or cannot express the params.
+    /// The server's revision lacks the notification, or cannot express the params.
     pub fn notify(
         &self,
         method: impl Into<Cow<'static, str>>,
@@ -198,14 +201,14 @@ impl Engine {
         }
     }
 
-    /// Stops waiting for an answer, and returns what tells the server so; an answer that still comes is ignored.
+    /// Cancels a request, and returns the notification for the server. A response that still arrives is ignored.
     ///
-    /// Nothing is told of a request that is over, nor of `initialize`, which cannot be cancelled. Over HTTP in the
-    /// stateless era closing the request's stream says the same, and this is not sent.
+    /// Returns `None` for a request that has ended, and for `initialize`, which cannot be cancelled. Over HTTP in the
+    /// stateless era, closing the request's stream cancels it, and the notification is not sent.
     pub fn cancel(&mut self, id: &RequestId, reason: Option<&str>) -> Option<Notification> {
         let FlightState::Flying(number) = self.flights.state(id) else { return None };
         let flight = self.flights.remove(number)?;
-        if let Era::Stateless(stateless) = &mut self.era {
+        if let EraState::Stateless(stateless) = &mut self.era {
             stateless.subscriptions.remove(number);
         }
         if flight.method == method::INITIALIZE {
@@ -215,43 +218,43 @@ impl Engine {
         Some(Notification::new(method::NOTIFICATIONS_CANCELLED, RawObject::from_serialize(&params).ok()))
     }
 
-    /// Stops waiting for an answer without telling the server, as when a request's own stream broke.
+    /// Drops a request without notifying the server, for example because its stream broke.
     ///
-    /// Returns the params to listen again with, if it was a subscription.
+    /// Returns the params to subscribe again with, if it was a subscription.
     pub fn abandon(&mut self, id: &RequestId) -> Option<RawObject> {
         let FlightState::Flying(number) = self.flights.state(id) else { return None };
         self.flights.remove(number);
         match &mut self.era {
-            Era::Stateless(stateless) => stateless.subscriptions.remove(number),
-            Era::Opening { given_up } => {
+            EraState::Stateless(stateless) => stateless.subscriptions.remove(number),
+            EraState::Opening { given_up } => {
                 *given_up = true;
                 None
             }
-            Era::Session(_) => None,
+            EraState::Session(_) => None,
         }
     }
 
-    /// The connection broke: nothing that was open will be answered. Ids go on counting.
+    /// Drops all requests, because the connection broke. Ids are not reused.
     ///
-    /// A session went with it, and has to be opened again. Without a session there is nothing to open: send on over
-    /// the next connection.
+    /// A session is lost with its connection and has to be opened again. A stateless client can send its next request
+    /// over a new connection.
     pub fn lose(&mut self) -> Lost {
         let requests = self.flights.drain();
         let listen = match &mut self.era {
-            Era::Stateless(stateless) => stateless.subscriptions.drain(),
-            Era::Session(_) | Era::Opening { .. } => {
-                self.era = Era::Opening { given_up: false };
+            EraState::Stateless(stateless) => stateless.subscriptions.drain(),
+            EraState::Session(_) | EraState::Opening { .. } => {
+                self.era = EraState::Opening { given_up: false };
                 Vec::new()
             }
         };
         Lost { requests, listen }
     }
 
-    /// Our answer to a question of the server; `None` if it does not wait for one.
+    /// Returns the response to a question from the server, or `None` if the question is not open.
     pub fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
         match &mut self.era {
-            Era::Session(session) => session.reply(id, answer),
-            Era::Opening { .. } | Era::Stateless(_) => None,
+            EraState::Session(session) => session.reply(id, answer),
+            EraState::Opening { .. } | EraState::Stateless(_) => None,
         }
     }
 }
@@ -262,7 +265,7 @@ mod tests {
     use crate::{
         Violation,
         client::{
-            Ignored, Inbound, Outcome,
+            Ignored, Inbound, RequestOutcome,
             testing::{engine, hear, object, said},
         },
     };
@@ -280,18 +283,19 @@ mod tests {
             let answer = r#"{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}"#;
             assert!(matches!(
                 hear(&mut client, answer),
-                Inbound::Answer { id, outcome: Outcome::Complete(_) } if id == 1.into()
+                Inbound::Answer { id, outcome: RequestOutcome::Complete(_) } if id == 1.into()
             ));
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
             let malformed = r#"{"jsonrpc":"1.0","id":"2","result":{}}"#;
-            let Inbound::Answer { id, outcome: Outcome::Violation(violation) } = hear(&mut client, malformed)
+            let Inbound::Answer { id, outcome: RequestOutcome::Violation(violation) } =
+                hear(&mut client, malformed)
             else {
                 panic!("an answer")
             };
             assert_eq!(id, 2.into());
             assert_eq!(
                 violation.to_string(),
-                "the answer to request 2 is no response: `jsonrpc` is not \"2.0\""
+                "the response to request 2 is malformed: `jsonrpc` is not \"2.0\""
             );
         }
     }
@@ -372,7 +376,7 @@ mod tests {
             assert!(
                 matches!(
                     &inbound,
-                    Inbound::Answer { id, outcome: Outcome::Violation(Violation::MalformedAnswer { .. }) } if *id == 1.into()
+                    Inbound::Answer { id, outcome: RequestOutcome::Violation(Violation::MalformedAnswer { .. }) } if *id == 1.into()
                 ),
                 "{inbound:?}"
             );
@@ -383,7 +387,7 @@ mod tests {
                 Inbound::Violation(Violation::AnonymousError { .. })
             ));
             let fine = hear(&mut client, r#"{"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#);
-            assert!(matches!(fine, Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+            assert!(matches!(fine, Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }));
         }
     }
 
@@ -395,7 +399,7 @@ mod tests {
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         }
         let error = client.request("tools/list", &object("{}"), &Extras::default()).unwrap_err();
-        assert_eq!(error.to_string(), "2 requests are in flight already: wait for their answers");
+        assert_eq!(error.to_string(), "2 requests are already in flight: wait for their responses");
     }
 
     #[test]
@@ -446,7 +450,9 @@ mod tests {
         // The one thing that was asked is what an error without an id is about.
         let inbound =
             hear(&mut client, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#);
-        assert!(matches!(inbound, Inbound::Answer { id, outcome: Outcome::Error(_) } if id == request.id));
+        assert!(
+            matches!(inbound, Inbound::Answer { id, outcome: RequestOutcome::Error(_) } if id == request.id)
+        );
         // Unless an earlier question was given up: then it may be about that.
         let probe = client.opening_request("server/discover", object("{}"));
         client.abandon(&probe.id);

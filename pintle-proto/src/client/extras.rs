@@ -1,28 +1,28 @@
 use pintle_types::{RawObject, RequestId};
 use serde_json::Value;
 
-/// What may be asked for beside a request itself.
+/// Optional metadata of a request.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
-    /// Be told how it goes on.
+    /// Requests progress notifications.
     pub progress: bool,
-    /// Be sent log messages of this level and above, about this request. In a session the level is set for all
-    /// requests at once, with `logging/setLevel`, and this is left out.
+    /// Requests log messages of this level and above for this request. In a session the level is set for all requests
+    /// with `logging/setLevel`, and this is ignored.
     pub log_level: Option<&'a str>,
-    /// The W3C trace context of the caller.
+    /// The `traceparent` of the W3C trace context.
     pub traceparent: Option<&'a str>,
-    /// What vendors add to it.
+    /// The `tracestate` of the W3C trace context.
     pub tracestate: Option<&'a str>,
-    /// What the application adds to it.
+    /// The W3C `baggage`.
     pub baggage: Option<&'a str>,
 }
 
 impl Extras<'_> {
-    /// Appends the members of `_meta` that both eras write alike.
+    /// Appends the members of `_meta` that are the same in both eras.
     ///
-    /// `own` is the caller's own `_meta`, if there is one. A progress token in it is a wish for progress; the token itself must be
-    /// ours, because only the engine knows which are in use.
+    /// `own` is the caller's `_meta`, if there is one. A progress token in it requests progress; the token itself is
+    /// replaced, because only the engine knows which are in use.
     pub(super) fn write(&self, id: i64, own: Option<&RawObject>, out: &mut String) {
         if self.wants_progress(own) {
             push(out, "progressToken", &id.to_string());
@@ -36,7 +36,7 @@ impl Extras<'_> {
         }
     }
 
-    /// Whether the caller's own `_meta` has a member that this would write.
+    /// Returns whether a member of the caller's `_meta` is replaced by one of these.
     pub(super) fn replaces(&self, name: &str) -> bool {
         match name {
             "progressToken" => true,

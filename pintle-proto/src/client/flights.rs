@@ -4,15 +4,15 @@ use pintle_types::RequestId;
 
 use super::own_ids::OwnIds;
 
-/// Our requests that are not answered yet.
+/// The client's requests in flight.
 ///
-/// Ids count up from one and are never used again, so an id below the counter that is not in the table is of a request
-/// that is over: nothing has to be remembered of it.
+/// Ids count up from one and are never reused, so an id below the counter that is not in the table belongs to a request
+/// that has ended: nothing has to be kept for it.
 #[derive(Debug)]
 pub(super) struct Flights {
     flights: HashMap<i64, Flight, OwnIds>,
     next: i64,
-    /// How many of them asked for log messages.
+    /// The number of requests that asked for log messages.
     logging: usize,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Flight {
     pub(super) log: bool,
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum Progress {
     Unasked,
@@ -31,7 +31,7 @@ pub(super) enum Progress {
     At(f64),
 }
 
-/// Where an id stands.
+/// The state of a request, by its id.
 #[derive(Debug, PartialEq)]
 pub(super) enum FlightState {
     Flying(i64),
@@ -44,7 +44,7 @@ impl Flights {
         Self { flights: HashMap::default(), next: 1, logging: 0 }
     }
 
-    /// The id that the next request will have.
+    /// Returns the id of the next request.
     pub(super) fn next_id(&self) -> i64 {
         self.next
     }
@@ -68,7 +68,7 @@ impl Flights {
     }
 
     pub(super) fn state(&self, id: &RequestId) -> FlightState {
-        // Some answer request `7` as `"7"`.
+        // Some servers respond to request `7` as `"7"`.
         match id.as_number() {
             Some(id) if self.flights.contains_key(&id) => FlightState::Flying(id),
             Some(id) if (1..self.next).contains(&id) => FlightState::Over,
@@ -76,7 +76,7 @@ impl Flights {
         }
     }
 
-    /// The only one in flight, if there is just one.
+    /// Returns the only request in flight, if there is exactly one.
     pub(super) fn only(&self) -> Option<i64> {
         let mut ids = self.flights.keys();
         ids.next().filter(|_| ids.next().is_none()).copied()
@@ -90,7 +90,7 @@ impl Flights {
         self.logging > 0
     }
 
-    /// Empties the table.
+    /// Removes all requests, and returns their ids in order.
     pub(super) fn drain(&mut self) -> Vec<RequestId> {
         self.logging = 0;
         let mut ids: Vec<_> = self.flights.drain().map(|(id, _)| RequestId::Number(id)).collect();

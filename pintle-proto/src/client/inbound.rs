@@ -2,142 +2,142 @@ use std::fmt;
 
 use pintle_types::{Notification, RawObject, RequestId, Response, RpcError};
 
-use super::reading::Outcome;
+use super::reading::RequestOutcome;
 use crate::{Change, Violation};
 
-/// What a message from the server means.
+/// A message from the server, interpreted.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum Inbound {
-    /// A request of ours has ended.
+    /// A request has ended.
     Answer {
-        /// Which.
+        /// The id of the request.
         id: RequestId,
-        /// How. Results and errors are in canonical form.
-        outcome: Outcome,
+        /// The outcome. Results and errors are in canonical form.
+        outcome: RequestOutcome,
     },
-    /// The server wants to know something: answer with [`Engine::reply`](super::Engine::reply).
-    Question(Question),
-    /// The server no longer wants to know.
+    /// The server asks a question: answer it with [`Engine::reply`](super::Engine::reply).
+    Question(ServerQuestion),
+    /// The server cancelled a question.
     Withdrawn {
-        /// Which question.
+        /// The id of the question.
         id: RequestId,
     },
-    /// Send this back at once; nobody else need know.
+    /// A response to send back at once; the application is not involved.
     Reply(Response),
-    /// A request of ours goes on.
+    /// A request has made progress.
     Progress {
-        /// Which.
+        /// The id of the request.
         id: RequestId,
-        /// How far it is, of how much, and what is being done.
+        /// The params of the notification: progress, total and message.
         params: RawObject,
     },
-    /// The server says something to whoever reads logs.
+    /// The params of a log message from the server.
     Log(RawObject),
-    /// Something of the server's has changed.
+    /// Something on the server has changed.
     Change {
-        /// What.
+        /// The change.
         change: Change,
-        /// The `subscriptions/listen` that it belongs to. In a session changes belong to nothing.
+        /// The id of the `subscriptions/listen` request that it belongs to; `None` in a session.
         subscription: Option<RequestId>,
     },
-    /// A `subscriptions/listen` is in effect.
+    /// A subscription was acknowledged.
     Acknowledged {
-        /// Which.
+        /// The id of the `subscriptions/listen` request.
         subscription: RequestId,
-        /// What the server will tell of; compare it with what was wished for.
+        /// The notifications that the server grants, which may be fewer than requested.
         granted: RawObject,
     },
-    /// A `subscriptions/listen` is over, by the server's doing.
+    /// A subscription was ended by the server.
     Ended {
-        /// Which.
+        /// The id of the `subscriptions/listen` request.
         subscription: RequestId,
-        /// Why.
+        /// The reason.
         end: End,
     },
-    /// A notification that the protocol leaves to the application, or to an extension.
+    /// A notification that is handled by the application or by an extension.
     Notification {
-        /// It, in canonical form.
+        /// The notification, in canonical form.
         notification: Notification,
-        /// The `subscriptions/listen` that it belongs to, if it names one.
+        /// The id of the `subscriptions/listen` request that it belongs to, if it names one.
         subscription: Option<RequestId>,
     },
-    /// Nothing to do; the reason is for the log.
+    /// A message that was ignored, with the reason for the log.
     Ignored(Ignored),
-    /// The server broke the protocol, and no request of ours is spoiled by it.
+    /// The server violated the protocol, without ending a request.
     Violation(Violation),
 }
 
-/// Something that a server of the session era asks its client.
+/// A question from a server of the session era to its client.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
-    /// What the answer will be marked with.
+pub struct ServerQuestion {
+    /// The id of the request, to answer it.
     pub id: RequestId,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: Box<str>,
-    /// What exactly is asked, in canonical form.
+    /// The params of the request, in canonical form.
     pub params: RawObject,
 }
 
-/// Why a subscription is over.
+/// The reason why a subscription ended.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// The server ended it, and said so.
+    /// The server ended it gracefully.
     Graceful,
-    /// The server would not have it, or failed.
+    /// The server refused it, or failed.
     Error(RpcError),
 }
 
-/// Why a message was ignored.
+/// The reason why a message was ignored.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Ignored {
-    /// An answer to a request that is no longer waited for: it was answered, cancelled or timed out.
+    /// A response to a request that has ended: it was answered, cancelled or timed out.
     LateAnswer(RequestId),
-    /// An answer to a request that was never sent.
+    /// A response to a request that was never sent.
     UnknownAnswer(RequestId),
-    /// An answer that does not say what to.
+    /// A result without an id.
     AnonymousAnswer,
     /// Progress of a request that is not in flight, or that did not ask for it.
     StrayProgress,
-    /// Progress that does not go forward.
+    /// Progress that does not increase.
     BackwardProgress(RequestId),
-    /// A log message that nobody asked for.
+    /// A log message that no request in flight asked for.
     UnaskedLog,
-    /// A change that belongs to no subscription of ours.
+    /// A notification for an unknown subscription.
     UnknownSubscription,
     /// A change before the acknowledgement of its subscription.
     NotAcknowledged(RequestId),
-    /// A change of a kind that the server did not say it would tell of.
+    /// A change of a kind that the server did not grant.
     NotGranted(RequestId),
-    /// The cancellation of something that is not there.
+    /// A cancellation of a request that is not open.
     StrayCancel,
-    /// A notification whose params do not fit.
+    /// A notification with invalid params.
     Malformed(Box<str>),
-    /// A notification before the opening is done.
+    /// A notification before the connection is open.
     TooEarly(Box<str>),
-    /// Bytes that are no message, as of a server that prints to its standard output.
+    /// Bytes that are not a message, for example of a server that prints to its standard output.
     Noise(Box<str>),
 }
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LateAnswer(id) => write!(f, "an answer to request {id}, which is no longer waited for"),
-            Self::UnknownAnswer(id) => write!(f, "an answer to request {id}, which was never sent"),
-            Self::AnonymousAnswer => f.write_str("an answer without an `id`"),
-            Self::StrayProgress => f.write_str("progress of nothing that is in flight"),
-            Self::BackwardProgress(id) => write!(f, "progress of request {id} that does not increase"),
-            Self::UnaskedLog => f.write_str("a log message, though no request in flight asked for any"),
-            Self::UnknownSubscription => f.write_str("a change that belongs to no subscription"),
+            Self::LateAnswer(id) => write!(f, "a response to request {id}, which has ended"),
+            Self::UnknownAnswer(id) => write!(f, "a response to request {id}, which was never sent"),
+            Self::AnonymousAnswer => f.write_str("a response without an `id`"),
+            Self::StrayProgress => f.write_str("progress for no request in flight"),
+            Self::BackwardProgress(id) => write!(f, "progress for request {id} that does not increase"),
+            Self::UnaskedLog => f.write_str("a log message that no request in flight asked for"),
+            Self::UnknownSubscription => f.write_str("a notification for an unknown subscription"),
             Self::NotAcknowledged(id) => write!(f, "a change before subscription {id} was acknowledged"),
             Self::NotGranted(id) => write!(f, "a change that was not granted to subscription {id}"),
-            Self::StrayCancel => f.write_str("the cancellation of nothing that is in flight"),
-            Self::Malformed(method) => write!(f, "`{method}` with params that do not fit"),
-            Self::TooEarly(method) => write!(f, "`{method}` before the opening is done"),
-            Self::Noise(reason) => write!(f, "bytes that are no message: {reason}"),
+            Self::StrayCancel => f.write_str("a cancellation of no open request"),
+            Self::Malformed(method) => write!(f, "`{method}` with invalid params"),
+            Self::TooEarly(method) => write!(f, "`{method}` before the connection is open"),
+            Self::Noise(reason) => write!(f, "bytes that are not a message: {reason}"),
         }
     }
 }

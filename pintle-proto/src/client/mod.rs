@@ -1,13 +1,13 @@
-//! The client's side: how to open, how to dress a request, what a message from the server means.
+//! The client's side of the protocol: opening a connection, sending requests, interpreting messages from the server.
 //!
 //! ```text
-//! Opening  what to send until the server's era and revision are known      (once a connection)
-//! Engine   requests out, messages in, who waits for what                   (as long as the connection lives)
-//! Rounds   what to send when the server asks before it answers             (once a call)
-//! Cache    what need not be asked again                                    (as long as one likes)
+//! Opening  determines the server's era and revision                     (once per connection)
+//! Engine   sends requests, receives messages, tracks what is in flight  (for the life of a connection)
+//! Rounds   answers the questions that a server asks before its result  (once per call)
+//! Cache    keeps results that may be reused                             (for as long as you like)
 //! ```
 //!
-//! Nothing here reads, writes, waits or looks at a clock.
+//! Nothing here does I/O, waits or reads a clock.
 
 mod cache;
 mod capabilities;
@@ -30,15 +30,15 @@ mod subscriptions;
 #[cfg(test)]
 mod testing;
 
-pub use cache::{Cache, Ticket};
+pub use cache::{Cache, CacheTicket};
 pub use engine::{Engine, Lost};
 pub use extras::Extras;
-pub use inbound::{End, Ignored, Inbound, Question};
+pub use inbound::{End, Ignored, Inbound, ServerQuestion};
 pub use open_error::OpenError;
-pub use opening::{Event, Mode, Opened, Opening, Step, Verdict};
+pub use opening::{Mode, Opened, Opening, OpeningEvent, OpeningStep, Verdict};
 pub use own_ids::{OwnIdHasher, OwnIds};
 pub use profile::Profile;
-pub use reading::{InputRequest, InputRequired, Outcome, Reading};
+pub use reading::{InputRequest, InputRequired, Reading, RequestOutcome};
 pub use retry::{RetryError, Round, Rounds};
 pub use send_error::SendError;
 

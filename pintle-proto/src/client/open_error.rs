@@ -4,60 +4,60 @@ use pintle_types::{RpcError, method};
 
 use crate::{Revision, Violation};
 
-/// Why a connection could not be opened.
+/// The error for a connection that could not be opened.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpenError {
     /// The server did not answer.
     Silent {
-        /// What it was asked last.
+        /// The method of the last request sent.
         method: &'static str,
     },
-    /// The server went away.
+    /// The server disconnected.
     Exited {
-        /// What it was asked last.
+        /// The method of the last request sent.
         method: &'static str,
     },
-    /// The server said no.
+    /// The server responded with an error.
     Refused {
-        /// What it was asked.
+        /// The method of the request.
         method: &'static str,
-        /// What it said.
+        /// The error.
         error: RpcError,
     },
-    /// The server does not know the question that every server of the stateless era knows.
+    /// The server does not know `server/discover`, which every server of the stateless era supports.
     TooOld {
-        /// What it said.
+        /// The error.
         error: RpcError,
     },
-    /// The server answered with something that is no JSON-RPC.
+    /// The server responded with something other than JSON-RPC.
     Garbled {
-        /// What it was asked.
+        /// The method of the request.
         method: &'static str,
         /// The HTTP status, if there is one.
         status: Option<u16>,
     },
-    /// Over HTTP: the server refused, and said why.
+    /// The server refused the request with an HTTP status and a reason.
     Rejected {
-        /// What it was asked.
+        /// The method of the request.
         method: &'static str,
         /// The HTTP status.
         status: u16,
-        /// What it said, as it is to be shown.
+        /// The reason from the response body, for display.
         reason: Box<str>,
     },
-    /// There is no revision that both sides speak.
+    /// Client and server have no revision in common.
     NothingInCommon {
-        /// What this client may speak here.
+        /// The revisions that the client allows.
         ours: Vec<Revision>,
-        /// What the server says that it speaks.
+        /// The revisions that the server supports.
         theirs: Vec<Box<str>>,
     },
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     Violation(Violation),
-    /// The client's own settings leave no revision to try.
+    /// The client's settings leave no revision to try.
     NothingToOffer,
-    /// The opening was told of something that it was not waiting for: a mistake of whoever drives it.
+    /// The opening received an event that it was not waiting for: a bug of its driver.
     OutOfStep,
 }
 
@@ -65,17 +65,17 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent { method: method::SERVER_DISCOVER } => f.write_str(
-                "the server did not answer `server/discover`: if it may be one of the older revisions, allow them with \
-                 the mode `auto`, else allow it more time",
+                "the server did not answer `server/discover`: if it may speak only older revisions, allow them with \
+                 the mode `auto`, else increase the timeout",
             ),
             Self::Silent { method } => write!(
                 f,
                 "the server did not answer `{method}`: check that it is an MCP server and is not waiting for something \
-                 else, or allow it more time"
+                 else, or increase the timeout"
             ),
             Self::Exited { method } => write!(
                 f,
-                "the server went away when it was sent `{method}`: look at what it wrote to its standard error"
+                "the server disconnected when it was sent `{method}`: look at what it wrote to its standard error"
             ),
             Self::TooOld { error } => write!(
                 f,
@@ -85,11 +85,11 @@ impl fmt::Display for OpenError {
             Self::Refused { method, error } => write!(f, "the server refused `{method}`: {error}"),
             Self::Garbled { method, status: Some(status) } => write!(
                 f,
-                "`{method}` was answered with HTTP status {status} and no JSON-RPC message: check that the URL is that \
+                "the response to `{method}` has HTTP status {status} and no JSON-RPC message: check that the URL is that \
                  of an MCP endpoint"
             ),
             Self::Garbled { method, status: None } => {
-                write!(f, "`{method}` was answered with something that is no JSON-RPC message: check that it is an MCP server")
+                write!(f, "the response to `{method}` is not a JSON-RPC message: check that it is an MCP server")
             }
             Self::Rejected { method, status, reason } => {
                 write!(f, "the server refused `{method}` with HTTP status {status}: {reason}")?;
@@ -105,11 +105,11 @@ impl fmt::Display for OpenError {
                 list(f, theirs.iter().map(|name| &**name))?;
                 f.write_str(": allow more revisions, or update the older side")
             }
-            Self::Violation(violation) => write!(f, "the server broke the protocol: {violation}"),
+            Self::Violation(violation) => write!(f, "the server violated the protocol: {violation}"),
             Self::NothingToOffer => {
                 f.write_str("the mode and the list of revisions leave nothing to try: allow a revision of that mode")
             }
-            Self::OutOfStep => f.write_str("the opening was told of something that it was not waiting for"),
+            Self::OutOfStep => f.write_str("the opening received an event that it was not waiting for"),
         }
     }
 }

@@ -3,26 +3,26 @@ use std::{fmt, str::FromStr};
 use pintle_types::{ErrorCode, Notification, RawObject, RpcError, method};
 use serde::Deserialize;
 
-use super::{open_error::OpenError, profile::Profile, reading::Outcome, session, stateless};
+use super::{open_error::OpenError, profile::Profile, reading::RequestOutcome, session, stateless};
 use crate::{Revision, UnknownRevision, Violation, shown::shown};
 
-/// Which eras a client tries.
+/// The eras that a client tries.
 #[expect(clippy::exhaustive_enums, reason = "there are two eras: either one, or both")]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
-    /// Only the handshake. Saves the probe where the server is known to be old.
+    /// Only the handshake. This saves the probe if the server is known to be old.
     Legacy,
-    /// Ask first; fall back to the handshake if the server does not understand.
+    /// Probes with `server/discover` first, and falls back to the handshake if the server does not support it.
     #[default]
     Auto,
-    /// Only the era without a handshake.
+    /// Only the stateless era.
     Modern,
 }
 
-/// What an opening found out, to be remembered for the next time: per command, or per origin.
+/// The result of an opening, to be remembered for the next one: per command, or per origin.
 ///
-/// It is a hint. If the server has changed its era since, the opening finds out. It prints and parses, so it can be
-/// kept in a file.
+/// It is a hint: if the server has changed its era since, the opening detects it. It can be printed and parsed, so it
+/// can be kept in a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Verdict(Revision);
 
@@ -47,159 +47,163 @@ impl FromStr for Verdict {
     }
 }
 
-/// A connection being opened: what to do next, until the server's era and revision are known.
+/// The state machine that opens a connection and determines the server's era and revision.
 ///
-/// Do what a [`Step`] says, and hand back what came of it as an [`Event`]. Whoever drives it keeps the time: a step
-/// that is not answered in a few seconds is [`Event::Silence`].
+/// Carry out each [`OpeningStep`], and pass back its result as an [`OpeningEvent`]. The driver measures time: if a step
+/// is not answered within a few seconds, the event is [`OpeningEvent::Silence`].
 ///
 /// ```
-/// use pintle_proto::{Revision, client::{Event, Mode, Opening, Profile, Step}};
+/// use pintle_proto::{Revision, client::{Mode, Opening, OpeningEvent, OpeningStep, Profile}};
 /// use pintle_types::RpcError;
 ///
 /// let profile = Profile::new(r#"{"name":"demo","version":"1"}"#.parse()?, "{}".parse()?);
 /// let (mut opening, step) = Opening::new(profile, Mode::Auto, None);
-/// assert!(matches!(step, Step::Send { method: "server/discover", .. }));
+/// assert!(matches!(step, OpeningStep::Send { method: "server/discover", .. }));
 ///
-/// // An old server does not know the question. Any error will do, save three.
-/// let step = opening.step(Event::Answer(Err(&RpcError::invalid_request("not initialized"))));
-/// assert!(matches!(step, Step::Send { method: "initialize", .. }));
+/// // An old server does not know the method. Any error will do, except three.
+/// let step = opening.step(OpeningEvent::Answer(Err(&RpcError::invalid_request("not initialized"))));
+/// assert!(matches!(step, OpeningStep::Send { method: "initialize", .. }));
 ///
 /// let oldest = Revision::all().last().unwrap();
 /// let answer = format!(
 ///     r#"{{"protocolVersion":"{oldest}","capabilities":{{}},"serverInfo":{{"name":"old","version":"1"}}}}"#
 /// );
-/// let step = opening.step(Event::Answer(Ok(&answer.parse()?)));
-/// assert!(matches!(step, Step::Notify(notification) if notification.method == "notifications/initialized"));
-/// let Step::Ready(opened) = opening.step(Event::Done) else { panic!() };
+/// let step = opening.step(OpeningEvent::Answer(Ok(&answer.parse()?)));
+/// assert!(matches!(step, OpeningStep::Notify(notification) if notification.method == "notifications/initialized"));
+/// let OpeningStep::Ready(opened) = opening.step(OpeningEvent::Done) else { panic!() };
 /// assert_eq!(opened.revision, oldest);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Opening {
     profile: Profile,
-    /// Those of our revisions that may be tried, by era, newest first.
+    /// The allowed revisions, by era, newest first.
     modern: Vec<Revision>,
     legacy: Vec<Revision>,
-    state: State,
-    /// The server has shown that it is of the stateless era.
+    state: OpeningState,
+    /// Whether the server has proven to be of the stateless era.
     proven: bool,
     probes: u8,
-    /// A probe was sent, and nothing came back for it.
+    /// Whether a probe was sent that was not answered.
     unanswered: bool,
     offered: Vec<Revision>,
     reopened: bool,
     moved: bool,
-    /// Why a handshake failed that memory suggested.
+    /// The error of a handshake that a remembered verdict suggested.
     misled: Option<OpenError>,
 }
 
-/// What to do next.
+/// The next step of an opening.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
-pub enum Step {
-    /// Send this request, with a new id, and hand back its answer.
+pub enum OpeningStep {
+    /// Send this request with a new id, and pass back its response.
     Send {
-        /// Its method.
+        /// The method.
         method: &'static str,
-        /// Its params, complete.
+        /// The params, complete.
         params: RawObject,
-        /// The revision that it is written in, for the HTTP header.
+        /// The revision of the request, for the HTTP header.
         revision: Revision,
     },
-    /// Send this, then hand back [`Event::Done`].
+    /// Send this notification, then pass back [`OpeningEvent::Done`].
     Notify(Notification),
-    /// The server did not survive a question that it may not have known. Start it again, tell the engine that all is
-    /// [lost](super::Engine::lose), then hand back [`Event::Done`]; or [`Event::Closed`] if it cannot be started, or never
-    /// read the question and so ended for another reason. Happens at most once.
+    /// The server exited after a request that it may not have known. Restart it, call
+    /// [`Engine::lose`](super::Engine::lose), then pass back [`OpeningEvent::Done`]; or [`OpeningEvent::Closed`] if it
+    /// cannot be restarted, or never read the request and so exited for another reason. This happens at most once.
     Reopen,
-    /// Over HTTP: the endpoint does not take requests. `GET` it and wait for the event that names another, then hand
-    /// back [`Event::Done`], or the [`Event::Status`] that came instead. Happens at most once.
+    /// Over HTTP: the endpoint does not accept requests. `GET` it and wait for the event that names another, then pass
+    /// back [`OpeningEvent::Done`], or the [`OpeningEvent::Status`] of the response. This happens at most once.
     TwoEndpoints,
-    /// Open.
+    /// The connection is open.
     Ready(Box<Opened>),
-    /// It cannot be opened.
+    /// The connection cannot be opened.
     Failed(OpenError),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
-    /// The answer to the request that was sent last.
+pub enum OpeningEvent<'a> {
+    /// The response to the last request.
     Answer(Result<&'a RawObject, &'a RpcError>),
-    /// Something came that is no JSON-RPC answer.
+    /// Something other than a JSON-RPC response arrived.
     Garbled,
-    /// Over HTTP: the answer has a status of 400 to 499, and perhaps a JSON-RPC error in its body.
+    /// Over HTTP: the response has a status of 400 to 499, and possibly a JSON-RPC error in its body.
     ///
-    /// Not for what says nothing about the server's era: a challenge to authorize, a plea to come back later, a
-    /// failure of the network, a status of 500 and above. Those are for the transport to solve or to report.
+    /// Not for responses that say nothing about the server's era: an authorization challenge, a request to retry later,
+    /// a network failure, a status of 500 and above. The transport handles or reports those.
     Status {
         /// The status.
         status: u16,
         /// The error in the body.
         error: Option<&'a RpcError>,
     },
-    /// There was no answer in time.
+    /// There was no response in time.
     Silence,
-    /// The server went away.
+    /// The server disconnected.
     Closed,
-    /// What was to be done is done.
+    /// The step was carried out.
     Done,
 }
 
-impl<'a> From<&'a Outcome> for Event<'a> {
-    fn from(outcome: &'a Outcome) -> Self {
+impl<'a> From<&'a RequestOutcome> for OpeningEvent<'a> {
+    fn from(outcome: &'a RequestOutcome) -> Self {
         match outcome {
-            Outcome::Complete(result) | Outcome::Extension { result, .. } => Self::Answer(Ok(result)),
-            Outcome::Error(error) | Outcome::UrlRequired { error, .. } => Self::Answer(Err(error)),
-            Outcome::InputRequired(_) | Outcome::Violation(_) => Self::Garbled,
+            RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. } => {
+                Self::Answer(Ok(result))
+            }
+            RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. } => {
+                Self::Answer(Err(error))
+            }
+            RequestOutcome::InputRequired(_) | RequestOutcome::Violation(_) => Self::Garbled,
         }
     }
 }
 
-/// An open connection, and what the server says of itself.
+/// An open connection, and the server's description of itself.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The revision that both sides will speak.
+    /// The agreed revision.
     pub revision: Revision,
     /// The server's name and version, if it gave them. For display only.
     pub info: Option<RawObject>,
-    /// What the server can do, in canonical form. Unknown if it is of the stateless era and does not describe itself.
+    /// The server's capabilities, in canonical form. `None` if it is of the stateless era and does not describe itself.
     pub capabilities: Option<RawObject>,
-    /// How the server wants to be used.
+    /// The server's instructions for its use.
     pub instructions: Option<Box<str>>,
-    /// What to remember.
+    /// The verdict to remember.
     pub verdict: Verdict,
 }
 
 #[derive(Debug)]
-enum State {
-    /// `server/discover` is sent.
+enum OpeningState {
+    /// `server/discover` was sent.
     Probing {
         revision: Revision,
     },
-    /// The server is being started again, because it ended when it was sent this, or another endpoint looked for.
+    /// The server is being restarted because it exited after `method`, or the second endpoint is being looked up.
     Moving {
         method: &'static str,
     },
-    /// `initialize` is sent.
+    /// `initialize` was sent.
     Shaking,
-    /// `notifications/initialized` is sent.
+    /// `notifications/initialized` is being sent.
     Announcing(Box<Opened>),
     Over,
 }
 
 impl Opening {
-    /// Begins. What was remembered of the server saves a probe, and is not trusted beyond that.
-    pub fn new(profile: Profile, mode: Mode, remembered: Option<Verdict>) -> (Self, Step) {
+    /// Starts an opening. A remembered verdict saves a probe, and is not trusted beyond that.
+    pub fn new(profile: Profile, mode: Mode, remembered: Option<Verdict>) -> (Self, OpeningStep) {
         let modern = if mode == Mode::Legacy { Vec::new() } else { profile.of_era(true) };
         let legacy = if mode == Mode::Modern { Vec::new() } else { profile.of_era(false) };
         let mut opening = Self {
             profile,
             modern,
             legacy,
-            state: State::Over,
+            state: OpeningState::Over,
             proven: false,
             probes: 0,
             unanswered: false,
@@ -218,90 +222,104 @@ impl Opening {
         (opening, first)
     }
 
-    /// What to do next.
-    pub fn step(&mut self, event: Event<'_>) -> Step {
-        if matches!(event, Event::Answer(_) | Event::Garbled | Event::Status { .. }) {
+    /// Returns the next step after an event.
+    pub fn step(&mut self, event: OpeningEvent<'_>) -> OpeningStep {
+        if matches!(event, OpeningEvent::Answer(_) | OpeningEvent::Garbled | OpeningEvent::Status { .. }) {
             self.unanswered = false;
         }
-        match (std::mem::replace(&mut self.state, State::Over), event) {
-            (State::Probing { revision }, Event::Answer(Ok(result))) => self.discovered(revision, result),
-            (State::Probing { revision }, Event::Answer(Err(error))) => self.probe_refused(revision, error),
-            (State::Probing { revision }, Event::Status { error: Some(error), .. }) => {
+        match (std::mem::replace(&mut self.state, OpeningState::Over), event) {
+            (OpeningState::Probing { revision }, OpeningEvent::Answer(Ok(result))) => {
+                self.discovered(revision, result)
+            }
+            (OpeningState::Probing { revision }, OpeningEvent::Answer(Err(error))) => {
                 self.probe_refused(revision, error)
             }
-            (State::Probing { .. }, Event::Status { status, error: None }) => {
+            (OpeningState::Probing { revision }, OpeningEvent::Status { error: Some(error), .. }) => {
+                self.probe_refused(revision, error)
+            }
+            (OpeningState::Probing { .. }, OpeningEvent::Status { status, error: None }) => {
                 self.fall_back(OpenError::Garbled { method: method::SERVER_DISCOVER, status: Some(status) })
             }
-            (State::Probing { .. }, Event::Garbled) => {
+            (OpeningState::Probing { .. }, OpeningEvent::Garbled) => {
                 self.fall_back(OpenError::Garbled { method: method::SERVER_DISCOVER, status: None })
             }
-            (State::Probing { .. }, Event::Silence) => {
+            (OpeningState::Probing { .. }, OpeningEvent::Silence) => {
                 self.fall_back(OpenError::Silent { method: method::SERVER_DISCOVER })
             }
-            (State::Probing { .. }, Event::Closed) => self.closed(method::SERVER_DISCOVER),
+            (OpeningState::Probing { .. }, OpeningEvent::Closed) => self.closed(method::SERVER_DISCOVER),
 
-            (State::Moving { .. }, Event::Done) => match self.legacy.first().copied() {
+            (OpeningState::Moving { .. }, OpeningEvent::Done) => match self.legacy.first().copied() {
                 Some(offer) => self.shake(offer),
                 None => self.fail(OpenError::NothingToOffer),
             },
-            (State::Moving { method }, Event::Closed) => self.fail(OpenError::Exited { method }),
-            // There is no other endpoint either.
-            (State::Moving { .. }, Event::Status { status, .. }) => {
+            (OpeningState::Moving { method }, OpeningEvent::Closed) => {
+                self.fail(OpenError::Exited { method })
+            }
+            // There is no second endpoint either.
+            (OpeningState::Moving { .. }, OpeningEvent::Status { status, .. }) => {
                 self.fail(OpenError::Garbled { method: method::INITIALIZE, status: Some(status) })
             }
 
-            (State::Shaking, Event::Answer(Ok(result))) => self.shaken(result),
-            (State::Shaking, Event::Answer(Err(error))) => self.shake_refused(error),
-            (State::Shaking, Event::Status { status, error }) => self.shake_rejected(status, error),
-            (State::Shaking, Event::Garbled) => {
+            (OpeningState::Shaking, OpeningEvent::Answer(Ok(result))) => self.shaken(result),
+            (OpeningState::Shaking, OpeningEvent::Answer(Err(error))) => self.shake_refused(error),
+            (OpeningState::Shaking, OpeningEvent::Status { status, error }) => {
+                self.shake_rejected(status, error)
+            }
+            (OpeningState::Shaking, OpeningEvent::Garbled) => {
                 self.fail(OpenError::Garbled { method: method::INITIALIZE, status: None })
             }
-            (State::Shaking, Event::Silence) => self.fail(OpenError::Silent { method: method::INITIALIZE }),
-            (State::Shaking, Event::Closed) => self.closed(method::INITIALIZE),
+            (OpeningState::Shaking, OpeningEvent::Silence) => {
+                self.fail(OpenError::Silent { method: method::INITIALIZE })
+            }
+            (OpeningState::Shaking, OpeningEvent::Closed) => self.closed(method::INITIALIZE),
 
-            (State::Announcing(opened), Event::Done) => Step::Ready(opened),
-            (State::Announcing(_), _) => {
+            (OpeningState::Announcing(opened), OpeningEvent::Done) => OpeningStep::Ready(opened),
+            (OpeningState::Announcing(_), _) => {
                 self.fail(OpenError::Exited { method: method::NOTIFICATIONS_INITIALIZED })
             }
 
-            (State::Probing { .. } | State::Moving { .. } | State::Shaking | State::Over, _) => {
-                self.fail(OpenError::OutOfStep)
-            }
+            (
+                OpeningState::Probing { .. }
+                | OpeningState::Moving { .. }
+                | OpeningState::Shaking
+                | OpeningState::Over,
+                _,
+            ) => self.fail(OpenError::OutOfStep),
         }
     }
 
-    /// The revision that was agreed on by a handshake, while `notifications/initialized` is to be sent: over HTTP that
-    /// has the header of its revision already.
+    /// Returns the revision agreed on by the handshake while `notifications/initialized` is being sent: over HTTP that
+    /// request already has the header of its revision.
     pub fn agreed(&self) -> Option<Revision> {
         match &self.state {
-            State::Announcing(opened) => Some(opened.revision),
+            OpeningState::Announcing(opened) => Some(opened.revision),
             _ => None,
         }
     }
 
-    fn probe(&mut self, revision: Revision) -> Step {
+    fn probe(&mut self, revision: Revision) -> OpeningStep {
         self.probes += 1;
         self.unanswered = true;
-        self.state = State::Probing { revision };
+        self.state = OpeningState::Probing { revision };
         let params = stateless::discover(&self.profile, revision);
-        Step::Send { method: method::SERVER_DISCOVER, params, revision }
+        OpeningStep::Send { method: method::SERVER_DISCOVER, params, revision }
     }
 
-    fn shake(&mut self, offer: Revision) -> Step {
+    fn shake(&mut self, offer: Revision) -> OpeningStep {
         self.offered.push(offer);
-        self.state = State::Shaking;
+        self.state = OpeningState::Shaking;
         let params = session::initialize(&self.profile, offer);
-        Step::Send { method: method::INITIALIZE, params, revision: offer }
+        OpeningStep::Send { method: method::INITIALIZE, params, revision: offer }
     }
 
-    fn fail(&mut self, error: OpenError) -> Step {
-        self.state = State::Over;
-        Step::Failed(error)
+    fn fail(&mut self, error: OpenError) -> OpeningStep {
+        self.state = OpeningState::Over;
+        OpeningStep::Failed(error)
     }
 
-    fn discovered(&mut self, probed: Revision, result: &RawObject) -> Step {
+    fn discovered(&mut self, probed: Revision, result: &RawObject) -> OpeningStep {
         let Some(found) = stateless::discovery(probed, result) else {
-            // Some old servers answer everything; only the new era has result types.
+            // Some old servers return a result for every method; only the stateless era has result types.
             return if self.proven || result.get("resultType").is_some() {
                 self.fail(OpenError::Violation(Violation::NoRevisionsListed))
             } else {
@@ -309,7 +327,7 @@ impl Opening {
             };
         };
         match self.choose(&found.supported) {
-            Choice::Modern(revision) => Step::Ready(Box::new(Opened {
+            Choice::Modern(revision) => OpeningStep::Ready(Box::new(Opened {
                 revision,
                 info: found.info,
                 capabilities: Some(found.capabilities),
@@ -321,8 +339,9 @@ impl Opening {
         }
     }
 
-    /// Only three codes prove the new era; any other error is what an old server makes of an unknown question.
-    fn probe_refused(&mut self, probed: Revision, error: &RpcError) -> Step {
+    /// Handles an error response to a probe. Only three codes prove the stateless era; any other error is how an old
+    /// server responds to an unknown method.
+    fn probe_refused(&mut self, probed: Revision, error: &RpcError) -> OpeningStep {
         if !is_modern(error) && !self.proven {
             return self.fall_back(OpenError::TooOld { error: error.clone() });
         }
@@ -342,8 +361,8 @@ impl Opening {
                 Choice::Legacy(offer) => self.shake(offer),
                 Choice::Neither => self.nothing_in_common(&list),
             },
-            // A server of the new era that does not describe itself can still be used: every request stands alone.
-            None if error.code == ErrorCode::METHOD_NOT_FOUND => Step::Ready(Box::new(Opened {
+            // A stateless server that does not describe itself can still be used: every request is self-contained.
+            None if error.code == ErrorCode::METHOD_NOT_FOUND => OpeningStep::Ready(Box::new(Opened {
                 revision: probed,
                 info: None,
                 capabilities: None,
@@ -354,32 +373,32 @@ impl Opening {
         }
     }
 
-    /// The server ended. If a probe may be the reason, it is started once more and not sent one: some servers end at
-    /// once, some only when the next line arrives, and some start so slowly that the handshake is sent before they read
-    /// the probe.
-    fn closed(&mut self, method: &'static str) -> Step {
+    /// Handles a disconnect. If a probe may be the reason, the server is restarted once without one: some servers exit
+    /// at once, some only when the next line arrives, and some start so slowly that the handshake is sent before they
+    /// read the probe.
+    fn closed(&mut self, method: &'static str) -> OpeningStep {
         if !self.unanswered || self.proven || self.reopened || self.legacy.is_empty() {
             return self.fail(OpenError::Exited { method });
         }
         self.reopened = true;
         self.unanswered = false;
-        self.state = State::Moving { method };
-        Step::Reopen
+        self.state = OpeningState::Moving { method };
+        OpeningStep::Reopen
     }
 
-    /// Whether there is another way if the request that was sent last stays without an answer. Where there is none, it
-    /// is worth waiting longer.
+    /// Returns whether the opening can fall back if the last request is not answered. If it cannot, a longer timeout is
+    /// worthwhile.
     pub fn may_fall_back(&self) -> bool {
-        matches!(self.state, State::Probing { .. }) && self.next_best().is_some()
+        matches!(self.state, OpeningState::Probing { .. }) && self.next_best().is_some()
     }
 
-    /// What to offer in a handshake, if that is an option.
+    /// Returns the revision to offer in a handshake, if one is possible.
     fn next_best(&self) -> Option<Revision> {
         self.legacy.first().copied().filter(|offer| !self.proven && !self.offered.contains(offer))
     }
 
-    /// The probe says that the server is of the old era, or nothing; `otherwise` is why it cannot be opened then.
-    fn fall_back(&mut self, otherwise: OpenError) -> Step {
+    /// Falls back to the handshake after a probe that failed, or fails with `otherwise`.
+    fn fall_back(&mut self, otherwise: OpenError) -> OpeningStep {
         match self.next_best() {
             Some(offer) => self.shake(offer),
             None => {
@@ -389,7 +408,7 @@ impl Opening {
         }
     }
 
-    fn shaken(&mut self, result: &RawObject) -> Step {
+    fn shaken(&mut self, result: &RawObject) -> OpeningStep {
         let name = match session::agreed(result) {
             Ok(name) => name,
             Err(violation) => return self.fail(OpenError::Violation(violation)),
@@ -404,21 +423,22 @@ impl Opening {
         };
         match session::handshake(revision, result) {
             Ok(found) => {
-                self.state = State::Announcing(Box::new(Opened {
+                self.state = OpeningState::Announcing(Box::new(Opened {
                     revision,
                     info: found.info,
                     capabilities: Some(found.capabilities),
                     instructions: found.instructions,
                     verdict: Verdict(revision),
                 }));
-                Step::Notify(session::initialized())
+                OpeningStep::Notify(session::initialized())
             }
             Err(violation) => self.fail(OpenError::Violation(violation)),
         }
     }
 
-    /// A server that refuses the handshake may name what it speaks instead; it is asked for that, once.
-    fn shake_refused(&mut self, error: &RpcError) -> Step {
+    /// Handles an error response to `initialize`. It may name the revisions that the server supports; those are tried
+    /// once.
+    fn shake_refused(&mut self, error: &RpcError) -> OpeningStep {
         let list = supported(error);
         let refused = OpenError::Refused { method: method::INITIALIZE, error: error.clone() };
         match list.as_deref().map(|list| self.choose(list)) {
@@ -434,7 +454,7 @@ impl Opening {
                     self.proven = true;
                     self.probe(revision)
                 }
-                // Memory said that there is no need to probe. It may be out of date.
+                // A remembered verdict skipped the probe. It may be out of date.
                 Some(revision) if self.probes == 0 => {
                     self.misled = Some(refused);
                     self.probe(revision)
@@ -444,15 +464,15 @@ impl Opening {
         }
     }
 
-    /// Over HTTP a refusal may come from the oldest transport, which takes requests at another endpoint. It does not
-    /// come from there if it speaks of revisions, or with a code that the oldest transport never had.
-    fn shake_rejected(&mut self, status: u16, error: Option<&RpcError>) -> Step {
+    /// Handles an HTTP error status for `initialize`. It may come from an HTTP+SSE server, which accepts requests at
+    /// another endpoint, unless the error names revisions or has a code that HTTP+SSE servers never send.
+    fn shake_rejected(&mut self, status: u16, error: Option<&RpcError>) -> OpeningStep {
         let informed = error.is_some_and(|error| is_modern(error) || supported(error).is_some());
         let oldest = self.legacy.iter().any(|revision| revision.dialect().two_endpoints);
         if !informed && oldest && !self.moved {
             self.moved = true;
-            self.state = State::Moving { method: method::INITIALIZE };
-            return Step::TwoEndpoints;
+            self.state = OpeningState::Moving { method: method::INITIALIZE };
+            return OpeningStep::TwoEndpoints;
         }
         match error {
             Some(error) => self.shake_refused(error),
@@ -469,7 +489,7 @@ impl Opening {
         }
     }
 
-    fn nothing_in_common(&mut self, theirs: &[Box<str>]) -> Step {
+    fn nothing_in_common(&mut self, theirs: &[Box<str>]) -> OpeningStep {
         const SHOWN: usize = 20;
         let ours = self.modern.iter().chain(&self.legacy).copied().collect();
         let theirs = theirs.iter().take(SHOWN).map(|name| shown(name)).collect();
@@ -496,11 +516,11 @@ fn is_modern(error: &RpcError) -> bool {
     )
 }
 
-/// The revisions that an error names.
+/// Returns the revisions that an error lists as supported.
 fn supported(error: &RpcError) -> Option<Vec<Box<str>>> {
     #[derive(Deserialize)]
-    struct Data {
+    struct SupportedVersions {
         supported: Vec<Box<str>>,
     }
-    error.data_as::<Data>().map(|data| data.supported).filter(|list| !list.is_empty())
+    error.data_as::<SupportedVersions>().map(|data| data.supported).filter(|list| !list.is_empty())
 }

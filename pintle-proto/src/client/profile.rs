@@ -2,7 +2,7 @@ use pintle_types::RawObject;
 
 use crate::Revision;
 
-/// What a client is and can do: the same for every server that it opens.
+/// The description of a client, the same for every server that it connects to.
 ///
 /// ```
 /// use pintle_proto::client::Profile;
@@ -17,20 +17,20 @@ use crate::Revision;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Name, version and the like, in canonical form.
+    /// The client's name and version, in canonical form.
     pub info: RawObject,
-    /// What the client can do for a server, in canonical form.
+    /// The client's capabilities, in canonical form.
     pub capabilities: RawObject,
-    /// The revisions that may be spoken. Their order does not matter: newer ones are preferred.
+    /// The allowed revisions, in any order: newer ones are preferred.
     pub revisions: Vec<Revision>,
-    /// Whether to say who is asking where the protocol leaves it open.
+    /// Whether stateless requests include the client's name and version, which is optional.
     pub introduce: bool,
     /// The result types of the extensions among the capabilities, such as `task`.
     pub result_types: Vec<Box<str>>,
 }
 
 impl Profile {
-    /// A client that speaks every revision and says who it is.
+    /// Creates the profile of a client that allows every revision and identifies itself.
     pub fn new(info: RawObject, capabilities: RawObject) -> Self {
         Self {
             info,
@@ -41,7 +41,7 @@ impl Profile {
         }
     }
 
-    /// Those of our revisions that have a handshake or have none, newest first.
+    /// Returns the allowed revisions of one era, newest first.
     pub(super) fn of_era(&self, stateless: bool) -> Vec<Revision> {
         Revision::sorted(&self.revisions).filter(|revision| revision.is_stateless() == stateless).collect()
     }

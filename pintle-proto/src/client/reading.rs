@@ -8,43 +8,43 @@ use super::{
 };
 use crate::{Limits, Part, Revision, Violation, shown::shown};
 
-/// How a request of ours ended.
+/// The outcome of a client's request.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
-pub enum Outcome {
-    /// Here is what was asked for.
+pub enum RequestOutcome {
+    /// The result.
     Complete(RawObject),
-    /// The server has questions first: answer them, then ask again (see [`Rounds`](super::Rounds)).
+    /// The server has questions first: answer them, then send the request again (see [`Rounds`](super::Rounds)).
     InputRequired(InputRequired),
-    /// A result that belongs to an extension which this client offered.
+    /// A result type of an extension that this client declared.
     Extension {
-        /// Its `resultType`.
+        /// The `resultType`.
         result_type: Box<str>,
-        /// The whole result.
+        /// The complete result.
         result: RawObject,
     },
-    /// The user must open these URLs first; then the same request may be sent again. One session-era revision only.
+    /// The user must open these URLs before the same request is sent again. One session-era revision only.
     UrlRequired {
         /// The params of `elicitation/create` in URL mode, in canonical form.
         urls: Vec<RawObject>,
-        /// What the server said.
+        /// The error.
         error: RpcError,
     },
-    /// The server says no.
+    /// The server responded with an error.
     Error(RpcError),
-    /// The server said something that the protocol does not allow.
+    /// The response violates the protocol.
     Violation(Violation),
 }
 
-/// What a server wants to know before it answers.
+/// The questions that a server asks before it returns a result.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct InputRequired {
-    /// The questions. Their keys are unique; their order is the server's.
+    /// The questions, in the server's order. Their keys are unique.
     pub requests: Vec<InputRequest>,
-    /// What to send back with the answers, to the letter. Nobody but the server may look into it.
+    /// The state to return with the answers, unchanged. It is opaque to the client.
     pub state: Option<Box<RawValue>>,
-    /// The revision that the answers are to be written in.
+    /// The revision to write the answers in.
     pub(super) revision: Revision,
 }
 
@@ -52,23 +52,23 @@ pub struct InputRequired {
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct InputRequest {
-    /// The name that its answer must go by.
+    /// The key of the question, and of its answer.
     pub key: Box<str>,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: Box<str>,
-    /// What exactly is asked.
+    /// The params of the question.
     pub params: RawObject,
 }
 
-/// How results of the stateless era are read: by their `resultType`.
+/// Reads results of the stateless era by their `resultType`.
 ///
 /// ```
-/// use pintle_proto::{Limits, client::{Outcome, Profile, Reading}};
+/// use pintle_proto::{Limits, client::{Profile, Reading, RequestOutcome}};
 ///
 /// let profile = Profile::new(r#"{"name":"demo","version":"1"}"#.parse()?, "{}".parse()?);
 /// let reading = Reading::new(&profile, &Limits::default());
-/// // A server that forgets to say so is taken to be done.
-/// assert!(matches!(reading.read("tools/list", r#"{"tools":[]}"#.parse()?), Outcome::Complete(_)));
+/// // A result without a `resultType` is complete.
+/// assert!(matches!(reading.read("tools/list", r#"{"tools":[]}"#.parse()?), RequestOutcome::Complete(_)));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// For a client that can do what its profile says.
+    /// Creates a reader for a client with this profile.
     pub fn new(profile: &Profile, limits: &Limits) -> Self {
         Self {
             revision: Revision::LATEST,
@@ -90,34 +90,38 @@ impl Reading {
         }
     }
 
-    /// Reads results, whose questions are in the shapes of this revision instead of the newest.
+    /// Sets the revision whose shapes the questions have. The default is the newest.
     pub(super) fn of(self, revision: Revision) -> Self {
         Self { revision, ..self }
     }
 
-    /// Reads the result of a request, which is in canonical shapes. Nothing but the few members that are the protocol's own is decoded.
-    pub fn read(&self, method: &str, result: RawObject) -> Outcome {
+    /// Reads the result of a request, which is in canonical shapes. Only the members that the protocol defines for
+    /// every result are decoded.
+    pub fn read(&self, method: &str, result: RawObject) -> RequestOutcome {
         match result.get("resultType") {
-            None | Some("\"complete\"") => return Outcome::Complete(result),
+            None | Some("\"complete\"") => return RequestOutcome::Complete(result),
             Some(_) => {}
         }
         let result_type: Box<str> = match result.decode_member("resultType") {
             Ok(Some(result_type)) => result_type,
             _ => {
                 let reason = "`resultType` is not a string".into();
-                return Outcome::Violation(Violation::MalformedResult { method: method.into(), reason });
+                return RequestOutcome::Violation(Violation::MalformedResult {
+                    method: method.into(),
+                    reason,
+                });
             }
         };
         match &*result_type {
-            "complete" => Outcome::Complete(result),
+            "complete" => RequestOutcome::Complete(result),
             "input_required" => match self.input_required(method, &result) {
-                Ok(asked) => Outcome::InputRequired(asked),
-                Err(violation) => Outcome::Violation(violation),
+                Ok(asked) => RequestOutcome::InputRequired(asked),
+                Err(violation) => RequestOutcome::Violation(violation),
             },
             other if self.extension_types.iter().any(|owned| **owned == *other) => {
-                Outcome::Extension { result_type, result }
+                RequestOutcome::Extension { result_type, result }
             }
-            _ => Outcome::Violation(Violation::UnknownResultType {
+            _ => RequestOutcome::Violation(Violation::UnknownResultType {
                 method: method.into(),
                 result_type: shown(&result_type),
             }),
@@ -133,7 +137,8 @@ impl Reading {
         let state = match result.get("requestState") {
             None => None,
             Some(text) if text.starts_with('"') => Some(
-                RawValue::from_string(text.to_owned()).map_err(|_| malformed("`requestState` is no JSON"))?,
+                RawValue::from_string(text.to_owned())
+                    .map_err(|_| malformed("`requestState` is not valid JSON"))?,
             ),
             Some(_) => return Err(malformed("`requestState` is not a string")),
         };
@@ -147,10 +152,10 @@ impl Reading {
                 return Err(Violation::TooManyQuestions { limit: self.max_questions });
             }
             let key: Box<str> = serde_json::from_str(&format!("\"{printed}\""))
-                .map_err(|_| malformed("a key that is no string"))?;
+                .map_err(|_| malformed("a key is not a valid string"))?;
             requests.push(question(key, request, self.can, self.revision).map_err(|fault| match fault {
-                Fault::Malformed(reason) => malformed(reason),
-                Fault::Violation(violation) => violation,
+                QuestionError::Malformed(reason) => malformed(reason),
+                QuestionError::Violation(violation) => violation,
             })?);
         }
         if requests.is_empty() && state.is_none() {
@@ -160,7 +165,7 @@ impl Reading {
     }
 }
 
-enum Fault {
+enum QuestionError {
     Malformed(&'static str),
     Violation(Violation),
 }
@@ -170,7 +175,7 @@ fn question(
     request: &str,
     can: Capabilities,
     revision: Revision,
-) -> Result<InputRequest, Fault> {
+) -> Result<InputRequest, QuestionError> {
     #[derive(Deserialize)]
     struct Asked {
         method: Box<str>,
@@ -178,20 +183,21 @@ fn question(
     }
 
     let Ok(Asked { method, params }) = serde_json::from_str(request) else {
-        return Err(Fault::Malformed(
-            "an input request without a `method`, or with `params` that are no object",
+        return Err(QuestionError::Malformed(
+            "an input request has no `method`, or its `params` are not an object",
         ));
     };
     let Ok(params) = shapes::raise(revision, Part::Params(&method), params.unwrap_or_default()) else {
-        return Err(Fault::Malformed("an input request whose `params` cannot be read"));
+        return Err(QuestionError::Malformed("the `params` of an input request cannot be read"));
     };
     match can.answers(&method, &params) {
         Ok(()) => Ok(InputRequest { key, method, params }),
-        Err(Cannot::Unknown) => {
-            Err(Fault::Violation(Violation::UnknownQuestion { key: shown(&key), method: shown(&method) }))
-        }
+        Err(Cannot::Unknown) => Err(QuestionError::Violation(Violation::UnknownQuestion {
+            key: shown(&key),
+            method: shown(&method),
+        })),
         Err(Cannot::Undeclared(capability) | Cannot::Partly(capability)) => {
-            Err(Fault::Violation(Violation::UndeclaredQuestion { key: shown(&key), capability }))
+            Err(QuestionError::Violation(Violation::UndeclaredQuestion { key: shown(&key), capability }))
         }
     }
 }
@@ -200,7 +206,7 @@ fn question(
 mod tests {
     use super::*;
 
-    fn read(method: &str, result: &str) -> Outcome {
+    fn read(method: &str, result: &str) -> RequestOutcome {
         let mut profile =
             Profile::new(RawObject::empty(), r#"{"elicitation":{},"sampling":{}}"#.parse().unwrap());
         profile.result_types.push("task".into());
@@ -209,7 +215,7 @@ mod tests {
 
     fn violation(method: &str, result: &str) -> String {
         match read(method, result) {
-            Outcome::Violation(violation) => violation.to_string(),
+            RequestOutcome::Violation(violation) => violation.to_string(),
             other => panic!("{other:?}"),
         }
     }
@@ -217,13 +223,13 @@ mod tests {
     #[test]
     fn the_result_type_decides() {
         let outcome = |text| read("tools/call", text);
-        assert!(matches!(outcome(r#"{"content":[]}"#), Outcome::Complete(_)));
-        assert!(matches!(outcome(r#"{"resultType":"complete"}"#), Outcome::Complete(_)));
-        assert!(matches!(outcome(r#"{"resultType":"c\u006fmplete"}"#), Outcome::Complete(_)));
-        assert!(matches!(outcome(r#"{"resultType":"task","taskId":"1"}"#), Outcome::Extension { .. }));
+        assert!(matches!(outcome(r#"{"content":[]}"#), RequestOutcome::Complete(_)));
+        assert!(matches!(outcome(r#"{"resultType":"complete"}"#), RequestOutcome::Complete(_)));
+        assert!(matches!(outcome(r#"{"resultType":"c\u006fmplete"}"#), RequestOutcome::Complete(_)));
+        assert!(matches!(outcome(r#"{"resultType":"task","taskId":"1"}"#), RequestOutcome::Extension { .. }));
         assert!(matches!(
             outcome(r#"{"resultType":"input_required","requestState":"s"}"#),
-            Outcome::InputRequired(_)
+            RequestOutcome::InputRequired(_)
         ));
     }
 
@@ -232,7 +238,7 @@ mod tests {
         let text = r#"{"resultType":"input_required","inputRequests":{
             "b":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}},
             "a":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}}"#;
-        let Outcome::InputRequired(asked) = read("prompts/get", text) else { panic!("asks") };
+        let RequestOutcome::InputRequired(asked) = read("prompts/get", text) else { panic!("asks") };
         let keys: Vec<_> = asked.requests.iter().map(|one| (&*one.key, &*one.method)).collect();
         assert_eq!(keys, [("b", "elicitation/create"), ("a", "sampling/createMessage")]);
         assert!(asked.state.is_none());
@@ -244,40 +250,36 @@ mod tests {
             ("tools/list", r#"{"resultType":"later"}"#, "the unknown result type `later`"),
             ("tools/list", r#"{"resultType":7}"#, "`resultType` is not a string"),
             ("tools/list", r#"{"resultType":null}"#, "`resultType` is not a string"),
+            ("tools/list", r#"{"resultType":"input_required","requestState":"s"}"#, "`tools/list` returned"),
+            ("tools/call", r#"{"resultType":"input_required"}"#, "with neither `inputRequests`"),
             (
-                "tools/list",
-                r#"{"resultType":"input_required","requestState":"s"}"#,
-                "`tools/list` was answered with",
+                "tools/call",
+                r#"{"resultType":"input_required","inputRequests":{}}"#,
+                "with neither `inputRequests`",
             ),
-            ("tools/call", r#"{"resultType":"input_required"}"#, "has no `inputRequests`"),
-            ("tools/call", r#"{"resultType":"input_required","inputRequests":{}}"#, "has no `inputRequests`"),
             ("tools/call", r#"{"resultType":"input_required","inputRequests":[]}"#, "is not an object"),
             ("tools/call", r#"{"resultType":"input_required","requestState":{}}"#, "is not a string"),
             (
                 "tools/call",
                 r#"{"resultType":"input_required","inputRequests":{"k":{"method":"tools/call"}}}"#,
-                "the question `k` asks for `tools/call`",
+                "the question `k` has the method `tools/call`",
             ),
             (
                 "tools/call",
                 r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}"#,
-                "needs the capability `roots`",
+                "requires the capability `roots`",
             ),
             (
                 "tools/call",
                 r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url"}}}}"#,
-                "needs the capability `elicitation.url`",
+                "requires the capability `elicitation.url`",
             ),
             (
                 "tools/call",
                 r#"{"resultType":"input_required","inputRequests":{"k":{"method":"sampling/createMessage","params":{"tools":[]}}}}"#,
-                "needs the capability `sampling.tools`",
+                "requires the capability `sampling.tools`",
             ),
-            (
-                "tools/call",
-                r#"{"resultType":"input_required","inputRequests":{"k":5}}"#,
-                "without a `method`",
-            ),
+            ("tools/call", r#"{"resultType":"input_required","inputRequests":{"k":5}}"#, "has no `method`"),
         ] {
             let found = violation(method, result);
             assert!(found.contains(said), "{result}: {found}");

@@ -1,4 +1,4 @@
-//! What the messages of a server mean: the one place where they are raised to canonical shapes.
+//! Interpretation of messages from the server: the one place where they are raised to canonical shapes.
 
 use pintle_types::{
     Malformed, MalformedKind, Message, Notification, RawObject, Request, RequestId, Response, RpcError,
@@ -7,30 +7,31 @@ use pintle_types::{
 
 use super::{
     Engine,
-    engine::Era,
+    engine::EraState,
     flights::{FlightState, Progress},
     inbound::{Ignored, Inbound},
-    reading::Outcome,
+    reading::RequestOutcome,
     shapes,
 };
 use crate::{Part, Violation, shown::shown};
 
 impl Engine {
-    /// What one message means.
+    /// Interprets a message.
     pub fn receive(&mut self, message: Result<Message, Box<Malformed>>) -> Inbound {
         match message {
             Ok(Message::Response(Response { id: Some(id), result, .. })) => self.receive_answer(id, result),
             Ok(Message::Response(Response { id: None, result, .. })) => self.receive_anonymous(result),
             Ok(Message::Notification(notification)) => self.receive_notification(notification),
             Ok(Message::Request(Request { id, method, params, .. })) => match &mut self.era {
-                Era::Session(session) => session.receive_request(id, &method, params),
-                Era::Stateless(stateless) => stateless.receive_request(&method),
-                Era::Opening { .. } if method == method::PING => {
+                EraState::Session(session) => session.receive_request(id, &method, params),
+                EraState::Stateless(stateless) => stateless.receive_request(&method),
+                EraState::Opening { .. } if method == method::PING => {
                     Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())))
                 }
-                Era::Opening { .. } => {
-                    let error =
-                        RpcError::invalid_request("a request before `initialize` was answered: wait for it");
+                EraState::Opening { .. } => {
+                    let error = RpcError::invalid_request(
+                        "a request before the response to `initialize`: send the response first",
+                    );
                     Inbound::Reply(Response::new(Some(id), Err(error)))
                 }
             },
@@ -38,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// What the messages of an array mean, in the one revision that has arrays.
+    /// Interprets the messages of a batch, in the one revision that has batches.
     pub fn receive_batch(&mut self, messages: Vec<Result<Message, Box<Malformed>>>) -> Vec<Inbound> {
         if !self.takes_batches() {
             return vec![Inbound::Violation(Violation::Batch)];
@@ -55,7 +56,7 @@ impl Engine {
         let Some(flight) = self.flights.remove(number) else {
             return Inbound::Ignored(Ignored::LateAnswer(id));
         };
-        // Of both eras alike; while opening no revision is agreed on, and the opening raises what it reads.
+        // The same for both eras. While opening, no revision is agreed on, and the opening raises what it reads.
         let raised = match (self.revision(), result) {
             (Some(revision), Ok(result)) => {
                 shapes::raise(revision, Part::Result(&flight.method), result).map(Ok)
@@ -65,31 +66,32 @@ impl Engine {
         let result = match raised {
             Ok(result) => result,
             Err(reason) => {
-                if let Era::Stateless(stateless) = &mut self.era {
+                if let EraState::Stateless(stateless) = &mut self.era {
                     stateless.subscriptions.remove(number);
                 }
                 let violation = Violation::MalformedResult { method: flight.method.into(), reason };
-                return Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) };
+                return Inbound::Answer { id: number.into(), outcome: RequestOutcome::Violation(violation) };
             }
         };
         let outcome = match &mut self.era {
-            Era::Opening { .. } => match result {
-                Ok(result) => Outcome::Complete(result),
-                Err(error) => Outcome::Error(error),
+            EraState::Opening { .. } => match result {
+                Ok(result) => RequestOutcome::Complete(result),
+                Err(error) => RequestOutcome::Error(error),
             },
-            Era::Session(session) => session.read(&flight.method, result),
-            Era::Stateless(stateless) if stateless.subscriptions.contains(number) => {
+            EraState::Session(session) => session.read(&flight.method, result),
+            EraState::Stateless(stateless) if stateless.subscriptions.contains(number) => {
                 return stateless.read_end(number, result);
             }
-            Era::Stateless(stateless) => stateless.read(&flight.method, result),
+            EraState::Stateless(stateless) => stateless.read(&flight.method, result),
         };
         Inbound::Answer { id: number.into(), outcome }
     }
 
-    /// While opening there is one request in flight, and a server that could not even read its id means that one.
+    /// Handles a response without an id. While opening, exactly one request is in flight, and an error without an id
+    /// belongs to it.
     fn receive_anonymous(&mut self, result: Result<RawObject, RpcError>) -> Inbound {
         match (&self.era, self.flights.only(), result) {
-            (Era::Opening { given_up: false }, Some(id), Err(error)) => {
+            (EraState::Opening { given_up: false }, Some(id), Err(error)) => {
                 self.receive_answer(id.into(), Err(error))
             }
             (_, _, Err(error)) => {
@@ -110,15 +112,15 @@ impl Engine {
             return self.receive_progress(notification);
         }
         match &mut self.era {
-            Era::Session(session) => session.receive_notification(notification),
-            Era::Stateless(stateless) => {
+            EraState::Session(session) => session.receive_notification(notification),
+            EraState::Stateless(stateless) => {
                 let (inbound, ended) = stateless.receive_notification(notification, self.flights.wants_log());
                 if let Some(id) = ended {
                     self.flights.remove(id);
                 }
                 inbound
             }
-            Era::Opening { .. } => match notification {
+            EraState::Opening { .. } => match notification {
                 Notification { method, params: Some(params), .. }
                     if method == method::NOTIFICATIONS_MESSAGE =>
                 {
@@ -161,15 +163,15 @@ impl Engine {
             (MalformedKind::Answer, Some(id)) => match self.flights.state(id) {
                 FlightState::Flying(number) => {
                     self.flights.remove(number);
-                    if let Era::Stateless(stateless) = &mut self.era {
+                    if let EraState::Stateless(stateless) = &mut self.era {
                         stateless.subscriptions.remove(number);
                     }
                     let violation = Violation::MalformedAnswer { id: number.into(), reason };
-                    Inbound::Answer { id: number.into(), outcome: Outcome::Violation(violation) }
+                    Inbound::Answer { id: number.into(), outcome: RequestOutcome::Violation(violation) }
                 }
                 _ => Inbound::Violation(Violation::NotAMessage { reason }),
             },
-            (MalformedKind::Call, Some(_)) if matches!(self.era, Era::Session(_)) => malformed
+            (MalformedKind::Call, Some(_)) if matches!(self.era, EraState::Session(_)) => malformed
                 .reply()
                 .map_or(Inbound::Violation(Violation::NotAMessage { reason }), Inbound::Reply),
             (MalformedKind::Unclear, None) => Inbound::Ignored(Ignored::Noise(reason)),

@@ -6,13 +6,13 @@ use serde::{Serialize, Serializer};
 use super::reading::InputRequired;
 use crate::Part;
 
-/// The rounds of one call whose server asks before it answers.
+/// The rounds of a call whose server asks questions before it returns a result.
 ///
-/// Each round is a request of its own: the caller gives it a new id and dresses it anew. Its params are the original
-/// ones plus this round's answers and state, nothing of the rounds before.
+/// Each round is a separate request with a new id. Its params are the original ones plus this round's answers and
+/// state, without those of earlier rounds.
 ///
 /// ```
-/// use pintle_proto::{Limits, client::{Outcome, Profile, Reading, Rounds}};
+/// use pintle_proto::{Limits, client::{Profile, Reading, RequestOutcome, Rounds}};
 ///
 /// let profile = Profile::new(r#"{"name":"demo","version":"1"}"#.parse()?, r#"{"elicitation":{}}"#.parse()?);
 /// let params = r#"{"name":"book","arguments":{"seat":"12A"}}"#.parse()?;
@@ -21,7 +21,7 @@ use crate::Part;
 /// let result = r#"{"resultType":"input_required",
 ///     "inputRequests":{"meal":{"method":"elicitation/create","params":{"message":"Which meal?"}}},"requestState":"s1"}"#;
 /// let reading = Reading::new(&profile, &Limits::default());
-/// let Outcome::InputRequired(asked) = reading.read("tools/call", result.parse()?) else { panic!() };
+/// let RequestOutcome::InputRequired(asked) = reading.read("tools/call", result.parse()?) else { panic!() };
 ///
 /// let round = rounds.next(&asked, [("meal", r#"{"action":"accept","content":{"meal":"soup"}}"#.parse()?)])?;
 /// assert_eq!(round.wait_ms, 0);
@@ -36,31 +36,32 @@ pub struct Rounds {
     original: RawObject,
     limit: u32,
     done: u32,
-    /// How many rounds in a row asked nothing.
+    /// The number of consecutive rounds without a question.
     idle: u32,
 }
 
-/// What to send next.
+/// The next request of a call.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
-    /// The params, not yet dressed.
+    /// The params, to be passed to [`Engine::request`](super::Engine::request).
     pub params: RawObject,
-    /// How long to wait before sending them. More than nothing only when the server asked for nothing, again.
+    /// The delay before sending them. It is zero unless the server repeatedly asked nothing.
     pub wait_ms: u64,
 }
 
 impl Rounds {
-    /// Starts from the params of the first request, as they were before dressing.
+    /// Creates the rounds of a call from the params of its first request, as they were passed to
+    /// [`Engine::request`](super::Engine::request). `limit` is the maximum number of rounds.
     pub fn new(params: RawObject, limit: u32) -> Self {
         Self { original: params, limit, done: 0, idle: 0 }
     }
 
-    /// The params of the next request, from what was asked and what is answered.
+    /// Returns the next request, from the questions and their answers.
     ///
     /// # Errors
     ///
-    /// The call is over: there were too many rounds, or the answers are not those that were asked for.
+    /// There were too many rounds, or the answers do not match the questions. The call has failed.
     pub fn next<K: AsRef<str>>(
         &mut self,
         asked: &InputRequired,
@@ -96,12 +97,12 @@ impl Rounds {
         Ok(Round { params, wait_ms: back_off(self.idle) })
     }
 
-    /// Whether the result may go into the response cache: one reached through rounds may not.
+    /// Returns whether the result may be cached: one that took more than one round may not.
     pub fn may_cache(&self) -> bool {
         self.done == 0
     }
 
-    /// How many rounds there were.
+    /// Returns the number of rounds so far.
     pub fn count(&self) -> u32 {
         self.done
     }
@@ -123,7 +124,8 @@ impl Rounds {
     }
 }
 
-/// The first retry is free, as the specification has it; a server that keeps shedding load is asked ever less often.
+/// Returns the delay before a round after `idle` rounds without a question. The first retry is immediate, as the
+/// specification allows; a server that keeps shedding load is retried with exponential back-off.
 fn back_off(idle: u32) -> u64 {
     const FIRST: u64 = 100;
     const MAX_MS: u64 = 5_000;
@@ -141,33 +143,33 @@ impl Serialize for Answers<'_> {
     }
 }
 
-/// Why there is no next round.
+/// The error for a round that cannot be sent.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RetryError {
-    /// The server would go on asking for ever.
+    /// The server still asks questions after the maximum number of rounds.
     TooManyRounds {
-        /// How many are allowed.
+        /// The maximum number of rounds.
         limit: u32,
     },
-    /// A question was left open: all must be answered before the request is sent again.
+    /// A question has no answer: all must be answered before the request is sent again.
     Unanswered {
-        /// Which.
+        /// The key of the question.
         key: Box<str>,
     },
-    /// An answer to something that was not asked.
+    /// An answer has no question.
     Unasked {
-        /// Which.
+        /// The key of the answer.
         key: Box<str>,
     },
-    /// An answer that the server's revision cannot express.
+    /// The server's revision cannot express an answer.
     Unsayable {
-        /// Which.
+        /// The key of the answer.
         key: Box<str>,
-        /// Why.
+        /// The reason.
         reason: Box<str>,
     },
-    /// An answer that is no JSON.
+    /// An answer cannot be serialized.
     Unprintable,
 }
 
@@ -175,16 +177,19 @@ impl fmt::Display for RetryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyRounds { limit } => {
-                write!(f, "the server still asks after {limit} rounds: raise the limit if it needs more")
+                write!(
+                    f,
+                    "the server still asks questions after {limit} rounds: raise the limit if it needs more"
+                )
             }
             Self::Unanswered { key } => {
-                write!(f, "the question `{key}` has no answer: answer all before going on")
+                write!(f, "the question `{key}` has no answer: answer all questions of the round")
             }
             Self::Unasked { key } => {
-                write!(f, "the answer `{key}` was not asked for: answer what was asked, once")
+                write!(f, "the answer `{key}` has no question: answer each question once")
             }
             Self::Unsayable { key, reason } => write!(f, "the answer `{key}` cannot be sent: {reason}"),
-            Self::Unprintable => f.write_str("an answer is no JSON"),
+            Self::Unprintable => f.write_str("an answer cannot be serialized as JSON"),
         }
     }
 }
@@ -196,13 +201,13 @@ mod tests {
     use super::*;
     use crate::{
         Limits,
-        client::{Outcome, Profile, Reading},
+        client::{Profile, Reading, RequestOutcome},
     };
 
     fn asked(text: &str) -> InputRequired {
         let profile = Profile::new(object("{}"), object(r#"{"elicitation":{},"roots":{},"sampling":{}}"#));
         match Reading::new(&profile, &Limits::default()).read("tools/call", object(text)) {
-            Outcome::InputRequired(asked) => asked,
+            RequestOutcome::InputRequired(asked) => asked,
             other => panic!("{other:?}"),
         }
     }
@@ -264,7 +269,7 @@ mod tests {
         let error = rounds.next(&question, [("where", object("{}"))]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the server still asks after 1 rounds: raise the limit if it needs more"
+            "the server still asks questions after 1 rounds: raise the limit if it needs more"
         );
     }
 

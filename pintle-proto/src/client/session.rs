@@ -1,4 +1,4 @@
-//! The era of the handshake: `initialize` first, then questions may come from the server at any time.
+//! The client's side of the session era: `initialize` first, then the server may send questions at any time.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use serde::Deserialize;
 use super::{
     capabilities::{Cannot, Capabilities},
     extras::{Extras, push},
-    inbound::{Ignored, Inbound, Question},
+    inbound::{Ignored, Inbound, ServerQuestion},
     profile::Profile,
-    reading::Outcome,
+    reading::RequestOutcome,
     send_error::SendError,
     shapes,
 };
 use crate::{Change, Limits, Part, RETRY_AFTER_MS, Revision, Violation, shown::shown};
 
-/// What a session's client remembers.
+/// The client's state of a session.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ClientSession {
     pub(super) revision: Revision,
     can: Capabilities,
-    /// Questions of the server that wait for our answer, and what they ask.
-    questions: HashMap<RequestId, Open>,
+    /// The open questions of the server.
+    questions: HashMap<RequestId, OpenQuestion>,
     max_questions: usize,
-    /// Bytes of them.
+    /// The size of the open questions, in bytes.
     question_bytes: usize,
     max_bytes: usize,
 }
 
-/// What a handshake brought.
+/// The server's description from a handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) info: Option<RawObject>,
@@ -37,7 +37,7 @@ pub(super) struct Handshake {
     pub(super) instructions: Option<Box<str>>,
 }
 
-/// The params of `initialize`.
+/// Returns the params of `initialize`.
 pub(super) fn initialize(profile: &Profile, offer: Revision) -> RawObject {
     let text = format!(
         r#"{{"protocolVersion":"{offer}","capabilities":{},"clientInfo":{}}}"#,
@@ -46,11 +46,11 @@ pub(super) fn initialize(profile: &Profile, offer: Revision) -> RawObject {
     );
     let part = Part::Params(method::INITIALIZE);
     let params: RawObject = text.parse().expect("objects between braces are an object");
-    // Capabilities hold nothing that cannot be left out; what nests too deep to be lowered is sent as it is.
+    // Lowering capabilities never fails; params that are nested too deep to be lowered are sent as they are.
     shapes::lower(offer, part, params.clone()).unwrap_or(params)
 }
 
-/// The name of the revision that `initialize` was answered with.
+/// Returns the name of the revision in the result of `initialize`.
 pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
     match result.decode_member::<Box<str>>("protocolVersion") {
         Ok(Some(name)) => Ok(name),
@@ -61,7 +61,7 @@ pub(super) fn agreed(result: &RawObject) -> Result<Box<str>, Violation> {
     }
 }
 
-/// Reads the rest of the answer, once its revision is known to be one of ours.
+/// Reads the rest of the result, once its revision is known to be allowed.
 pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handshake, Violation> {
     let result = shapes::raise(revision, Part::Result(method::INITIALIZE), result.clone())
         .map_err(|reason| Violation::MalformedResult { method: method::INITIALIZE.into(), reason })?;
@@ -73,14 +73,14 @@ pub(super) fn handshake(revision: Revision, result: &RawObject) -> Result<Handsh
     })
 }
 
-/// What follows the handshake.
+/// Returns the notification that follows the handshake.
 pub(super) fn initialized() -> Notification {
     Notification::new(method::NOTIFICATIONS_INITIALIZED, None)
 }
 
-/// A question that waits for our answer.
+/// A question that was not answered yet.
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     method: Box<str>,
     bytes: usize,
 }
@@ -93,9 +93,9 @@ fn size(id: &RequestId, params: &RawObject) -> usize {
     id + params.as_str().len()
 }
 
-impl Session {
+impl ClientSession {
     pub(super) fn new(profile: &Profile, revision: Revision, limits: &Limits) -> Self {
-        // What the revision has no words for was not declared to this server, whatever the profile says.
+        // Capabilities that the revision lacks were not declared to this server, whatever the profile has.
         let declared = initialize(profile, revision).decode_member("capabilities").ok().flatten();
         let can = declared.map(|declared| Capabilities::of(&declared)).unwrap_or_default();
         Self {
@@ -108,8 +108,8 @@ impl Session {
         }
     }
 
-    /// The params as this revision has them.
-    pub(super) fn dress(
+    /// Returns the params in the shapes of the revision, with `_meta`.
+    pub(super) fn prepare(
         &self,
         id: i64,
         method: &str,
@@ -123,7 +123,7 @@ impl Session {
         if meta.is_empty() {
             return Ok(Some(params).filter(|params| !params.is_empty()));
         }
-        // What is left of the caller's own words after lowering.
+        // The caller's `_meta` after lowering.
         let own: RawObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
         for (name, value) in own.iter().filter(|(name, _)| !extras.replaces(name)) {
             push(&mut meta, name, value);
@@ -134,24 +134,25 @@ impl Session {
         }))
     }
 
-    /// How a request of ours ended, with the result in canonical shapes.
-    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
+    /// Reads the response to a request. The result is in canonical shapes.
+    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> RequestOutcome {
         match result {
-            Ok(result) => Outcome::Complete(result),
+            Ok(result) => RequestOutcome::Complete(result),
             Err(mut error) => {
                 if let Some(urls) = self.urls(&error) {
-                    return Outcome::UrlRequired { urls, error };
+                    return RequestOutcome::UrlRequired { urls, error };
                 }
                 self.revision.raise_error(method, &mut error);
-                Outcome::Error(error)
+                RequestOutcome::Error(error)
             }
         }
     }
 
-    /// The URLs that the user must open first, if the error says so and this client can show them.
+    /// Returns the URLs that the user must open first, if the error lists them and this client supports URL
+    /// elicitation.
     fn urls(&self, error: &RpcError) -> Option<Vec<RawObject>> {
         #[derive(Deserialize)]
-        struct Data {
+        struct RequiredUrls {
             elicitations: Vec<RawObject>,
         }
 
@@ -159,13 +160,13 @@ impl Session {
             return None;
         }
         let part = Part::Params(method::ELICITATION_CREATE);
-        let urls = error.data_as::<Data>()?.elicitations.into_iter();
+        let urls = error.data_as::<RequiredUrls>()?.elicitations.into_iter();
         let urls: Option<Vec<_>> =
             urls.map(|params| shapes::raise(self.revision, part, params).ok()).collect();
         urls.filter(|urls| !urls.is_empty())
     }
 
-    /// A request from the server.
+    /// Handles a request from the server.
     pub(super) fn receive_request(
         &mut self,
         id: RequestId,
@@ -179,8 +180,8 @@ impl Session {
             Ok(params) => {
                 let bytes = size(&id, &params);
                 self.question_bytes += bytes;
-                self.questions.insert(id.clone(), Open { method: method.into(), bytes });
-                Inbound::Question(Question { id, method: method.into(), params })
+                self.questions.insert(id.clone(), OpenQuestion { method: method.into(), bytes });
+                Inbound::Question(ServerQuestion { id, method: method.into(), params })
             }
             Err(error) => Inbound::Reply(Response::new(Some(id), Err(error))),
         }
@@ -188,9 +189,7 @@ impl Session {
 
     fn admit(&self, id: &RequestId, method: &str, params: RawObject) -> Result<RawObject, RpcError> {
         if self.questions.contains_key(id) {
-            return Err(RpcError::invalid_request(
-                "the id is of a request that is still open: use each id once",
-            ));
+            return Err(RpcError::invalid_request("the id is in use by an open request: use each id once"));
         }
         let params = shapes::raise(self.revision, Part::Params(method), params)
             .map_err(|reason| RpcError::invalid_params(String::from(reason)))?;
@@ -204,13 +203,13 @@ impl Session {
             }
         }
         if self.questions.len() >= self.max_questions {
-            let reason = format!("{} questions are open already: wait for their answers", self.max_questions);
+            let reason = format!("{} questions are already open: wait for their answers", self.max_questions);
             return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
-        // One alone may be as large as a message.
+        // A single question may be as large as a message.
         if !self.questions.is_empty() && self.question_bytes + size(id, &params) > self.max_bytes {
             let reason = format!(
-                "{} bytes of questions are open already: wait for their answers",
+                "{} bytes of questions are already open: wait for their answers",
                 self.question_bytes
             );
             return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
@@ -218,14 +217,14 @@ impl Session {
         Ok(params)
     }
 
-    /// A question is over. Says what it asked.
+    /// Removes a question, and returns its method.
     fn close(&mut self, id: &RequestId) -> Option<Box<str>> {
-        let Open { method, bytes } = self.questions.remove(id)?;
+        let OpenQuestion { method, bytes } = self.questions.remove(id)?;
         self.question_bytes -= bytes;
         Some(method)
     }
 
-    /// Our answer to a question of the server, or nothing if it no longer waits.
+    /// Returns the response to a question, or `None` if it is not open.
     pub(super) fn reply(&mut self, id: &RequestId, answer: Result<RawObject, RpcError>) -> Option<Response> {
         let method = self.close(id)?;
         let answer = match answer {
@@ -239,7 +238,7 @@ impl Session {
         Some(Response::new(Some(id.clone()), answer))
     }
 
-    /// A notification that does not concern requests of ours.
+    /// Handles a notification that is not progress.
     pub(super) fn receive_notification(&mut self, notification: Notification) -> Inbound {
         let malformed = |method: &str| Inbound::Ignored(Ignored::Malformed(shown(method)));
         match &*notification.method {
@@ -266,7 +265,7 @@ impl Session {
         }
     }
 
-    /// Whether an array of messages is welcome.
+    /// Returns whether the revision has batches.
     pub(super) fn takes_batches(&self) -> bool {
         self.revision.dialect().batches
     }
@@ -275,7 +274,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use crate::client::{
-        Change, Extras, Ignored, Inbound, Outcome, SendError,
+        Change, Extras, Ignored, Inbound, RequestOutcome, SendError,
         testing::{engine, hear, object, said},
     };
 
@@ -341,7 +340,7 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(reply.get("content").unwrap()).unwrap(),
             serde_json::json!({"type": "text", "text": "a"})
         );
-        // What cannot be said is an error of ours, not silence.
+        // An answer that cannot be expressed is an error of ours, not silence.
         let tool = object(
             r#"{"role":"assistant","model":"m","content":{"type":"tool_use","id":"1","name":"t","input":{}}}"#,
         );
@@ -455,7 +454,7 @@ mod tests {
         };
         assert!(matches!(hear(&mut client, &ask(1)), Inbound::Question(_)));
         let Inbound::Reply(reply) = hear(&mut client, &ask(2)) else { panic!("a refusal") };
-        assert!(reply.result.unwrap_err().message.contains("bytes of questions are open already"));
+        assert!(reply.result.unwrap_err().message.contains("bytes of questions are already open"));
         // There is room again when it is answered, or withdrawn.
         assert!(client.reply(&1.into(), Ok(object("{}"))).is_some());
         assert!(matches!(hear(&mut client, &ask(3)), Inbound::Question(_)));
@@ -524,14 +523,15 @@ mod tests {
         let mut client = engine(R4, ALL);
         client.request("resources/read", &object(r#"{"uri":"a:b"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no","data":{"uri":"a:b"}}}"#;
-        let Inbound::Answer { outcome: Outcome::Error(error), .. } = hear(&mut client, line) else {
+        let Inbound::Answer { outcome: RequestOutcome::Error(error), .. } = hear(&mut client, line) else {
             panic!()
         };
         assert_eq!(error.code.0, -32602);
 
         client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a","message":"m"}]}}}"#;
-        let Inbound::Answer { outcome: Outcome::UrlRequired { urls, .. }, .. } = hear(&mut client, line)
+        let Inbound::Answer { outcome: RequestOutcome::UrlRequired { urls, .. }, .. } =
+            hear(&mut client, line)
         else {
             panic!()
         };
@@ -543,6 +543,9 @@ mod tests {
         let mut client = engine(R4, "{}");
         client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"later","tools":[]}}"#;
-        assert!(matches!(hear(&mut client, line), Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+        assert!(matches!(
+            hear(&mut client, line),
+            Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }
+        ));
     }
 }

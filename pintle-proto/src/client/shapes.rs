@@ -1,4 +1,4 @@
-//! The shapes of the server's revision: what is sent is lowered to them, and what came raised from them, in both eras.
+//! Conversion between canonical shapes and those of the server's revision, in both eras.
 
 use pintle_types::RawObject;
 
@@ -13,7 +13,7 @@ pub(super) fn lower(revision: Revision, part: Part<'_>, payload: RawObject) -> R
     })
 }
 
-/// Returns a payload of `revision` in canonical shapes, or says why it has none.
+/// Returns a payload of `revision` in canonical shapes, or the reason why it cannot be converted.
 pub(super) fn raise(revision: Revision, part: Part<'_>, payload: RawObject) -> Result<RawObject, Box<str>> {
     revision.raised(part, payload).map_err(|error| error.to_string().into())
 }

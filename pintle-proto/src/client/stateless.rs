@@ -1,4 +1,4 @@
-//! The era without a handshake: every request says who asks, and only the client asks.
+//! The client's side of the stateless era: every request describes its sender, and only the client sends requests.
 
 use pintle_types::keys::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
@@ -10,14 +10,14 @@ use super::{
     extras::{Extras, push},
     inbound::{End, Ignored, Inbound},
     profile::Profile,
-    reading::{Outcome, Reading},
+    reading::{Reading, RequestOutcome},
     send_error::SendError,
     shapes,
     subscriptions::Subscriptions,
 };
 use crate::{Change, Limits, Part, Revision, Violation, shown::shown};
 
-/// What a client of this era remembers: how it introduces itself, and what it listens to.
+/// The client's state of a stateless connection: its description of itself, and its subscriptions.
 #[derive(Debug)]
 pub(super) struct Stateless {
     pub(super) revision: Revision,
@@ -26,16 +26,16 @@ pub(super) struct Stateless {
     pub(super) subscriptions: Subscriptions,
 }
 
-/// The `_meta` that every request carries, printed once.
+/// The `_meta` that every request carries, serialized once.
 #[derive(Debug)]
 pub(super) struct Introduction {
-    /// Without braces, to be continued.
+    /// The members without braces, to which more are appended.
     members: String,
-    /// With braces, for the request that needs no more.
+    /// The complete object, for a request without other members.
     whole: Box<RawValue>,
 }
 
-/// What `server/discover` brought.
+/// The server's description from `server/discover`.
 #[derive(Debug)]
 pub(super) struct Discovery {
     pub(super) supported: Vec<Box<str>>,
@@ -44,14 +44,14 @@ pub(super) struct Discovery {
     pub(super) instructions: Option<Box<str>>,
 }
 
-/// The params of `server/discover`.
+/// Returns the params of `server/discover`.
 pub(super) fn discover(profile: &Profile, revision: Revision) -> RawObject {
     let params = RawObject::empty().with("_meta", &Introduction::new(profile, revision).whole);
-    // What cannot be lowered is sent as it is: the answer tells.
+    // Params that cannot be lowered are sent as they are.
     shapes::lower(revision, Part::Params(method::SERVER_DISCOVER), params.clone()).unwrap_or(params)
 }
 
-/// Reads the answer to `server/discover` of `revision`; `None` if it is none.
+/// Reads the result of `server/discover` in `revision`. Returns `None` if it lists no revisions.
 pub(super) fn discovery(revision: Revision, result: &RawObject) -> Option<Discovery> {
     let result = shapes::raise(revision, Part::Result(method::SERVER_DISCOVER), result.clone()).ok()?;
     let supported = result.decode_member("supportedVersions").ok()??;
@@ -78,7 +78,7 @@ impl Introduction {
     }
 }
 
-/// The capabilities that this era has words for: changes of roots are not told, and tasks are an extension.
+/// Returns the capabilities that this era has: there is no notification of changed roots, and tasks are an extension.
 fn declared(capabilities: &RawObject) -> RawObject {
     let capabilities = capabilities.without(&["tasks"]);
     let Some(roots) = capabilities.decode_member::<RawObject>("roots").ok().flatten() else {
@@ -100,8 +100,8 @@ impl Stateless {
         }
     }
 
-    /// The params with everything that a request must say for itself, in the shapes of the revision.
-    pub(super) fn dress(
+    /// Returns the params in the shapes of the revision, with `_meta`.
+    pub(super) fn prepare(
         &self,
         id: i64,
         method: &str,
@@ -141,35 +141,35 @@ impl Stateless {
         }
     }
 
-    /// Whether a request asks for log messages.
+    /// Returns whether a request asks for log messages.
     pub(super) fn wants_log(own: Option<&RawObject>, extras: &Extras<'_>) -> bool {
         extras.log_level.is_some() || own.is_some_and(|own| own.get(LOG_LEVEL).is_some())
     }
 
-    /// How a request of ours ended.
-    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> Outcome {
+    /// Reads the response to a request.
+    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> RequestOutcome {
         match result {
             Ok(result) => self.reading.read(method, result),
             Err(mut error) => {
                 self.revision.raise_error(method, &mut error);
-                Outcome::Error(error)
+                RequestOutcome::Error(error)
             }
         }
     }
 
-    /// How a `subscriptions/listen` ended.
+    /// Reads the response to a `subscriptions/listen`, which ends the subscription.
     pub(super) fn read_end(&mut self, id: i64, result: Result<RawObject, RpcError>) -> Inbound {
         self.subscriptions.remove(id);
         let end = result.map_or_else(End::Error, |_| End::Graceful);
         Inbound::Ended { subscription: id.into(), end }
     }
 
-    /// A request from the server: there are none in this era, and it gets no answer.
+    /// Handles a request from the server: a violation in this era, and not answered.
     pub(super) fn receive_request(&self, method: &str) -> Inbound {
         Inbound::Violation(Violation::UnwelcomeRequest { method: shown(method) })
     }
 
-    /// A notification that does not concern the progress of requests. The second value is a request that it ended.
+    /// Handles a notification that is not progress. The second value is the request that it ended.
     pub(super) fn receive_notification(
         &mut self,
         notification: Notification,
@@ -215,7 +215,7 @@ impl Stateless {
         }
     }
 
-    /// What comes on a subscription, or belongs to an extension.
+    /// Handles a notification of a subscription or of an extension.
     fn tagged(&self, notification: Notification) -> Inbound {
         let change = Change::of(&notification);
         let subscription = subscription_id(&notification);
@@ -239,7 +239,7 @@ impl Stateless {
 fn subscription_id(notification: &Notification) -> Option<RequestId> {
     let meta: RawObject = notification.params.as_ref()?.decode_member("_meta").ok()??;
     let id: RequestId = meta.decode_member(SUBSCRIPTION_ID).ok()??;
-    // Those that we gave are numbers; some repeat them as texts.
+    // The client's ids are numbers; some servers return them as strings.
     Some(id.as_number().map_or(id, RequestId::Number))
 }
 
@@ -248,7 +248,7 @@ mod tests {
     use crate::{
         Violation,
         client::{
-            Change, End, Engine, Extras, Ignored, Inbound, Outcome,
+            Change, End, Engine, Extras, Ignored, Inbound, RequestOutcome,
             testing::{engine, hear, object, said},
         },
     };
@@ -355,7 +355,7 @@ mod tests {
         for (line, ignored) in [
             (on("1", "prompts/list_changed", ""), Ignored::NotGranted(1.into())),
             (on("2", "resources/updated", r#","uri":"a:b/c""#), Ignored::NotAcknowledged(2.into())),
-            // Not every string is a number, and what has no id belongs to nobody.
+            // Not every string is a number, and a notification without an id belongs to no subscription.
             (on("\"01\"", "tools/list_changed", ""), Ignored::UnknownSubscription),
             (on("9", "tools/list_changed", ""), Ignored::UnknownSubscription),
             (
@@ -404,7 +404,7 @@ mod tests {
         let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         assert!(matches!(hear(&mut client, cancelled), Inbound::Ignored(Ignored::StrayCancel)));
         let answer = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
-        assert!(matches!(answer, Inbound::Answer { outcome: Outcome::Complete(_), .. }));
+        assert!(matches!(answer, Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }));
     }
 
     #[test]

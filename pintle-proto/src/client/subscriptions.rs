@@ -8,15 +8,15 @@ use crate::Change;
 /// The `subscriptions/listen` requests that are in flight.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// By the id of the request. Ordered, so that listening again happens in the order of the first time.
+    /// The subscriptions by request id, ordered, so that they are opened again in the original order.
     live: BTreeMap<i64, Subscription>,
 }
 
 #[derive(Debug)]
 struct Subscription {
-    /// The params as they were before dressing, to listen again.
+    /// The params as the caller passed them, to subscribe again.
     params: RawObject,
-    /// What the server said it would tell of; nothing before it has said so.
+    /// The notifications that the server granted; `None` before the acknowledgement.
     granted: Option<Granted>,
 }
 
@@ -33,7 +33,7 @@ impl Subscriptions {
         self.live.insert(id, Subscription { params, granted: None });
     }
 
-    /// Takes one out, with the params to listen again.
+    /// Removes a subscription, and returns the params to subscribe again.
     pub(super) fn remove(&mut self, id: i64) -> Option<RawObject> {
         self.live.remove(&id).map(|subscription| subscription.params)
     }
@@ -42,12 +42,13 @@ impl Subscriptions {
         self.live.contains_key(&id)
     }
 
-    /// Takes all out, with the params to listen again.
+    /// Removes all subscriptions, and returns the params to subscribe again.
     pub(super) fn drain(&mut self) -> Vec<RawObject> {
         std::mem::take(&mut self.live).into_values().map(|subscription| subscription.params).collect()
     }
 
-    /// Notes what the server grants. `false` if it has done so before, or if there is no such subscription.
+    /// Records the notifications that the server grants. Returns `false` if it did so before, or if there is no such
+    /// subscription.
     pub(super) fn acknowledge(&mut self, id: i64, granted: &RawObject) -> bool {
         let Some(subscription) = self.live.get_mut(&id) else { return false };
         if subscription.granted.is_some() {
@@ -64,7 +65,7 @@ impl Subscriptions {
         true
     }
 
-    /// Whether a message may come on a subscription now. `change` is `None` for what an extension defines.
+    /// Checks that a message is allowed on a subscription. `change` is `None` for a message that an extension defines.
     pub(super) fn admits(&self, id: i64, change: Option<&Change>) -> Result<(), Ignored> {
         let subscription = self.live.get(&id).ok_or(Ignored::UnknownSubscription)?;
         let granted = subscription.granted.as_ref().ok_or(Ignored::NotAcknowledged(id.into()))?;
@@ -72,7 +73,7 @@ impl Subscriptions {
             Some(Change::Tools) => granted.tools,
             Some(Change::Prompts) => granted.prompts,
             Some(Change::Resources) => granted.resources,
-            // Which resource is not looked at: it may be a part of the one that was asked for.
+            // The URI is not compared: it may be a sub-resource of the one that was subscribed to.
             Some(Change::Resource(_)) => granted.resource,
             None => true,
         };

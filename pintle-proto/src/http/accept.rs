@@ -5,20 +5,20 @@ use super::{
     head::{Field, trim},
 };
 
-/// What a client takes for an answer.
+/// The response types that a client accepts.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Accepts {
-    /// One JSON object.
+    /// Whether `application/json` is acceptable.
     pub json: bool,
-    /// A stream of events.
+    /// Whether `text/event-stream` is acceptable.
     pub events: bool,
 }
 
 impl Accepts {
     const BOTH: Self = Self { json: true, events: true };
 
-    /// Reads `Accept`. A client that does not send it takes anything, says RFC 9110.
+    /// Reads `Accept`. Without the header, every type is acceptable (RFC 9110).
     pub fn read(head: &Head<'_>) -> Self {
         match head.accept {
             Field::Absent => Self::BOTH,
@@ -43,7 +43,7 @@ impl Accepts {
     }
 }
 
-/// 415 unless the body is said to be JSON. Parameters such as `charset` are let through: JSON is UTF-8 either way.
+/// Refuses with 415 unless `Content-Type` is JSON. Parameters such as `charset` are ignored: JSON is UTF-8 in any case.
 pub(super) fn check_content_type(head: &Head<'_>) -> Result<(), Refusal> {
     let Field::Once(value) = head.content_type else { return Err(Refusal::unsupported_media_type()) };
     if value == JSON {
@@ -58,10 +58,10 @@ pub(super) fn check_content_type(head: &Head<'_>) -> Result<(), Refusal> {
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
-/// What the specification tells clients to send, so nearly always what comes.
+/// The `Accept` value that the specification requires of clients, and that nearly all of them send.
 pub(super) const USUAL: &str = "application/json, text/event-stream";
 
-/// What the most specific range said so far.
+/// The quality given by the most specific media range so far.
 #[derive(Default)]
 struct Best {
     specificity: u8,

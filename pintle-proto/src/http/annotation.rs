@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::names::MCP_PARAM_PREFIX;
 
-/// The arguments of one tool that are repeated as `Mcp-Param-*` headers, compiled from its input schema.
+/// The arguments of one tool that are mirrored in `Mcp-Param-*` headers, compiled from its input schema.
 ///
 /// ```
 /// use pintle_proto::http::HeaderParams;
@@ -27,11 +27,11 @@ use super::names::MCP_PARAM_PREFIX;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HeaderParams {
-    /// In the order of their paths, so that one pass over the arguments finds them all.
+    /// Sorted by path, so that one pass over the arguments finds them all.
     pub(super) params: Vec<HeaderParam>,
 }
 
-/// One argument that a header repeats.
+/// An argument that is mirrored in a header.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HeaderParam {
@@ -39,13 +39,13 @@ pub struct HeaderParam {
     pub header: HeaderName,
     /// The part after `Mcp-Param-`, as the schema spells it.
     pub label: String,
-    /// The names that lead from the arguments to the value.
+    /// The property names that lead from the arguments to the value.
     pub path: Vec<String>,
     /// The type of the value.
     pub kind: ParamKind,
 }
 
-/// The type of an argument that a header may repeat.
+/// The type of an argument that can be mirrored in a header.
 #[expect(clippy::exhaustive_enums, reason = "the specification names these three and forbids the others")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ParamKind {
@@ -60,21 +60,21 @@ pub enum ParamKind {
 impl HeaderParams {
     /// Finds and checks every `x-mcp-header` of an input schema.
     ///
-    /// The whole schema is walked: an annotation where no header can be made of it, such as in `items` or `$defs`, makes
-    /// the tool invalid, and a client must then leave that tool out.
+    /// The whole schema is searched: an annotation on something that cannot be mirrored, such as in `items` or `$defs`,
+    /// makes the tool invalid, and a client must then ignore that tool.
     pub fn from_schema(schema: &Value) -> Result<Self, BadAnnotation> {
         match schema {
             Value::Object(schema) => Self::from_object_schema(schema),
-            // `true` and whatever is no schema annotate nothing.
+            // `true` and values that are not schemas have no annotations.
             _ => Ok(Self::default()),
         }
     }
 
-    /// The same for a schema that is an object, as a tool has it.
+    /// Finds and checks every `x-mcp-header` of an input schema that is given as a JSON object.
     pub fn from_object_schema(schema: &Map<String, Value>) -> Result<Self, BadAnnotation> {
         let mut walk =
-            Walk { places: Vec::new(), todo: Vec::new(), labels: HashSet::new(), params: Vec::new() };
-        walk.object(At { place: None, depth: 0, role: Role::Root }, schema)?;
+            Walk { locations: Vec::new(), todo: Vec::new(), labels: HashSet::new(), params: Vec::new() };
+        walk.object(At { location: None, depth: 0, role: Role::Root }, schema)?;
         while let Some(Visit { at, value }) = walk.todo.pop() {
             walk.step(at, value)?;
         }
@@ -82,26 +82,27 @@ impl HeaderParams {
         Ok(Self { params: walk.params })
     }
 
-    /// The same for a schema's text. One without annotations, as most are, is not parsed.
+    /// Finds and checks every `x-mcp-header` of an input schema that is given as text. A text without annotations is
+    /// not parsed.
     pub fn from_raw_schema(schema: &RawValue) -> Result<Self, BadAnnotation> {
         let text = schema.get();
-        // The keyword may hide behind an escape.
+        // The keyword may be written with an escape.
         if !text.contains(KEYWORD) && !text.contains("\\u") {
             return Ok(Self::default());
         }
         match serde_json::from_str(text) {
             Ok(schema) => Self::from_schema(&schema),
-            // A raw value is valid JSON, so this is nesting beyond what the parser takes.
-            Err(_) => Err(BadAnnotation { place: String::new(), fault: AnnotationFault::TooDeep }),
+            // A raw value is valid JSON, so this is nesting beyond the parser's limit.
+            Err(_) => Err(BadAnnotation { location: String::new(), fault: AnnotationFault::TooDeep }),
         }
     }
 
-    /// Whether there is nothing to repeat.
+    /// Returns whether no argument is mirrored.
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
     }
 
-    /// The arguments that are repeated.
+    /// Returns the mirrored arguments.
     pub fn iter(&self) -> impl Iterator<Item = &HeaderParam> {
         self.params.iter()
     }
@@ -111,35 +112,35 @@ impl HeaderParams {
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BadAnnotation {
-    /// Where in the schema, as a JSON pointer.
-    pub place: String,
-    /// What is wrong there.
+    /// The location in the schema, as a JSON pointer.
+    pub location: String,
+    /// The fault.
     pub fault: AnnotationFault,
 }
 
-/// What can be wrong with an `x-mcp-header`.
+/// A fault of an `x-mcp-header` annotation.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum AnnotationFault {
-    /// It is not a string.
+    /// The annotation is not a string.
     NotAString,
-    /// It is empty.
+    /// The annotation is empty.
     Empty,
-    /// It has a character that no header name has.
+    /// The annotation has a character that is not allowed in a header name.
     NotAToken(String),
-    /// Another property has the same one, apart from case.
+    /// Another property has the same annotation, ignoring case.
     Duplicate(String),
-    /// The property's type is not exactly one of the three.
+    /// The property's type is not `string`, `integer` or `boolean`.
     WrongType,
-    /// It is not on a property, or not on one that is reached through `properties` alone.
+    /// The annotation is not on a property, or the property is not reachable through `properties` alone.
     Unreachable,
-    /// The schema nests deeper than is walked.
+    /// The schema is nested deeper than the search goes.
     TooDeep,
 }
 
 impl fmt::Display for BadAnnotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{KEYWORD}` at `{}`: ", self.place)?;
+        write!(f, "`{KEYWORD}` at `{}`: ", self.location)?;
         match &self.fault {
             AnnotationFault::NotAString => f.write_str("must be a string"),
             AnnotationFault::Empty => f.write_str("must not be empty"),
@@ -149,7 +150,7 @@ impl fmt::Display for BadAnnotation {
                 f.write_str("the type must be exactly `string`, `integer` or `boolean`")
             }
             AnnotationFault::Unreachable => {
-                f.write_str("must be on a property that only `properties` lead to")
+                f.write_str("must be on a property that is reachable through `properties` alone")
             }
             AnnotationFault::TooDeep => f.write_str("the schema is nested too deeply to be searched"),
         }
@@ -160,25 +161,25 @@ impl std::error::Error for BadAnnotation {}
 
 const KEYWORD: &str = "x-mcp-header";
 
-/// The depth that serde_json parses.
-const DEEPEST: usize = 128;
+/// The depth limit of serde_json.
+const MAX_DEPTH: usize = 128;
 
 struct Walk<'s> {
-    /// Every place that was seen, linked to where it is in: a path is only spelled out when it is needed.
-    places: Vec<Place<'s>>,
+    /// The locations seen, each linked to its parent: a path is only built when it is needed.
+    locations: Vec<Location<'s>>,
     todo: Vec<Visit<'s>>,
     labels: HashSet<String>,
     params: Vec<HeaderParam>,
 }
 
 #[derive(Clone, Copy)]
-struct Place<'s> {
-    within: Option<usize>,
-    step: Step<'s>,
+struct Location<'s> {
+    parent: Option<usize>,
+    step: PathStep<'s>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'s> {
+enum PathStep<'s> {
     Key(&'s str),
     Index(usize),
 }
@@ -190,7 +191,7 @@ struct Visit<'s> {
 
 #[derive(Clone, Copy)]
 struct At {
-    place: Option<usize>,
+    location: Option<usize>,
     depth: usize,
     role: Role,
 }
@@ -205,7 +206,7 @@ enum Role {
     Properties,
     /// An object whose keys are names of something else.
     Names,
-    /// A schema that no path of names leads to, or anything else that may hold one.
+    /// A schema that is not reachable by property names, or any other value that may contain one.
     Elsewhere,
 }
 
@@ -214,7 +215,7 @@ impl<'s> Walk<'s> {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.push(at, Step::Index(index), item, Role::Elsewhere)?;
+                    self.push(at, PathStep::Index(index), item, Role::Elsewhere)?;
                 }
                 Ok(())
             }
@@ -227,13 +228,13 @@ impl<'s> Walk<'s> {
         if let Role::Properties | Role::Names = at.role {
             let role = if at.role == Role::Properties { Role::Property } else { Role::Elsewhere };
             for (name, schema) in members {
-                self.push(at, Step::Key(name), schema, role)?;
+                self.push(at, PathStep::Key(name), schema, role)?;
             }
             return Ok(());
         }
         if let Some(label) = members.get(KEYWORD) {
             self.annotate(at, members, label)
-                .map_err(|fault| BadAnnotation { place: self.pointer(at.place), fault })?;
+                .map_err(|fault| BadAnnotation { location: self.pointer(at.location), fault })?;
         }
         for (keyword, value) in members {
             let role = match keyword.as_str() {
@@ -245,20 +246,29 @@ impl<'s> Walk<'s> {
                 "const" | "default" | "enum" | "examples" | KEYWORD => continue,
                 _ => Role::Elsewhere,
             };
-            self.push(at, Step::Key(keyword), value, role)?;
+            self.push(at, PathStep::Key(keyword), value, role)?;
         }
         Ok(())
     }
 
-    fn push(&mut self, at: At, step: Step<'s>, value: &'s Value, role: Role) -> Result<(), BadAnnotation> {
+    fn push(
+        &mut self,
+        at: At,
+        step: PathStep<'s>,
+        value: &'s Value,
+        role: Role,
+    ) -> Result<(), BadAnnotation> {
         if !value.is_object() && !value.is_array() {
             return Ok(());
         }
-        if at.depth == DEEPEST {
-            return Err(BadAnnotation { place: self.pointer(at.place), fault: AnnotationFault::TooDeep });
+        if at.depth == MAX_DEPTH {
+            return Err(BadAnnotation {
+                location: self.pointer(at.location),
+                fault: AnnotationFault::TooDeep,
+            });
         }
-        self.places.push(Place { within: at.place, step });
-        let at = At { place: Some(self.places.len() - 1), depth: at.depth + 1, role };
+        self.locations.push(Location { parent: at.location, step });
+        let at = At { location: Some(self.locations.len() - 1), depth: at.depth + 1, role };
         self.todo.push(Visit { at, value });
         Ok(())
     }
@@ -289,36 +299,36 @@ impl<'s> Walk<'s> {
         if !self.labels.insert(label.to_ascii_lowercase()) {
             return Err(AnnotationFault::Duplicate(label.to_owned()));
         }
-        let path = self.names(at.place);
+        let path = self.names(at.location);
         self.params.push(HeaderParam { header, label: label.to_owned(), path, kind });
         Ok(())
     }
 
-    /// The names of arguments on the way to a property: every other step is `properties`.
-    fn names(&self, place: Option<usize>) -> Vec<String> {
-        let steps = self.steps(place);
+    /// Returns the argument names on the path to a property: every other step is `properties`.
+    fn names(&self, location: Option<usize>) -> Vec<String> {
+        let steps = self.steps(location);
         steps.iter().skip(1).step_by(2).map(ToString::to_string).collect()
     }
 
-    fn pointer(&self, place: Option<usize>) -> String {
-        self.steps(place)
+    fn pointer(&self, location: Option<usize>) -> String {
+        self.steps(location)
             .iter()
             .map(|step| format!("/{}", step.to_string().replace('~', "~0").replace('/', "~1")))
             .collect()
     }
 
-    fn steps(&self, mut place: Option<usize>) -> Vec<Step<'s>> {
+    fn steps(&self, mut location: Option<usize>) -> Vec<PathStep<'s>> {
         let mut steps = Vec::new();
-        while let Some(Place { within, step }) = place.map(|index| self.places[index]) {
+        while let Some(Location { parent, step }) = location.map(|index| self.locations[index]) {
             steps.push(step);
-            place = within;
+            location = parent;
         }
         steps.reverse();
         steps
     }
 }
 
-impl fmt::Display for Step<'_> {
+impl fmt::Display for PathStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) => f.write_str(key),
@@ -447,7 +457,7 @@ mod tests {
     fn an_annotation_out_of_reach_spoils_the_schema() {
         let annotated = json!({"type":"string","x-mcp-header":"A"});
         let inside = json!({"properties":{"a":annotated}});
-        for (schema, place) in [
+        for (schema, location) in [
             (annotated.clone(), ""),
             (json!({"properties":{"a":{"items":annotated}}}), "/properties/a/items"),
             (json!({"properties":{"a":{"items":inside}}}), "/properties/a/items/properties/a"),
@@ -469,8 +479,9 @@ mod tests {
             (json!({"contains":annotated}), "/contains"),
             (json!({"x-shared":{"any":[annotated]}}), "/x-shared/any/0"),
         ] {
-            let said =
-                format!("`x-mcp-header` at `{place}`: must be on a property that only `properties` lead to");
+            let said = format!(
+                "`x-mcp-header` at `{location}`: must be on a property that is reachable through `properties` alone"
+            );
             assert_eq!(found(&schema), Err(said));
         }
     }

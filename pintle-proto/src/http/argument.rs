@@ -1,4 +1,4 @@
-//! What the arguments of a call have at the paths that headers repeat.
+//! Reads the arguments of a call that are mirrored in headers.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -7,9 +7,9 @@ use serde_json::Number;
 
 use super::{BadArgument, HeaderParam};
 
-/// What is at the path of each param, in one pass that reads nothing else into memory.
+/// Reads the value at the path of each param, in one pass that keeps nothing else in memory.
 ///
-/// The params are in the order of their paths.
+/// The params are sorted by path.
 pub(super) fn read<'de, D: Deserializer<'de>>(
     params: &[HeaderParam],
     arguments: D,
@@ -21,7 +21,7 @@ pub(super) fn read<'de, D: Deserializer<'de>>(
     Ok(values)
 }
 
-/// What the arguments have where a header repeats them.
+/// The value of a mirrored argument.
 #[derive(Clone, Debug)]
 pub(super) enum Scalar<'de> {
     Absent,
@@ -29,12 +29,12 @@ pub(super) enum Scalar<'de> {
     Bool(bool),
     Number(Number),
     Text(Cow<'de, str>),
-    /// An object or an array, which no header repeats.
+    /// An object or an array, which cannot be mirrored.
     Other,
 }
 
 impl Scalar<'_> {
-    /// What a header says for it, if there is anything to say.
+    /// Returns the header text for the value, if it is present.
     pub(super) fn to_text(&self, param: &HeaderParam) -> Result<Option<Cow<'_, str>>, BadArgument> {
         let argument = || param.path.join(".");
         match self {
@@ -49,7 +49,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// Whether a header's decoded text says this.
+    /// Returns whether a header's decoded text stands for this value.
     pub(super) fn is(&self, text: &str) -> bool {
         match self {
             Self::Text(value) => value == text,
@@ -77,19 +77,20 @@ impl fmt::Display for Scalar<'_> {
     }
 }
 
-/// The largest integer that every reader of JSON keeps.
-const LARGEST: i64 = (1 << 53) - 1;
+/// The largest integer that every JSON parser represents exactly.
+const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// The integer that a number is, `42.0` included, if every reader sees the same one.
+/// Returns the integer that a number stands for, including `42.0`, if every JSON parser reads the same one.
 fn exact(number: &Number) -> Option<i64> {
-    let whole = |float: f64| (float.fract() == 0.0 && float.abs() <= LARGEST as f64).then_some(float as i64);
+    let whole =
+        |float: f64| (float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER as f64).then_some(float as i64);
     number
         .as_i64()
         .or_else(|| number.as_f64().and_then(whole))
-        .filter(|integer| (-LARGEST..=LARGEST).contains(integer))
+        .filter(|integer| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(integer))
 }
 
-/// Reads the value that `depth` names lead to, for params whose paths all start with these names.
+/// Reads the value at depth `depth`, for params whose paths all start with the names that lead to it.
 struct Wanted<'w, 'de> {
     params: &'w [HeaderParam],
     depth: usize,
@@ -97,7 +98,7 @@ struct Wanted<'w, 'de> {
 }
 
 impl<'de> Wanted<'_, 'de> {
-    /// How many of the params, none or the first, are about this very value.
+    /// Returns how many of the params, none or the first, end at this value.
     fn here(&self) -> usize {
         self.params.first().is_some_and(|param| param.path.len() == self.depth).into()
     }
@@ -142,7 +143,7 @@ impl<'de> Visitor<'de> for Wanted<'_, 'de> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number that is none"))?;
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number that is not finite"))?;
         self.set(Scalar::Number(number))
     }
 
@@ -170,7 +171,7 @@ impl<'de> Visitor<'de> for Wanted<'_, 'de> {
                 continue;
             }
             let values = &mut values[range.clone()];
-            // Of a name that comes twice the last one counts, as it does for those who read the whole.
+            // The last of duplicate names counts, as it does for serde_json.
             values.fill(Scalar::Absent);
             map.next_value_seed(Wanted { params: &params[range], depth: self.depth + 1, values })?;
         }
@@ -178,7 +179,7 @@ impl<'de> Visitor<'de> for Wanted<'_, 'de> {
     }
 }
 
-/// Finds the params whose paths go on with the key that is read.
+/// Finds the params whose paths continue with the key being read.
 struct Find<'w> {
     params: &'w [HeaderParam],
     depth: usize,

@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// A value as a header can carry it: as it is, or as `=?base64?…?=`.
+/// Encodes a value for a header: unchanged if it is plain ASCII, else as `=?base64?…?=`.
 ///
 /// ```
 /// use pintle_proto::http::{decode_value, encode_value};
@@ -22,10 +22,10 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The value that a header's text stands for.
+/// Decodes the value of a header.
 ///
-/// Text without the exact prefix and suffix is the value itself. Between them only padded standard Base64 of UTF-8
-/// will do: a lenient reader and a strict one would see different values.
+/// Text without the exact prefix and suffix is the value itself. Between them only padded standard Base64 of UTF-8 is
+/// accepted: a lenient reader and a strict one would see different values.
 pub fn decode_value(text: &str) -> Result<Cow<'_, str>, Undecodable> {
     let Some(encoded) = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else {
         return Ok(Cow::Borrowed(text));
@@ -34,13 +34,13 @@ pub fn decode_value(text: &str) -> Result<Cow<'_, str>, Undecodable> {
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Undecodable::Utf8)
 }
 
-/// Why a header's text stands for no value.
+/// The error for a header value that cannot be decoded.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Undecodable {
-    /// Between the markers is no padded standard Base64.
+    /// The text between the markers is not padded standard Base64.
     Base64,
-    /// The Base64 is of something that is not UTF-8.
+    /// The decoded bytes are not UTF-8.
     Utf8,
 }
 
@@ -62,7 +62,7 @@ fn is_plain(value: &str) -> bool {
     let bytes = value.as_bytes();
     let safe = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte));
     let padded = bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ');
-    // Also where prefix and suffix overlap: some readers would take that for a sentinel.
+    // Also if prefix and suffix overlap: some readers would take that for an encoded value.
     let sentinel = value.starts_with(PREFIX) && value.ends_with(SUFFIX);
     safe && !padded && !sentinel
 }

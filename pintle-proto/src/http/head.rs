@@ -2,7 +2,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::Refusal;
 
-/// What the rules read of a request's head, found in one pass over its headers.
+/// The parts of a request's head that the rules depend on, found in one pass over its headers.
 ///
 /// ```
 /// use http::{HeaderMap, Method, Uri};
@@ -18,7 +18,7 @@ use super::Refusal;
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub(super) method: &'a Method,
-    /// Of the request line: HTTP/2 has it in the place of `Host`.
+    /// The authority of the request target: HTTP/2 sends it instead of `Host`.
     pub(super) authority: Option<&'a str>,
     query: Option<&'a str>,
     pub(super) headers: &'a HeaderMap,
@@ -35,7 +35,7 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads a head. Nothing is refused yet.
+    /// Reads a head without validating it.
     pub fn new(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap) -> Self {
         let mut head = Self {
             method,
@@ -75,37 +75,38 @@ impl<'a> Head<'a> {
         head
     }
 
-    /// The method.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &'a Method {
         self.method
     }
 
-    /// Whether it says which host it is meant for.
+    /// Returns whether the request has a `Host` or an authority.
     pub fn has_host(&self) -> bool {
         self.authority.is_some() || !matches!(self.host, Field::Absent)
     }
 
-    /// What follows the `?` of the target.
+    /// Returns the query of the request target.
     pub fn query(&self) -> Option<&'a str> {
         self.query
     }
 
-    /// 415 unless the body is said to be JSON.
+    /// Refuses with 415 unless `Content-Type` is JSON.
     pub fn check_content_type(&self) -> Result<(), Refusal> {
         super::accept::check_content_type(self)
     }
 
-    /// The value of `MCP-Protocol-Version`.
+    /// Returns the value of `MCP-Protocol-Version`.
     pub fn version(&self) -> Result<Option<&'a str>, Refusal> {
         self.version.text("MCP-Protocol-Version")
     }
 
-    /// The value of `Mcp-Session-Id`.
+    /// Returns the value of `Mcp-Session-Id`.
     pub fn session(&self) -> Result<Option<&'a str>, Refusal> {
         self.session.text("Mcp-Session-Id")
     }
 
-    /// The value of `Last-Event-ID`, which is UTF-8. An empty one is none: nothing was seen yet.
+    /// Returns the value of `Last-Event-ID`, which is UTF-8. An empty value counts as absent: no event was received
+    /// yet.
     pub fn last_event_id(&self) -> Result<Option<&'a str>, Refusal> {
         let Some(bytes) = self.last_event_id.bytes("Last-Event-ID")? else { return Ok(None) };
         match std::str::from_utf8(bytes) {
@@ -115,7 +116,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// How often a header that may come once came.
+/// A header that may occur once.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field<'a> {
     Absent,
@@ -124,19 +125,19 @@ pub(super) enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The value without the white space around it.
+    /// Returns the value without surrounding white space.
     pub(super) fn bytes(self, name: &str) -> Result<Option<&'a [u8]>, Refusal> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(trim(value.as_bytes()))),
-            // Two readers of such a head may each take another one for true.
-            Self::Repeated => Err(Refusal::header_mismatch(format!(
-                "the `{name}` header came more than once; send it once"
-            ))),
+            // Different readers may use different values.
+            Self::Repeated => {
+                Err(Refusal::header_mismatch(format!("the `{name}` header is repeated; send it once")))
+            }
         }
     }
 
-    /// The same, as text: visible ASCII, spaces and tabs.
+    /// Returns the value as text, without surrounding white space: visible ASCII, spaces and tabs.
     pub(super) fn text(self, name: &str) -> Result<Option<&'a str>, Refusal> {
         let Self::Once(value) = self else { return self.bytes(name).map(|_| None) };
         match value.to_str() {
@@ -146,7 +147,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Without the optional white space that RFC 9110 allows around a value.
+/// Trims the optional white space that RFC 9110 allows around a value.
 pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
@@ -187,10 +188,7 @@ mod tests {
         headers.append("last-event-id", HeaderValue::from_bytes(b"\xe4\xb8\x96").unwrap());
         let head = Head::new(&Method::GET, &uri, &headers);
         let refusal = head.version().unwrap_err();
-        assert_eq!(
-            refusal.error.message,
-            "the `MCP-Protocol-Version` header came more than once; send it once"
-        );
+        assert_eq!(refusal.error.message, "the `MCP-Protocol-Version` header is repeated; send it once");
         let refusal = head.session().unwrap_err();
         assert_eq!(
             refusal.error.message,

@@ -1,4 +1,4 @@
-//! `Mcp-Method` and `Mcp-Name`: what the body says, said once more in the head.
+//! `Mcp-Method` and `Mcp-Name`: headers that mirror members of the body.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use pintle_types::{RawObject, method};
 use super::{Head, Refusal, decode_value, head::Field};
 use crate::{shown::shown, text::text};
 
-/// An extension's method whose requests carry `Mcp-Name`, and the member of `params` that it repeats.
+/// An extension's method whose requests carry `Mcp-Name`, and the member of `params` that it mirrors.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NameSource<'a> {
@@ -18,13 +18,13 @@ pub struct NameSource<'a> {
 }
 
 impl<'a> NameSource<'a> {
-    /// Requests of `method` repeat `params.{member}`.
+    /// Declares that requests of `method` mirror `params.{member}`.
     pub const fn new(method: &'a str, member: &'a str) -> Self {
         Self { method, member }
     }
 }
 
-/// The member of `params` that `Mcp-Name` repeats for this method, if it is one of those.
+/// Returns the member of `params` that `Mcp-Name` mirrors for this method, if there is one.
 ///
 /// ```
 /// use pintle_proto::http::{NameSource, name_member};
@@ -41,12 +41,12 @@ pub fn name_member<'a>(method: &str, extensions: &[NameSource<'a>]) -> Option<&'
     }
 }
 
-/// The string at `member` of `params`, for [`RequestHead::name`](super::RequestHead::name).
+/// Returns the string at `member` of `params`, for [`RequestHead::name`](super::RequestHead::name).
 pub fn name_in<'a>(params: &'a RawObject, member: &str) -> Option<Cow<'a, str>> {
     text(params.get(member)?).ok()
 }
 
-/// -32020 unless `Mcp-Method` repeats the body's method.
+/// Refuses with code -32020 unless `Mcp-Method` equals the method of the body.
 pub(super) fn check_method(head: &Head<'_>, method: &str) -> Result<(), Refusal> {
     match head.mcp_method.bytes("Mcp-Method")? {
         Some(value) if value == method.as_bytes() => Ok(()),
@@ -55,14 +55,13 @@ pub(super) fn check_method(head: &Head<'_>, method: &str) -> Result<(), Refusal>
     }
 }
 
-/// -32020 unless `Mcp-Name` repeats what the body names.
+/// Refuses with code -32020 unless `Mcp-Name` equals the name in the body.
 ///
-/// A body that lacks the name it needs is not judged here, as long as the head does not have one either: it is the
-/// params that are wrong then.
+/// A request with the name in neither is not refused here: the handler reports the missing param.
 pub(super) fn check_name(head: &Head<'_>, member: &str, name: Option<&str>) -> Result<(), Refusal> {
     let header = head.mcp_name;
     let value = match (header, name) {
-        // Nearly every one: what is plain, and stays so when it is decoded.
+        // The usual case: a plain value, which decodes to itself.
         (Field::Once(value), Some(name))
             if value == name && value.as_bytes().is_ascii() && !name.starts_with("=?") =>
         {
@@ -79,7 +78,7 @@ pub(super) fn check_name(head: &Head<'_>, member: &str, name: Option<&str>) -> R
         Some(name) if name == value => Ok(()),
         Some(name) => Err(mismatch("Mcp-Name", &value, &format!("params.{member}"), name)),
         None => Err(Refusal::header_mismatch(format!(
-            "the `Mcp-Name` header says `{}` and the body has no `params.{member}`; send the same value in both",
+            "the `Mcp-Name` header is `{}` and the body has no `params.{member}`; send the same value in both",
             shown(&value)
         ))),
     }
@@ -87,14 +86,14 @@ pub(super) fn check_name(head: &Head<'_>, member: &str, name: Option<&str>) -> R
 
 pub(super) fn missing(header: &str, value: &str) -> Refusal {
     Refusal::header_mismatch(format!(
-        "the `{header}` header is missing; the body says `{}`, send that",
+        "the `{header}` header is missing; send `{}`, as in the body",
         shown(value)
     ))
 }
 
 pub(super) fn mismatch(header: &str, sent: &str, member: &str, value: &str) -> Refusal {
     Refusal::header_mismatch(format!(
-        "the `{header}` header says `{}` and the body's `{member}` says `{}`; send the same value in both",
+        "the `{header}` header is `{}` and the body's `{member}` is `{}`; send the same value in both",
         shown(sent),
         shown(value)
     ))
@@ -141,34 +140,34 @@ mod tests {
         let method = ("mcp-method", b"tools/call".as_slice());
         let both = "send the same value in both";
         for (lines, name, said) in [
-            (vec![], Some("add"), "the `Mcp-Method` header is missing; the body says `tools/call`, send that".into()),
+            (vec![], Some("add"), "the `Mcp-Method` header is missing; send `tools/call`, as in the body".into()),
             (
                 vec![("mcp-method", b"TOOLS/CALL".as_slice())],
                 Some("add"),
-                format!("the `Mcp-Method` header says `TOOLS/CALL` and the body's `method` says `tools/call`; {both}"),
+                format!("the `Mcp-Method` header is `TOOLS/CALL` and the body's `method` is `tools/call`; {both}"),
             ),
-            (vec![method], Some("add"), "the `Mcp-Name` header is missing; the body says `add`, send that".into()),
+            (vec![method], Some("add"), "the `Mcp-Name` header is missing; send `add`, as in the body".into()),
             (
                 vec![method, ("mcp-name", b"Add")],
                 Some("add"),
-                format!("the `Mcp-Name` header says `Add` and the body's `params.name` says `add`; {both}"),
+                format!("the `Mcp-Name` header is `Add` and the body's `params.name` is `add`; {both}"),
             ),
             (
                 vec![method, ("mcp-name", b"add")],
                 None,
-                format!("the `Mcp-Name` header says `add` and the body has no `params.name`; {both}"),
+                format!("the `Mcp-Name` header is `add` and the body has no `params.name`; {both}"),
             ),
             (
                 vec![method, ("mcp-name", b"add"), ("mcp-name", b"add")],
                 Some("add"),
-                "the `Mcp-Name` header came more than once; send it once".into(),
+                "the `Mcp-Name` header is repeated; send it once".into(),
             ),
             (
                 // The value that it stands for is `Hello`.
                 vec![method, ("mcp-name", b"=?base64?SGVsbG8=?=")],
                 Some("=?base64?SGVsbG8=?="),
                 format!(
-                    "the `Mcp-Name` header says `Hello` and the body's `params.name` says `=?base64?SGVsbG8=?=`; {both}"
+                    "the `Mcp-Name` header is `Hello` and the body's `params.name` is `=?base64?SGVsbG8=?=`; {both}"
                 ),
             ),
             (

@@ -1,9 +1,10 @@
-//! HTTP as pure functions of head and body: what is let in, what is refused and in which words, and what a client sends.
+//! HTTP rules as pure functions of head and body: which requests are admitted, how the others are refused, and the
+//! headers a client sends.
 //!
-//! A server asks in this order: [`open`] before it reads a body, [`route`] when it knows what the body is, and
-//! [`HeaderParams::check`] once it has found the tool. Each refusal is a [`Refusal`] that is ready to be sent.
-//! A client dresses what it sends with [`dress`] and learns from [`Probed`] what the first answer says about the
-//! server; [`Streams`] says to both how event streams go.
+//! A server calls, in this order: [`open`] before it reads a body, [`route`] when it has parsed the body, and
+//! [`HeaderParams::check`] once it has found the tool. Each refusal is a [`Refusal`] that is ready to be sent. A client
+//! takes the headers of its requests from [`headers`], and classifies the first response with [`Probed`]. [`Streams`]
+//! describes for both how event streams are used.
 
 mod head;
 mod names;
@@ -25,7 +26,7 @@ mod param;
 mod refusal;
 mod status;
 
-pub mod dress;
+pub mod headers;
 mod probe;
 mod streams;
 mod uri;
@@ -38,12 +39,12 @@ pub use mirror::{NameSource, name_in, name_member};
 pub use names::{
     LAST_EVENT_ID, MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, X_ACCEL_BUFFERING,
 };
-pub use open::{Endpoint, Opening, is_session_id, open};
+pub use open::{Endpoint, EndpointRequest, is_session_id, open};
 pub use origin::Guard;
 pub use param::BadArgument;
 pub use probe::Probed;
 pub use refusal::Refusal;
-pub use route::{Body, Post, RequestHead, check_session_version, route};
+pub use route::{Post, PostBody, RequestHead, check_session_version, route};
 pub use served::Served;
 pub use status::{adds_to_granted, session_status, stateless_status};
 pub use streams::Streams;

@@ -5,32 +5,32 @@ use super::{
     accept::{EVENTS, USUAL, check_content_type},
 };
 
-/// What an endpoint serves. Revisions are given by name, preferred ones first.
+/// The configuration of an endpoint. Revisions are given by name, preferred ones first.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint<'a> {
-    /// The stateless-era revisions that are served; none turns that era off.
+    /// The stateless-era revisions that are served. An empty list disables that era.
     pub stateless: &'a [&'a str],
-    /// The session-era revisions that are served; none turns that era off.
+    /// The session-era revisions that are served. An empty list disables that era.
     pub session: &'a [&'a str],
-    /// What an unsupported version is answered with; the same list as in the result of `server/discover`.
+    /// The revisions listed in the error for an unsupported one, as in the result of `server/discover`.
     pub advertised: &'a [&'a str],
-    /// Those of `session` that have batches.
+    /// The revisions of `session` that have batches.
     pub batching: &'a [&'a str],
-    /// The one of `session` that a request without any sign of a revision is taken to speak.
+    /// The revision of `session` that is assumed for a request that names none.
     pub assumed: Option<&'a str>,
-    /// Whether `initialize` opens a session that later requests name.
+    /// Whether `initialize` opens a session, which later requests name.
     pub sessions: bool,
     /// Whether session-era requests are served without a session.
     pub sessionless: bool,
-    /// Methods of extensions that carry `Mcp-Name`.
+    /// The methods of extensions whose requests carry `Mcp-Name`.
     pub names: &'a [NameSource<'a>],
-    /// How large a body may be.
+    /// The maximum size of a body, in bytes.
     pub body_limit: usize,
 }
 
 impl<'a> Endpoint<'a> {
-    /// An endpoint for these revisions, with sessions if there are any for them.
+    /// Creates an endpoint for these revisions. It has sessions if there are session-era revisions.
     pub const fn new(stateless: &'a [&'a str], session: &'a [&'a str]) -> Self {
         Self {
             stateless,
@@ -50,42 +50,42 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// What a request wants, as far as its head tells.
+/// A request to an endpoint, classified by its head.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Opening<'a> {
-    /// A POST: read the body, then [`route`](super::route) it. The answer has one of these types.
+pub enum EndpointRequest<'a> {
+    /// A POST: read the body, then [`route`](super::route) it. The response has one of these types.
     Post(Accepts),
-    /// A GET for what the server has to say on its own. As with [`Post::Session`](super::Post::Session), the session may
-    /// be unknown and the revision another.
+    /// A GET that opens a stream for messages that belong to no request. As with
+    /// [`Post::Session`](super::Post::Session), the session may be unknown or of another revision.
     Listen {
-        /// The session to listen to.
+        /// The session whose messages are streamed.
         session: &'a str,
     },
-    /// A GET for the rest of a stream that was cut.
+    /// A GET that resumes an interrupted stream.
     Resume {
         /// The session that the stream belongs to.
         session: &'a str,
-        /// The last event that arrived; it tells the stream too.
+        /// The last event received, which also identifies the stream.
         last_event_id: &'a str,
     },
-    /// A DELETE: the client is done with its session.
+    /// A DELETE that ends a session.
     End {
         /// The session to end.
         session: &'a str,
     },
-    /// An OPTIONS, for CORS or out of interest. Without CORS the answer is 204 with this `Allow`.
+    /// An OPTIONS request, for CORS or otherwise. Without CORS the response is 204 with this `Allow`.
     Options {
-        /// The methods of this endpoint.
+        /// The HTTP methods of this endpoint.
         allow: &'static str,
     },
 }
 
-/// Judges a request by its head, before anything of its body is read.
+/// Admits or refuses a request by its head, before its body is read.
 ///
 /// ```
 /// use http::{HeaderMap, Method, Uri};
-/// use pintle_proto::http::{Endpoint, Guard, Head, Opening, open};
+/// use pintle_proto::http::{Endpoint, Guard, Head, EndpointRequest, open};
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("host", "localhost:8080".parse().unwrap());
@@ -95,42 +95,46 @@ pub enum Opening<'a> {
 /// let head = Head::new(&Method::GET, &uri, &headers);
 ///
 /// let endpoint = Endpoint::new(&[], &["old"]);
-/// assert_eq!(open(&head, &Guard::loopback(), &endpoint), Ok(Opening::Listen { session: "9f86d081" }));
+/// assert_eq!(open(&head, &Guard::loopback(), &endpoint), Ok(EndpointRequest::Listen { session: "9f86d081" }));
 /// let refusal = open(&head, &Guard::loopback(), &Endpoint::new(&["new"], &[])).unwrap_err();
 /// assert_eq!((refusal.status.as_u16(), refusal.allow), (405, Some("POST")));
 /// ```
-pub fn open<'a>(head: &Head<'a>, guard: &Guard, endpoint: &Endpoint<'_>) -> Result<Opening<'a>, Refusal> {
+pub fn open<'a>(
+    head: &Head<'a>,
+    guard: &Guard,
+    endpoint: &Endpoint<'_>,
+) -> Result<EndpointRequest<'a>, Refusal> {
     guard.check(head)?;
     match *head.method {
-        Method::POST => open_post(head, endpoint).map(Opening::Post),
+        Method::POST => open_post(head, endpoint).map(EndpointRequest::Post),
         Method::GET => {
             let session = required_session(head, endpoint)?;
             if !Accepts::read(head).events {
                 return Err(Refusal::not_acceptable(EVENTS));
             }
             Ok(match head.last_event_id()? {
-                Some(last_event_id) => Opening::Resume { session, last_event_id },
-                None => Opening::Listen { session },
+                Some(last_event_id) => EndpointRequest::Resume { session, last_event_id },
+                None => EndpointRequest::Listen { session },
             })
         }
-        Method::DELETE => Ok(Opening::End { session: required_session(head, endpoint)? }),
-        Method::OPTIONS => Ok(Opening::Options { allow: endpoint.allow() }),
+        Method::DELETE => Ok(EndpointRequest::End { session: required_session(head, endpoint)? }),
+        Method::OPTIONS => Ok(EndpointRequest::Options { allow: endpoint.allow() }),
         _ => Err(Refusal::method_not_allowed(head.method, endpoint.allow())),
     }
 }
 
-/// Whether a text may be the id of a session: visible ASCII, and not beyond all measure.
+/// Returns whether a text is a valid session id: visible ASCII, at most 1,024 bytes.
 pub fn is_session_id(text: &str) -> bool {
-    // All bytes are looked at, so that the compiler makes one wide pass of it.
+    // All bytes are tested, so that the compiler vectorizes the loop.
     (1..=MAX_SESSION_ID).contains(&text.len())
         && text.bytes().fold(true, |fits, byte| fits & byte.is_ascii_graphic())
 }
 
-/// The id of a session, if the head has one that may be one.
+/// Returns the session id of the head, if there is one, or refuses an invalid one.
 pub(super) fn session_id<'a>(head: &Head<'a>) -> Result<Option<&'a str>, Refusal> {
     match head.session()? {
         Some(id) if !is_session_id(id) => Err(Refusal::bad_request(pintle_types::RpcError::invalid_request(
-            "the `Mcp-Session-Id` header is no session id; send the one that `initialize` was answered with",
+            "the `Mcp-Session-Id` header is not a session id; send the one from the response to `initialize`",
         ))),
         id => Ok(id),
     }
@@ -138,7 +142,7 @@ pub(super) fn session_id<'a>(head: &Head<'a>) -> Result<Option<&'a str>, Refusal
 
 pub(super) fn session_missing() -> Refusal {
     Refusal::bad_request(pintle_types::RpcError::invalid_request(
-        "the `Mcp-Session-Id` header is missing; send `initialize` first, and the id it is answered with from then on",
+        "the `Mcp-Session-Id` header is missing; send `initialize` first, then the id from its response",
     ))
 }
 
@@ -150,14 +154,14 @@ fn open_post(head: &Head<'_>, endpoint: &Endpoint<'_>) -> Result<Accepts, Refusa
     if !accepts.json && !accepts.events {
         return Err(Refusal::not_acceptable(USUAL));
     }
-    // A length that cannot be read is the HTTP library's to refuse, and the limit holds while reading too.
+    // An invalid length is refused by the HTTP library, and the limit is enforced while reading too.
     match head.content_length.text(CONTENT_LENGTH.as_str())?.map(str::parse) {
         Some(Ok(length)) if endpoint.body_limit < length => Err(Refusal::too_large(endpoint.body_limit)),
         _ => Ok(accepts),
     }
 }
 
-/// The session that a GET or DELETE is about. Both exist in the session era only.
+/// Returns the session of a GET or DELETE. Both exist in the session era only.
 fn required_session<'a>(head: &Head<'a>, endpoint: &Endpoint<'_>) -> Result<&'a str, Refusal> {
     let not_allowed = || Refusal::method_not_allowed(head.method, "POST");
     if !endpoint.sessions {
@@ -165,7 +169,7 @@ fn required_session<'a>(head: &Head<'a>, endpoint: &Endpoint<'_>) -> Result<&'a 
     }
     match session_id(head)? {
         Some(id) => Ok(id),
-        // Clients that live without a session try this too, and take 405 for "not here".
+        // Clients without a session try this too, and take 405 for "not supported".
         None if endpoint.sessionless => Err(not_allowed()),
         None if head.version()?.is_some_and(|version| endpoint.stateless.contains(&version)) => {
             Err(not_allowed())
@@ -183,7 +187,7 @@ mod tests {
     const BOTH: Endpoint<'_> = Endpoint::new(&["2026-07-28"], &["2025-11-25", "2025-03-26"]);
     const MODERN: Endpoint<'_> = Endpoint::new(&["2026-07-28"], &[]);
 
-    /// Opens `METHOD` with headers in lines; says the status and, of an opening, what it is.
+    /// Opens `METHOD` with headers in lines; returns the status, or the kind of request.
     fn opened(endpoint: &Endpoint<'_>, method: &str, lines: &str) -> String {
         let headers: HeaderMap = lines
             .lines()

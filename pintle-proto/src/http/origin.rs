@@ -1,10 +1,10 @@
 use super::{Head, Refusal, head::Field};
 use crate::shown::shown;
 
-/// Which `Host` and `Origin` are let in, so that no web page reaches a local server behind its user's back.
+/// The allowed values of `Host` and `Origin`, which protect a local server from web pages (DNS rebinding).
 ///
-/// The default is loopback: `localhost`, `127.*.*.*` and `[::1]`, on any port. A request without an `Origin` comes from
-/// no browser and passes; an origin passes if its host does, or if it is listed.
+/// The default is loopback: `localhost`, `127.*.*.*` and `[::1]`, on any port. A request without an `Origin` does not
+/// come from a browser and passes; an origin passes if its host is allowed, or if it is listed.
 ///
 /// ```
 /// use http::{HeaderMap, Method, Uri};
@@ -41,23 +41,23 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Only names of this machine.
+    /// Allows loopback names and addresses only.
     pub fn loopback() -> Self {
         Self { hosts: Hosts::Loopback, origins: Vec::new(), any_origin: false }
     }
 
-    /// Only these hosts. `example.com` goes with any port, `example.com:8080` with that one.
+    /// Allows these hosts only. `example.com` matches any port, `example.com:8080` only that one.
     pub fn hosts<T: Into<String>>(hosts: impl IntoIterator<Item = T>) -> Self {
         let hosts = hosts.into_iter().map(|host| host.into().to_ascii_lowercase());
         Self { hosts: Hosts::Listed(hosts.collect()), ..Self::loopback() }
     }
 
-    /// Any host, for a server behind a proxy that checks. Origins still have to be listed.
+    /// Allows any host, for a server behind a proxy that checks it. Origins still have to be listed.
     pub fn any_host() -> Self {
         Self { hosts: Hosts::Any, ..Self::loopback() }
     }
 
-    /// Lets these origins in too, such as `https://app.example.com` or `null`.
+    /// Allows these origins too, such as `https://app.example.com` or `null`.
     #[must_use]
     pub fn origins<T: Into<String>>(mut self, origins: impl IntoIterator<Item = T>) -> Self {
         let origins = origins.into_iter().map(|origin| origin.into().to_ascii_lowercase());
@@ -65,16 +65,16 @@ impl Guard {
         self
     }
 
-    /// Lets every origin in: any page that its user opens can call the server then.
+    /// Allows every origin: any page that the user opens can then call the server.
     #[must_use]
     pub fn any_origin(mut self) -> Self {
         self.any_origin = true;
         self
     }
 
-    /// 403 if the request was meant for another host or sent by a foreign page.
+    /// Refuses with 403 a request for a host, or from an origin, that is not allowed.
     ///
-    /// No `Host` at all passes: browsers always send one, and it is browsers that this is about.
+    /// A request without `Host` passes: browsers always send one, and this check is about browsers.
     pub fn check(&self, head: &Head<'_>) -> Result<(), Refusal> {
         if !matches!(self.hosts, Hosts::Any) {
             if let Some(authority) = head.authority {
@@ -107,7 +107,7 @@ impl Guard {
         if self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(site)) {
             return Ok(());
         }
-        // Where any host will do, a host says nothing about a page.
+        // If any host is allowed, the host says nothing about the page.
         if !matches!(self.hosts, Hosts::Any)
             && let Some((scheme, authority)) = origin.split_once("://")
             && (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"))
@@ -140,7 +140,7 @@ fn foreign(header: &str, value: &str) -> Refusal {
     ))
 }
 
-/// Host and port of `host:port`, or `None` where another reader could see another host.
+/// Splits `host:port`. Returns `None` if another parser could see another host.
 ///
 /// The dot that ends a fully qualified name is not part of the host; an IPv6 address keeps its brackets.
 fn split_port(authority: &str) -> Option<(&str, &str)> {
@@ -170,7 +170,7 @@ fn split_port(authority: &str) -> Option<(&str, &str)> {
     (port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit())).then_some((host, port))
 }
 
-/// Whether a `Host` is one of the two that nearly every local request has.
+/// Returns whether a `Host` is one of the two that nearly every local request has.
 fn is_usual(host: &[u8]) -> bool {
     match host.strip_prefix(b"127.0.0.1").or_else(|| host.strip_prefix(b"localhost")) {
         Some([b':', port @ ..]) => port.len() <= 5 && port.iter().all(u8::is_ascii_digit),
@@ -184,7 +184,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn is_loopback_v4(host: &str) -> bool {
-    // `0127` and `127.1` are other addresses to some readers.
+    // Some parsers read `0127` and `127.1` as other addresses.
     let octet = |part: &str| part.parse::<u8>().is_ok() && (part == "0" || !part.starts_with(['0', '+']));
     let mut parts = host.split('.');
     parts.next() == Some("127") && parts.clone().count() == 3 && parts.all(octet)

@@ -1,4 +1,4 @@
-//! `Mcp-Param-*`: annotated arguments, said once more in the head.
+//! `Mcp-Param-*`: headers that mirror annotated arguments.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use super::{
 use crate::shown::shown;
 
 impl HeaderParams {
-    /// Adds the headers that repeat these arguments to a client's request.
+    /// Adds the headers that mirror these arguments to a client's request.
     ///
     /// ```
     /// use http::HeaderMap;
@@ -42,12 +42,13 @@ impl HeaderParams {
         }
     }
 
-    /// The same for arguments that are a tree already.
+    /// Adds the headers that mirror these arguments, given as a [`Value`], to a client's request.
     pub fn mirror_value(&self, arguments: &Value, headers: &mut HeaderMap) -> Result<(), BadArgument> {
         self.mirror_any(arguments, headers)
     }
 
-    /// -32020 unless the headers repeat the arguments. Headers that this tool does not know are ignored.
+    /// Refuses with code -32020 unless the headers mirror the arguments. Headers that the tool does not declare are
+    /// ignored.
     pub fn check(&self, headers: &HeaderMap, arguments: Option<&RawValue>) -> Result<(), Refusal> {
         if self.is_empty() {
             return Ok(());
@@ -56,7 +57,7 @@ impl HeaderParams {
         self.check_any(headers, &mut serde_json::Deserializer::from_str(arguments))
     }
 
-    /// The same for arguments that are a tree already.
+    /// Refuses with code -32020 unless the headers mirror the arguments, given as a [`Value`].
     pub fn check_value(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), Refusal> {
         self.check_any(headers, arguments)
     }
@@ -85,11 +86,11 @@ impl HeaderParams {
     }
 }
 
-/// Why an argument cannot be repeated in a header.
+/// The error for an argument that cannot be mirrored in a header.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum BadArgument {
-    /// The number is no integer, or beyond ±(2^53 − 1), where readers of JSON begin to disagree.
+    /// The number is not an integer within ±(2^53 − 1), beyond which JSON parsers disagree.
     Inexact {
         /// The path of the argument.
         argument: String,
@@ -109,13 +110,13 @@ impl fmt::Display for BadArgument {
             Self::Inexact { argument } => {
                 write!(
                     f,
-                    "argument `{argument}` is sent as a header too and must be an integer within ±(2^53 - 1)"
+                    "argument `{argument}` is also sent as a header and must be an integer within ±(2^53 - 1)"
                 )
             }
             Self::NotAScalar { argument } => {
                 write!(
                     f,
-                    "argument `{argument}` is sent as a header too and must be a string, integer or boolean"
+                    "argument `{argument}` is also sent as a header and must be a string, integer or boolean"
                 )
             }
             Self::Unreadable => f.write_str("the arguments cannot be read"),
@@ -130,10 +131,7 @@ fn check_one(headers: &HeaderMap, param: &HeaderParam, value: &Scalar<'_>) -> Re
     let header = lines.next();
     let name = || format!("Mcp-Param-{}", param.label);
     if lines.next().is_some() {
-        return Err(Refusal::header_mismatch(format!(
-            "the `{}` header came more than once; send it once",
-            name()
-        )));
+        return Err(Refusal::header_mismatch(format!("the `{}` header is repeated; send it once", name())));
     }
     let header = match (header, value) {
         (None, Scalar::Absent | Scalar::Null) => return Ok(()),
@@ -152,9 +150,9 @@ fn check_one(headers: &HeaderMap, param: &HeaderParam, value: &Scalar<'_>) -> Re
     }
     let member = format!("params.arguments.{}", param.path.join("."));
     Err(match value {
-        // A router would go by a value that the tool never gets.
+        // A proxy would route by a value that the tool never receives.
         Scalar::Absent | Scalar::Null => Refusal::header_mismatch(format!(
-            "the `{}` header says `{}` and the body has no `{member}`; send the same value in both",
+            "the `{}` header is `{}` and the body has no `{member}`; send the same value in both",
             name(),
             shown(&text)
         )),
@@ -179,7 +177,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The headers that repeat these arguments, as `name=value` words.
+    /// The headers that mirror these arguments, as `name=value` words.
     fn mirrored(arguments: &str) -> Result<String, String> {
         let raw: Box<RawValue> = serde_json::from_str(arguments).unwrap();
         let (mut headers, mut again) = (HeaderMap::new(), HeaderMap::new());
@@ -233,19 +231,19 @@ mod tests {
         for (arguments, said) in [
             (
                 r#"{"priority":9007199254740992}"#,
-                "argument `priority` is sent as a header too and must be an integer within ±(2^53 - 1)",
+                "argument `priority` is also sent as a header and must be an integer within ±(2^53 - 1)",
             ),
             (
                 r#"{"priority":18446744073709551615}"#,
-                "argument `priority` is sent as a header too and must be an integer within ±(2^53 - 1)",
+                "argument `priority` is also sent as a header and must be an integer within ±(2^53 - 1)",
             ),
             (
                 r#"{"db":{"shard":{"no":0.5}}}"#,
-                "argument `db.shard.no` is sent as a header too and must be an integer within ±(2^53 - 1)",
+                "argument `db.shard.no` is also sent as a header and must be an integer within ±(2^53 - 1)",
             ),
             (
                 r#"{"region":["a"]}"#,
-                "argument `region` is sent as a header too and must be a string, integer or boolean",
+                "argument `region` is also sent as a header and must be a string, integer or boolean",
             ),
         ] {
             assert_eq!(mirrored(arguments), Err(said.to_owned()));
@@ -294,25 +292,25 @@ mod tests {
             (
                 ("mcp-param-other", ""),
                 r#"{"region":"Hello"}"#,
-                "the `Mcp-Param-Region` header is missing; the body says `Hello`, send that".to_owned(),
+                "the `Mcp-Param-Region` header is missing; send `Hello`, as in the body".to_owned(),
             ),
             (
                 ("mcp-param-other", ""),
                 r#"{"priority":0}"#,
-                "the `Mcp-Param-Priority` header is missing; the body says `0`, send that".to_owned(),
+                "the `Mcp-Param-Priority` header is missing; send `0`, as in the body".to_owned(),
             ),
             (
                 ("mcp-param-region", "hello"),
                 r#"{"region":"Hello"}"#,
                 format!(
-                    "the `Mcp-Param-Region` header says `hello` and the body's `params.arguments.region` says `Hello`; {both}"
+                    "the `Mcp-Param-Region` header is `hello` and the body's `params.arguments.region` is `Hello`; {both}"
                 ),
             ),
             (
                 ("mcp-param-db", "main"),
                 r#"{"db":{"name":null}}"#,
                 format!(
-                    "the `Mcp-Param-Db` header says `main` and the body has no `params.arguments.db.name`; {both}"
+                    "the `Mcp-Param-Db` header is `main` and the body has no `params.arguments.db.name`; {both}"
                 ),
             ),
             (
@@ -351,7 +349,7 @@ mod tests {
         let twice = [("mcp-param-region", "a"), ("mcp-param-region", "a")];
         assert_eq!(
             checked(&twice, r#"{"region":"a"}"#),
-            Err("the `Mcp-Param-Region` header came more than once; send it once".to_owned())
+            Err("the `Mcp-Param-Region` header is repeated; send it once".to_owned())
         );
     }
 }

@@ -1,8 +1,8 @@
 use http::{HeaderMap, StatusCode, header::WWW_AUTHENTICATE};
 
-/// What the status of an answer to the first request of a client says about the server.
+/// The classification of a response to a client's first request, by its status.
 ///
-/// Which era follows from an answer is decided in one place, for every transport:
+/// The era that follows from a response is decided in one place, for every transport:
 /// [`client::Opening`](crate::client::Opening).
 ///
 /// ```
@@ -17,24 +17,25 @@ use http::{HeaderMap, StatusCode, header::WWW_AUTHENTICATE};
 #[expect(clippy::exhaustive_enums, reason = "a client does one of these four things")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Probed {
-    /// Read the body. A JSON-RPC answer is an [`Event::Answer`](crate::client::Event::Answer), all else is
-    /// [`Event::Garbled`](crate::client::Event::Garbled).
+    /// The body is to be read. A JSON-RPC response is an [`OpeningEvent::Answer`](crate::client::OpeningEvent::Answer),
+    /// anything else is [`OpeningEvent::Garbled`](crate::client::OpeningEvent::Garbled).
     Answered,
-    /// It is an [`Event::Status`](crate::client::Event::Status), with the JSON-RPC error if the body is one.
+    /// The request was rejected: an [`OpeningEvent::Status`](crate::client::OpeningEvent::Status), with the JSON-RPC
+    /// error if the body is one.
     Rejected,
-    /// Get authorized, then ask again.
+    /// Authorization is required: authorize, then send the request again.
     Challenged,
-    /// Nothing about its era: report it. Asking again later may help.
+    /// The response says nothing about the server's era: report it. A later retry may succeed.
     Nothing,
 }
 
 impl Probed {
-    /// Judges the head of an answer, after redirects were followed.
+    /// Classifies the head of a response, after redirects were followed.
     pub fn of(status: StatusCode, headers: &HeaderMap) -> Self {
         match status {
             StatusCode::UNAUTHORIZED => Self::Challenged,
             StatusCode::FORBIDDEN if headers.contains_key(WWW_AUTHENTICATE) => Self::Challenged,
-            // Come and go by themselves.
+            // Transient conditions.
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
                 Self::Nothing
             }

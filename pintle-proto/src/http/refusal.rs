@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::shown::shown;
 
-/// An HTTP answer that says no, and in its body what to change.
+/// An HTTP response that refuses a request. Its body tells the client what to change.
 ///
 /// ```
 /// use pintle_proto::http::Refusal;
@@ -21,86 +21,86 @@ use crate::shown::shown;
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: StatusCode,
-    /// What the body says.
+    /// The JSON-RPC error in the body.
     pub error: RpcError,
-    /// The value of an `Allow` header to send along.
+    /// The value of the `Allow` header, if one is to be sent.
     pub allow: Option<&'static str>,
 }
 
 impl Refusal {
-    /// A refusal of any kind.
+    /// Creates a refusal.
     pub fn new(status: StatusCode, error: RpcError) -> Self {
         Self { status, error, allow: None }
     }
 
-    /// 400: the message cannot be taken.
+    /// Returns a 400 refusal: the message is invalid.
     pub fn bad_request(error: RpcError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// 400: an array, in a revision that has none.
+    /// Returns a 400 refusal: a batch, in a revision without batches.
     pub fn batch() -> Self {
         let message = "batches are not served in this revision; send one message per POST";
         Self::bad_request(RpcError::invalid_request(message))
     }
 
-    /// 400: no `Host`, which HTTP/1.1 asks for.
+    /// Returns a 400 refusal: no `Host`, which HTTP/1.1 requires.
     pub fn no_host() -> Self {
         Self::bad_request(RpcError::invalid_request("send a `Host` header: HTTP/1.1 needs one"))
     }
 
-    /// 403: the `Host` or the `Origin` is not one of ours.
+    /// Returns a 403 refusal: the `Host` or the `Origin` is not allowed.
     pub fn forbidden(message: String) -> Self {
         Self::invalid(StatusCode::FORBIDDEN, message)
     }
 
-    /// 404: the session has ended or never was.
+    /// Returns a 404 refusal: the session has ended or never existed.
     pub fn unknown_session() -> Self {
         let message =
             "no such session; send `initialize` without an `Mcp-Session-Id` header to start another";
         Self::new(StatusCode::NOT_FOUND, RpcError::invalid_request(message))
     }
 
-    /// 405: the endpoint has other methods.
+    /// Returns a 405 refusal: the endpoint does not support the HTTP method.
     pub fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
         let message = format!("`{}` is not served here; use {allow}", shown(method.as_str()));
         Self { allow: Some(allow), ..Self::invalid(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
-    /// 406: nothing that can be answered is acceptable to the client.
+    /// Returns a 406 refusal: the client accepts no available response type.
     pub fn not_acceptable(wanted: &'static str) -> Self {
         Self::invalid(StatusCode::NOT_ACCEPTABLE, format!("send `Accept: {wanted}`"))
     }
 
-    /// 408: the body came too slowly.
+    /// Returns a 408 refusal: the body did not arrive in time.
     pub fn too_slow() -> Self {
         let message = "the body did not arrive in time; send the whole request at once";
         Self::new(StatusCode::REQUEST_TIMEOUT, RpcError::invalid_request(message))
     }
 
-    /// 413: the body is over the limit.
+    /// Returns a 413 refusal: the body is over the limit.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("the body is larger than {limit} bytes; send less");
         Self::invalid(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
-    /// 415: the body is not said to be JSON.
+    /// Returns a 415 refusal: `Content-Type` is not JSON.
     pub fn unsupported_media_type() -> Self {
         let message = "send `Content-Type: application/json`";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, RpcError::invalid_request(message))
     }
 
-    /// 400 with the code for headers that are missing, ill-formed or at odds with the body.
+    /// Returns a 400 refusal with the code for headers that are missing, malformed or inconsistent with the body.
     pub fn header_mismatch(message: String) -> Self {
         Self::bad_request(RpcError::new(ErrorCode::HEADER_MISMATCH, message))
     }
 
-    /// 400 with the code for a revision that is not served, and the list of those that are.
+    /// Returns a 400 refusal with the code for an unsupported revision, and the list of supported ones.
     pub fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
         #[derive(Serialize)]
-        struct Data<'a> {
+        struct UnsupportedVersion<'a> {
             supported: &'a [&'a str],
             requested: &'a str,
         }
@@ -108,20 +108,20 @@ impl Refusal {
         let requested = &*shown(requested);
         let message = format!("protocol version `{requested}` is not served here; use {}", Listed(supported));
         let error = RpcError::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message);
-        Self::bad_request(error.with_data(&Data { supported, requested }))
+        Self::bad_request(error.with_data(&UnsupportedVersion { supported, requested }))
     }
 
-    /// The body of the answer. Give the id of the request wherever it was readable.
+    /// Returns the body of the response. `id` is the id of the request, if it could be read.
     pub fn body(&self, id: Option<&RequestId>) -> String {
         #[derive(Serialize)]
-        struct Answer<'a> {
+        struct ErrorResponse<'a> {
             jsonrpc: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             id: Option<&'a RequestId>,
             error: &'a RpcError,
         }
 
-        let answer = Answer { jsonrpc: "2.0", id, error: &self.error };
+        let answer = ErrorResponse { jsonrpc: "2.0", id, error: &self.error };
         serde_json::to_string(&answer).expect("our own types serialize")
     }
 
@@ -130,7 +130,7 @@ impl Refusal {
     }
 }
 
-/// `a` or `b`, each in backticks.
+/// Displays a list as "`a` or `b`".
 pub(super) struct Listed<'a>(pub(super) &'a [&'a str]);
 
 impl fmt::Display for Listed<'_> {

@@ -7,21 +7,21 @@ use super::{
 };
 use crate::{Stamp, shown::shown};
 
-/// What the body of a POST turned out to be.
+/// The parsed body of a POST, as far as routing depends on it.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
-pub enum Body<'a> {
+pub enum PostBody<'a> {
     /// One request.
     Request(RequestHead<'a>),
     /// One notification.
     Notification,
-    /// One answer to a request of the server.
+    /// One response to a request from the server.
     Response,
     /// An array of any of these.
     Batch,
 }
 
-/// What decides where a request goes.
+/// The members of a request that its routing depends on.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
@@ -31,12 +31,12 @@ pub struct RequestHead<'a> {
     pub version: Option<&'a str>,
     /// Whether `params._meta` has the client's capabilities.
     pub capabilities: bool,
-    /// The member of `params` that [`name_member`] says, if it is a string.
+    /// The member of `params` that [`name_member`] returns, if it is a string.
     pub name: Option<&'a str>,
 }
 
 impl<'a> RequestHead<'a> {
-    /// A request of the stateless era has the last three, one of the session era only the first.
+    /// Creates a request head. A stateless request has the last three, a session-era request only the first.
     pub const fn new(
         method: &'a str,
         version: Option<&'a str>,
@@ -47,26 +47,26 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Where a POST goes.
+/// The destination of a POST.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Post<'a> {
-    /// To the stateless era; head and body agree.
+    /// The stateless era. Head and body are consistent.
     Stateless {
         /// The revision of the request.
         version: &'a str,
     },
-    /// Nowhere: a notification in the stateless era, where none is defined. Answer 202.
+    /// Nowhere: a notification in the stateless era, which defines none over HTTP. Respond with 202.
     Ignored,
-    /// To the handshake of the session era.
+    /// The handshake of the session era.
     Initialize,
-    /// To a session. Answer [`Refusal::unknown_session`] if there is no such session, then [`check_session_version`],
-    /// and [`Refusal::batch`] to a batch unless the session's revision has them.
+    /// A session. Respond with [`Refusal::unknown_session`] if there is no such session, then
+    /// [`check_session_version`], and with [`Refusal::batch`] to a batch unless the session's revision has them.
     Session {
         /// The id of the session.
         id: &'a str,
     },
-    /// To the session era, but to no session.
+    /// The session era, without a session.
     Sessionless {
         /// The revision of the request.
         version: &'a str,
@@ -74,23 +74,23 @@ pub enum Post<'a> {
 }
 
 impl Post<'_> {
-    /// Whether the client, by closing the connection, cancels what it asked for.
+    /// Returns whether closing the connection cancels the request.
     ///
-    /// In the stateless era it must. In the session era it must not: connections break, and the answer waits for the
-    /// client to come back.
+    /// In the stateless era it does. In the session era it does not: connections break, and the response is kept for
+    /// the client to resume.
     pub fn ends_with_connection(&self) -> bool {
         matches!(self, Self::Stateless { .. })
     }
 }
 
-/// Chooses where a POST goes, or refuses it. Give the id of the request to [`Refusal::body`] then.
+/// Routes a POST, or refuses it. On refusal, pass the id of the request to [`Refusal::body`].
 ///
-/// A protocol version in `_meta` is the stateless era, whatever else is there; next come the handshake, the session and
-/// the version header, in this order.
+/// A protocol version in `_meta` selects the stateless era, whatever else is present; next come the handshake, the
+/// session and the version header, in this order.
 ///
 /// ```
 /// use http::{HeaderMap, Method, Uri};
-/// use pintle_proto::http::{Body, Endpoint, Head, Post, RequestHead, route};
+/// use pintle_proto::http::{PostBody, Endpoint, Head, Post, RequestHead, route};
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("mcp-protocol-version", "new".parse().unwrap());
@@ -98,19 +98,19 @@ impl Post<'_> {
 /// headers.insert("mcp-name", "ad".parse().unwrap());
 /// let uri = Uri::from_static("/mcp");
 /// let head = Head::new(&Method::POST, &uri, &headers);
-/// let body = Body::Request(RequestHead::new("tools/call", Some("new"), true, Some("add")));
+/// let body = PostBody::Request(RequestHead::new("tools/call", Some("new"), true, Some("add")));
 ///
 /// let refusal = route(&head, &body, &Endpoint::new(&["new"], &["old"])).unwrap_err();
 /// assert_eq!(refusal.status, 400);
 /// assert_eq!(
 ///     refusal.error.message,
-///     "the `Mcp-Name` header says `ad` and the body's `params.name` says `add`; send the same value in both",
+///     "the `Mcp-Name` header is `ad` and the body's `params.name` is `add`; send the same value in both",
 /// );
 /// ```
-pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> Result<Post<'a>, Refusal> {
+pub fn route<'a>(head: &Head<'a>, body: &PostBody<'a>, endpoint: &Endpoint<'a>) -> Result<Post<'a>, Refusal> {
     let version = head.version()?;
     let stateless = !endpoint.stateless.is_empty();
-    if let Body::Request(request) = body
+    if let PostBody::Request(request) = body
         && stateless
         && request.version.is_some()
     {
@@ -119,7 +119,7 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
 
     let handshakes = endpoint.sessions || endpoint.sessionless;
     let of_session = version.is_some_and(|version| endpoint.session.contains(&version));
-    if let Body::Request(request) = body
+    if let PostBody::Request(request) = body
         && handshakes
         && request.method == method::INITIALIZE
         // An unknown version may be newer than this code, and newer revisions have no handshake.
@@ -137,7 +137,7 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
             version.filter(|_| of_session).or(endpoint.assumed.filter(|_| version.is_none()))
     {
         return match body {
-            Body::Batch if !endpoint.batching.contains(&version) => Err(Refusal::batch()),
+            PostBody::Batch if !endpoint.batching.contains(&version) => Err(Refusal::batch()),
             _ => Ok(Post::Sessionless { version }),
         };
     }
@@ -145,12 +145,12 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
         return Err(session_missing());
     }
     match (body, version) {
-        (Body::Batch, _) => Err(Refusal::batch()),
-        (Body::Request(request), _) if stateless => admit(head, version, request, endpoint),
-        (Body::Notification, Some(version)) if endpoint.stateless.contains(&version) => Ok(Post::Ignored),
-        (Body::Response, Some(version)) if endpoint.stateless.contains(&version) => {
+        (PostBody::Batch, _) => Err(Refusal::batch()),
+        (PostBody::Request(request), _) if stateless => admit(head, version, request, endpoint),
+        (PostBody::Notification, Some(version)) if endpoint.stateless.contains(&version) => Ok(Post::Ignored),
+        (PostBody::Response, Some(version)) if endpoint.stateless.contains(&version) => {
             let message = format!(
-                "no answers are taken in `{version}`; put them into `inputResponses` of the next try"
+                "responses are not accepted in `{version}`; send them in `inputResponses` of the next request"
             );
             Err(Refusal::bad_request(RpcError::invalid_request(message)))
         }
@@ -161,8 +161,8 @@ pub fn route<'a>(head: &Head<'a>, body: &Body<'a>, endpoint: &Endpoint<'a>) -> R
     }
 }
 
-/// 400 if a request names a revision that is not `served` in sessions. Another one than the session's own is suffered:
-/// clients should name that, and some name one that they always name. The session keeps its revision.
+/// Refuses with 400 a request whose version header is not among `served`. A version other than the session's own is
+/// accepted: clients should send that one, but some always send the same. The session keeps its revision.
 pub fn check_session_version(head: &Head<'_>, served: &[&str]) -> Result<(), Refusal> {
     match head.version()? {
         Some(version) if !served.contains(&version) => Err(session_version_refused(version, served)),
@@ -170,7 +170,7 @@ pub fn check_session_version(head: &Head<'_>, served: &[&str]) -> Result<(), Ref
     }
 }
 
-/// Checks a request of the stateless era, in the order that the conformance suite can see.
+/// Checks a stateless request, in the order that the conformance suite expects.
 fn admit<'a>(
     head: &Head<'a>,
     version: Option<&str>,
@@ -203,7 +203,7 @@ fn version_missing(endpoint: &Endpoint<'_>) -> Refusal {
 
 fn session_version_refused(version: &str, served: &[&str]) -> Refusal {
     Refusal::bad_request(RpcError::invalid_request(format!(
-        "the `MCP-Protocol-Version` header says `{}`; send {}",
+        "the `MCP-Protocol-Version` header is `{}`; send {}",
         shown(version),
         Listed(served)
     )))
@@ -231,16 +231,16 @@ mod tests {
         ..BOTH
     };
 
-    fn modern(method: &'static str, name: Option<&'static str>) -> Body<'static> {
-        Body::Request(RequestHead::new(method, Some(NEW), true, name))
+    fn modern(method: &'static str, name: Option<&'static str>) -> PostBody<'static> {
+        PostBody::Request(RequestHead::new(method, Some(NEW), true, name))
     }
 
-    fn plain(method: &'static str) -> Body<'static> {
-        Body::Request(RequestHead::new(method, None, false, None))
+    fn plain(method: &'static str) -> PostBody<'static> {
+        PostBody::Request(RequestHead::new(method, None, false, None))
     }
 
-    /// Routes a POST whose headers are `v` (version), `s` (session), `m` (method), `n` (name); says verdict or code.
-    fn routed(endpoint: &Endpoint<'_>, lines: &str, body: Body<'_>) -> String {
+    /// Routes a POST whose headers are `v` (version), `s` (session), `m` (method), `n` (name); returns the destination or the code.
+    fn routed(endpoint: &Endpoint<'_>, lines: &str, body: PostBody<'_>) -> String {
         let mut headers = HeaderMap::new();
         for (name, value) in lines.split_whitespace().map(|word| word.split_once('=').unwrap()) {
             let name = match name {
@@ -288,15 +288,15 @@ mod tests {
             // Sessions.
             (&BOTH, "s=9f", plain("tools/list"), "session 9f"),
             (&BOTH, "s=9f v=2025-11-25", plain("tools/list"), "session 9f"),
-            (&BOTH, "s=9f", Body::Notification, "session 9f"),
-            (&BOTH, "s=9f", Body::Response, "session 9f"),
-            (&BOTH, "s=9f", Body::Batch, "session 9f"),
+            (&BOTH, "s=9f", PostBody::Notification, "session 9f"),
+            (&BOTH, "s=9f", PostBody::Response, "session 9f"),
+            (&BOTH, "s=9f", PostBody::Batch, "session 9f"),
             (&LEGACY, "s=9f v=2026-07-28 m=tools/list", list, "session 9f"),
             (&BOTH, "s=é", plain("tools/list"), "400 -32020"),
             (&BOTH, "v=2025-11-25", plain("tools/list"), "400 -32600"),
-            (&BOTH, "v=2025-11-25", Body::Notification, "400 -32600"),
-            (&BOTH, "", Body::Notification, "400 -32600"),
-            (&BOTH, "", Body::Response, "400 -32600"),
+            (&BOTH, "v=2025-11-25", PostBody::Notification, "400 -32600"),
+            (&BOTH, "", PostBody::Notification, "400 -32600"),
+            (&BOTH, "", PostBody::Response, "400 -32600"),
             (&LEGACY, "", plain("tools/list"), "400 -32600"),
             (&LEGACY, "v=v999.0.0", plain("tools/list"), "400 -32600"),
             (&LEGACY, "v=2026-07-28 m=server/discover", modern("server/discover", None), "400 -32600"),
@@ -304,23 +304,23 @@ mod tests {
             (&BOTH, "", plain("tools/list"), "400 -32020"),
             (&MODERN, "", plain("tools/list"), "400 -32020"),
             (&MODERN, "s=9f", plain("tools/list"), "400 -32020"),
-            (&MODERN, "", Body::Notification, "400 -32020"),
+            (&MODERN, "", PostBody::Notification, "400 -32020"),
             // The session era without sessions.
             (&SESSIONLESS, "v=2025-11-25", plain("tools/list"), "sessionless 2025-11-25"),
             (&SESSIONLESS, "", plain("tools/list"), "sessionless 2025-03-26"),
-            (&SESSIONLESS, "s=ignored", Body::Notification, "sessionless 2025-03-26"),
-            (&SESSIONLESS, "", Body::Response, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "s=ignored", PostBody::Notification, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "", PostBody::Response, "sessionless 2025-03-26"),
             (&SESSIONLESS, "v=2026-07-28 m=tools/list", list, "stateless 2026-07-28"),
             // Batches.
-            (&SESSIONLESS, "", Body::Batch, "sessionless 2025-03-26"),
-            (&SESSIONLESS, "v=2025-11-25", Body::Batch, "400 -32600"),
-            (&SESSIONLESS, "v=2026-07-28", Body::Batch, "400 -32600"),
-            (&MODERN, "v=2026-07-28", Body::Batch, "400 -32600"),
-            (&BOTH, "", Body::Batch, "400 -32600"),
+            (&SESSIONLESS, "", PostBody::Batch, "sessionless 2025-03-26"),
+            (&SESSIONLESS, "v=2025-11-25", PostBody::Batch, "400 -32600"),
+            (&SESSIONLESS, "v=2026-07-28", PostBody::Batch, "400 -32600"),
+            (&MODERN, "v=2026-07-28", PostBody::Batch, "400 -32600"),
+            (&BOTH, "", PostBody::Batch, "400 -32600"),
             // What the stateless era has no use for.
-            (&MODERN, "v=2026-07-28 m=notifications/cancelled", Body::Notification, "ignored"),
-            (&BOTH, "v=2026-07-28", Body::Response, "400 -32600"),
-            (&BOTH, "v=v999.0.0", Body::Notification, "400 -32022"),
+            (&MODERN, "v=2026-07-28 m=notifications/cancelled", PostBody::Notification, "ignored"),
+            (&BOTH, "v=2026-07-28", PostBody::Response, "400 -32600"),
+            (&BOTH, "v=v999.0.0", PostBody::Notification, "400 -32022"),
         ] {
             assert_eq!(routed(endpoint, headers, body), expected, "{headers} {body:?}");
         }
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn checks_of_the_stateless_era_come_in_order() {
         let request = |version, capabilities| {
-            Body::Request(RequestHead::new("tools/call", version, capabilities, Some("add")))
+            PostBody::Request(RequestHead::new("tools/call", version, capabilities, Some("add")))
         };
         for (headers, body, expected) in [
             ("", request(None, false), "400 -32020"),

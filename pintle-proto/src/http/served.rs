@@ -1,7 +1,7 @@
 use super::Endpoint;
 use crate::Revision;
 
-/// The revisions that an endpoint serves, sorted by what they mean over HTTP.
+/// The revisions that an endpoint serves, grouped by what they mean over HTTP.
 ///
 /// ```
 /// use pintle_proto::{Revision, http::Served};
@@ -21,7 +21,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// These revisions. One that has two endpoints of its own is not served on a common one.
+    /// Groups these revisions. One with two endpoints is not served on a shared endpoint.
     pub fn new(revisions: impl IntoIterator<Item = Revision>) -> Self {
         let revisions: Vec<_> = revisions.into_iter().collect();
         let names = |fits: &dyn Fn(&Revision) -> bool| -> Vec<&'static str> {
@@ -33,13 +33,13 @@ impl Served {
             stateless: names(&|revision| revision.is_stateless()),
             advertised: names(&|_| true),
             batching: names(&|revision| here(revision) && revision.dialect().batches),
-            // Only a revision that sends no header may be meant by a request that has none (HTTP-37).
+            // Only a revision without the header can be assumed for a request without one (HTTP-37).
             assumed: names(&|revision| here(revision) && !revision.dialect().version_header).first().copied(),
             session,
         }
     }
 
-    /// The endpoint that serves them.
+    /// Returns an endpoint that serves them.
     pub fn endpoint(&self) -> Endpoint<'_> {
         Endpoint {
             advertised: &self.advertised,

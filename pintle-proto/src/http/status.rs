@@ -3,10 +3,10 @@ use pintle_types::ErrorCode;
 
 use crate::Revision;
 
-/// The status of a stateless-era answer that carries this error.
+/// Returns the status of a stateless-era response with this error code.
 ///
-/// A request whose `_meta` lacks something is refused with 400 before it gets this far; the same code from a handler
-/// means that a tool or resource does not exist, and goes with 200.
+/// A request with incomplete `_meta` is refused with 400 before this is called; the same code from a handler means that
+/// a tool or resource does not exist, and is sent with 200.
 pub fn stateless_status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::PARSE_ERROR
@@ -20,10 +20,10 @@ pub fn stateless_status(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// The status of a session-era answer that carries this error.
+/// Returns the status of a session-era response with this error code.
 ///
-/// Only what could not be read at all is 400, and too much at a time is 429: clients of that era give up on any other status
-/// without reading the body, and 404 would tell them that their session is gone.
+/// Only unparsable messages are 400, and overload is 429: clients of that era give up on any other status without
+/// reading the body, and 404 would mean that the session has ended.
 pub fn session_status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::PARSE_ERROR => StatusCode::BAD_REQUEST,
@@ -32,10 +32,10 @@ pub fn session_status(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// Whether clients of this revision that are told by a 403 what they lack add it to what they were granted before.
+/// Returns whether clients of this revision add the scopes that a 403 names to those they were granted before.
 ///
-/// [Authorization, Scope Challenge Handling]: from 2026-07-28 on they must, and are told no more than the request needs.
-/// Before, they may ask for just what they are told, so it is recommended to name what they have too.
+/// [Authorization, Scope Challenge Handling]: from 2026-07-28 on they must, and a challenge names only what the request
+/// needs. Before, they may request just the named scopes, so a challenge should include those already granted.
 pub fn adds_to_granted(revision: Revision) -> bool {
     revision.dialect().adds_to_granted
 }

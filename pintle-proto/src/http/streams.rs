@@ -1,6 +1,6 @@
 use crate::Revision;
 
-/// How a revision uses HTTP: what is repeated in headers, and how its event streams begin, break and end.
+/// The use of HTTP by a revision: mirrored headers, and how event streams begin, break and end.
 ///
 /// ```
 /// use pintle_proto::{Revision, http::Streams};
@@ -12,19 +12,19 @@ use crate::Revision;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Streams {
-    /// A broken stream may be taken up again, with a GET that has `Last-Event-ID`.
+    /// Whether a broken stream can be resumed by a GET with `Last-Event-ID`.
     pub resumable: bool,
-    /// A stream begins with an event that has an id and no data, and the server may hang up at will after a `retry`:
-    /// the client comes back. Clients of other revisions may try to parse the nothing.
+    /// Whether a stream begins with an event that has an id and no data, and the server may close it after a `retry`,
+    /// so that the client reconnects. Clients of other revisions may try to parse the empty data.
     pub polled: bool,
-    /// Whoever hangs up on a request has cancelled it; where not, a notification has to say so.
+    /// Whether closing the stream of a request cancels it. Otherwise a notification does.
     pub hanging_up_cancels: bool,
-    /// Requests repeat in headers what is in their bodies, the annotated arguments of tools included.
+    /// Whether headers mirror the body, including annotated arguments of tools.
     pub mirrored: bool,
 }
 
 impl Streams {
-    /// Those of `revision`.
+    /// Returns the use of HTTP by `revision`.
     pub fn of(revision: Revision) -> Self {
         Self {
             resumable: !revision.is_stateless() && !revision.dialect().two_endpoints,

@@ -1,10 +1,10 @@
-//! Where a client lets a server send it: never to another origin, where its credentials would leak.
+//! Redirects that a client follows: never to another origin, where its credentials would leak.
 
 use std::fmt;
 
 use http::{StatusCode, Uri};
 
-/// The address that the `endpoint` event of the oldest transport names, seen from the stream's own address.
+/// Resolves the address in the `endpoint` event of the HTTP+SSE transport against the stream's own address.
 ///
 /// ```
 /// use http::Uri;
@@ -18,7 +18,7 @@ pub fn resolve_endpoint(stream: &Uri, endpoint: &str) -> Result<Uri, BadLocation
     resolve(stream, endpoint)
 }
 
-/// Where to send the same request again after a redirect: only what keeps method and body, and only on the same origin.
+/// Returns the target of a redirect: only one that keeps method and body, and only on the same origin.
 pub fn redirect(status: StatusCode, from: &Uri, location: &str) -> Result<Uri, BadLocation> {
     match status {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => resolve(from, location),
@@ -26,7 +26,7 @@ pub fn redirect(status: StatusCode, from: &Uri, location: &str) -> Result<Uri, B
     }
 }
 
-/// Whether two addresses have the same scheme, host and port.
+/// Returns whether two addresses have the same scheme, host and port.
 pub fn same_origin(one: &Uri, other: &Uri) -> bool {
     let (Some(scheme), Some(host)) = (one.scheme_str(), one.host()) else { return false };
     other.scheme_str().is_some_and(|other| other.eq_ignore_ascii_case(scheme))
@@ -34,27 +34,27 @@ pub fn same_origin(one: &Uri, other: &Uri) -> bool {
         && port(one) == port(other)
 }
 
-/// Why a client does not go where a server sends it.
+/// The error for a location that a client does not follow.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BadLocation {
-    /// It is no address.
+    /// The location is not a valid address.
     Unreadable,
-    /// It is on another origin.
+    /// The location is on another origin.
     OtherOrigin,
-    /// It would be fetched with another method.
+    /// The redirect would change the method.
     OtherMethod,
 }
 
 impl fmt::Display for BadLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unreadable => "the server sent the client to an address that cannot be read",
+            Self::Unreadable => "the server redirected to an invalid address",
             Self::OtherOrigin => {
-                "the server sent the client to another origin; connect to that one if it is meant"
+                "the server redirected to another origin; connect to that one if it is intended"
             }
             Self::OtherMethod => {
-                "only redirects with status 307 and 308 keep the request; the server sent another"
+                "only redirects with status 307 or 308 keep the request; the server sent another status"
             }
         })
     }
@@ -70,13 +70,13 @@ fn port(uri: &Uri) -> Option<u16> {
     })
 }
 
-/// Resolves a reference as RFC 3986 does, then stays on the origin.
+/// Resolves a reference as in RFC 3986, and refuses another origin.
 fn resolve(base: &Uri, reference: &str) -> Result<Uri, BadLocation> {
     let (Some(scheme), Some(authority)) = (base.scheme_str(), base.authority()) else {
         return Err(BadLocation::Unreadable);
     };
     let reference = reference.trim_ascii();
-    // Some readers take a backslash for a slash.
+    // Some parsers read a backslash as a slash.
     if reference.contains('\\') {
         return Err(BadLocation::Unreadable);
     }
@@ -101,7 +101,7 @@ fn resolve(base: &Uri, reference: &str) -> Result<Uri, BadLocation> {
     };
     let uri: Uri = text.parse().map_err(|_| BadLocation::Unreadable)?;
     let named = uri.authority().ok_or(BadLocation::Unreadable)?;
-    // A name before `@` would be sent as a credential that nobody chose.
+    // User information before `@` would be sent as an unintended credential.
     let credentials = named.as_str().contains('@') && named != authority;
     match same_origin(base, &uri) && !credentials {
         true => Ok(uri),
@@ -115,7 +115,7 @@ fn has_scheme(reference: &str) -> bool {
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// An absolute path without its `.` and `..` steps.
+/// Removes the `.` and `..` segments of an absolute path.
 fn without_dots(path: &str) -> String {
     let mut steps = Vec::new();
     let mut open = false;

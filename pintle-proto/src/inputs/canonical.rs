@@ -1,9 +1,9 @@
-//! One way to print JSON, whatever way it came.
+//! Canonical JSON.
 
-/// Prints JSON with its members sorted and without white space.
+/// Writes JSON with sorted members and without white space.
 ///
-/// No tree: it would round numbers, and two calls that differ only there would be taken for one. Each byte is read once
-/// however deep it lies, and nothing here recurses. What is no JSON is copied as it is.
+/// No tree is built: it would round numbers, and two calls that differ only there would be equal. Each byte is read
+/// once whatever the nesting, and nothing recurses. Invalid JSON is copied unchanged.
 pub(super) fn canonical(text: &str, out: &mut String) {
     let mut reader = Reader { text, at: 0, flat: String::with_capacity(text.len()), ..Reader::default() };
     if reader.read().is_none() {
@@ -15,31 +15,31 @@ pub(super) fn canonical(text: &str, out: &mut String) {
     }
 }
 
-/// Copies JSON without its white space, and notes which objects are to be printed in another order.
+/// Copies JSON without its white space, and records which objects have to be reordered.
 #[derive(Default)]
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     flat: String,
-    open: Vec<Open>,
-    /// Members of the objects that are open, the innermost last.
+    open: Vec<OpenContainer>,
+    /// The members of the open objects, the innermost last.
     members: Vec<Span>,
-    /// Members of `unsorted`, sorted.
+    /// The members of the objects in `unsorted`, sorted.
     sorted: Vec<Span>,
     unsorted: Vec<Unsorted>,
 }
 
-/// A part of `flat`.
+/// A range of `flat`.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
     end: usize,
 }
 
-/// What was opened and not closed yet.
-struct Open {
+/// An object or array that is not closed yet.
+struct OpenContainer {
     is_object: bool,
-    /// Where its members begin, in `members`.
+    /// The index of its first member in `members`.
     first: usize,
     start: usize,
     in_order: bool,
@@ -48,16 +48,16 @@ struct Open {
 /// An object whose members are out of order.
 struct Unsorted {
     span: Span,
-    /// Its members, in `sorted`.
+    /// The range of its members in `sorted`.
     members: Span,
 }
 
 impl Reader<'_> {
-    /// Reads one value and what is around it. `None` if it is none.
+    /// Reads one value and the surrounding white space. Returns `None` if it is invalid.
     fn read(&mut self) -> Option<()> {
         loop {
             // A value begins here; in an object its name comes first.
-            if let Some(Open { is_object: true, .. }) = self.open.last() {
+            if let Some(OpenContainer { is_object: true, .. }) = self.open.last() {
                 self.name()?;
             }
             match self.peek()? {
@@ -66,7 +66,12 @@ impl Reader<'_> {
                     let start = self.flat.len();
                     self.flat.push(char::from(open));
                     let is_object = open == b'{';
-                    self.open.push(Open { is_object, first: self.members.len(), start, in_order: true });
+                    self.open.push(OpenContainer {
+                        is_object,
+                        first: self.members.len(),
+                        start,
+                        in_order: true,
+                    });
                     if self.peek()? != if is_object { b'}' } else { b']' } {
                         continue;
                     }
@@ -82,7 +87,7 @@ impl Reader<'_> {
                     self.at += length;
                 }
             }
-            // A value ends here, and with it perhaps what it is in.
+            // A value ends here, and possibly its container.
             loop {
                 let Some(is_object) = self.open.last().map(|open| open.is_object) else {
                     return self.peek().is_none().then_some(());
@@ -100,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A member's name and its colon.
+    /// Reads a member's name and its colon.
     fn name(&mut self) -> Option<()> {
         if self.peek()? != b'"' {
             return None;
@@ -125,9 +130,9 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The end of the innermost object or array.
+    /// Closes the innermost object or array.
     fn close(&mut self) -> Option<()> {
-        let Open { is_object, first, start, in_order } = self.open.pop()?;
+        let OpenContainer { is_object, first, start, in_order } = self.open.pop()?;
         self.at += 1;
         if let Some(last) = self.members.get_mut(first..)?.last_mut() {
             last.end = self.flat.len();
@@ -138,7 +143,7 @@ impl Reader<'_> {
             self.sorted.extend(self.members.drain(first..));
             let flat = &self.flat;
             let name = |span: &Span| flat.get(span.start..span.end).map(printed_name);
-            // Of two with one name, which no reader takes, the first stays the first.
+            // The sort is stable, so duplicate names, which no reader accepts, keep their order.
             self.sorted.get_mut(begin..)?.sort_by(|one, other| name(one).cmp(&name(other)));
             let members = Span { start: begin, end: self.sorted.len() };
             self.unsorted.push(Unsorted { span: Span { start, end: self.flat.len() }, members });
@@ -147,7 +152,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A string, printed in the one way there is.
+    /// Reads a string, and returns it in canonical form.
     fn string(&mut self) -> Option<String> {
         let rest = self.text.get(self.at..)?;
         let mut escaped = false;
@@ -172,7 +177,7 @@ impl Reader<'_> {
         if !escaped {
             return Some(text.to_owned());
         }
-        // Half a character has no other way to be written.
+        // A lone surrogate has no other form.
         Some(
             serde_json::from_str::<String>(text)
                 .map_or_else(|_| text.to_owned(), |string| serde_json::Value::from(string).to_string()),
@@ -185,10 +190,10 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Prints what was copied, objects in the order of their names.
+    /// Writes the copy, with the members of each object in order.
     fn print(mut self, out: &mut String) {
         self.unsorted.sort_unstable_by_key(|object| object.span.start);
-        // What is printed next lies on top.
+        // A stack of the ranges still to be written.
         let mut left = vec![("", Span { start: 0, end: self.flat.len() })];
         while let Some((before, Span { start, end })) = left.pop() {
             out.push_str(before);
@@ -207,7 +212,7 @@ impl Reader<'_> {
     }
 }
 
-/// The name that a printed member begins with, in its quotes.
+/// Returns the quoted name of a member.
 fn printed_name(member: &str) -> &str {
     let mut bytes = member.bytes().enumerate().skip(1);
     while let Some((at, byte)) = bytes.next() {

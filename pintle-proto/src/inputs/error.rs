@@ -7,59 +7,59 @@ use pintle_types::{
 
 use crate::revision::Unsayable;
 
-/// Why a question cannot be asked, or its answer not be had.
+/// The error for a question that cannot be asked or was not answered.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum AskError {
-    /// The client did not say that it can answer such a question.
+    /// The client did not declare the capability to answer the question.
     CannotAnswer {
-        /// What it would have to declare.
+        /// The required capabilities.
         required: Box<ClientCapabilities>,
     },
-    /// The client answered with an error: its user said no, or it could not.
+    /// The client responded with an error.
     Refused(RpcError),
-    /// The client's revision has no words for it.
+    /// The client's revision cannot express the question.
     Unsayable(Unsayable),
-    /// The question cannot be printed as JSON.
+    /// The question cannot be serialized as JSON.
     Unprintable {
-        /// Why.
+        /// The error of the serializer.
         reason: String,
     },
-    /// The question is none that the protocol has words for.
+    /// The question is invalid.
     BadQuestion {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Two different questions under one key.
+    /// Two different questions have the same key.
     KeyReused {
         /// The key.
         key: String,
     },
-    /// The answer is not of the question's kind.
+    /// The answer does not have the shape that the question requires.
     BadAnswer {
-        /// The question's key.
+        /// The key of the question.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The call has gone through as many rounds, or asked as many questions, as it may.
+    /// The maximum number of rounds or questions of a call is reached.
     TooMany {
-        /// How many that is.
+        /// The limit.
         limit: usize,
     },
-    /// The method is none of those whose handlers may ask.
+    /// Handlers of this method cannot ask questions.
     NotHere {
         /// The method.
         method: String,
     },
-    /// The client holds no stream open that the question could be sent on.
+    /// The client has no open stream on which the question could be sent.
     Unreachable,
     /// The client did not answer in time.
     TimedOut {
-        /// How long it had, in milliseconds.
+        /// The timeout, in milliseconds.
         after_ms: u64,
     },
-    /// The call has ended; nobody is left to be asked.
+    /// The call has ended.
     CallOver,
 }
 
@@ -72,31 +72,31 @@ impl fmt::Display for AskError {
             }
             Self::Refused(error) => write!(f, "the client refused: {error}"),
             Self::Unsayable(unsayable) => unsayable.fmt(f),
-            Self::Unprintable { reason } => write!(f, "the question cannot be printed: {reason}"),
+            Self::Unprintable { reason } => write!(f, "the question cannot be serialized: {reason}"),
             Self::BadQuestion { reason } => f.write_str(reason),
             Self::KeyReused { key } => {
                 write!(
                     f,
-                    "the key `{key}` stands for another question already: give each question a key of its own"
+                    "the key `{key}` is already used for another question: give each question its own key"
                 )
             }
-            Self::BadAnswer { key, reason } => write!(f, "the answer to `{key}` does not fit: {reason}"),
+            Self::BadAnswer { key, reason } => write!(f, "the answer to `{key}` is invalid: {reason}"),
             Self::TooMany { limit } => {
-                write!(f, "the call asked {limit} times already: raise the limit or ask less")
+                write!(f, "the call has already asked {limit} times: raise the limit or ask less")
             }
             Self::NotHere { method } => write!(
                 f,
-                "a handler of `{method}` cannot ask: only those of `tools/call`, `prompts/get` and `resources/read` can"
+                "a handler of `{method}` cannot ask questions: only those of `tools/call`, `prompts/get` and `resources/read` can"
             ),
             Self::Unreachable => f.write_str(
-                "the client holds no stream open: it can be asked only on one, so take event streams",
+                "the client has no open stream to receive the question: accept event streams in the client",
             ),
             Self::TimedOut { after_ms } => {
                 let (seconds, rest) = (after_ms / 1000, after_ms % 1000);
                 let after = if rest == 0 { format!("{seconds} s") } else { format!("{after_ms} ms") };
-                write!(f, "the client did not answer within {after}: call again when somebody can answer")
+                write!(f, "the client did not answer within {after}: call again when the user can answer")
             }
-            Self::CallOver => f.write_str("the call is over: ask before it ends"),
+            Self::CallOver => f.write_str("the call has ended: ask before it ends"),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Asking the client something in the course of a call: one set of words for both eras.
+//! Questions to the client during a call, for both eras.
 //!
-//! In a session the question is sent and its answer awaited. Without one the call ends with the question, and is made
-//! again with the answer in it: then the answer is here at once.
+//! In a session the question is sent and its answer awaited. In the stateless era the call ends with the question, and
+//! the client repeats it with the answer.
 
 mod canonical;
 mod error;
@@ -25,83 +25,84 @@ pub use once::{Once, StateUse};
 pub use question::{Answer, Kind, Question};
 #[cfg(test)]
 pub(crate) use seal::tests;
-pub(crate) use seal::{Binding, Opened};
+pub(crate) use seal::{Binding, OpenedState};
 pub use seal::{KeyId, Seal, SealError};
-use state::{Answered, Mark, State};
+use state::{Answered, CallState, Mark};
 
 use crate::{Limits, Part, Peer, Revision, stamp::Plain};
 
-/// Where the answer to a question is.
+/// The way to obtain the answer to a question.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
 #[derive(Debug)]
 pub enum Ask {
-    /// Here: an earlier round brought it.
+    /// The answer is available from an earlier round.
     Answered(Answer),
-    /// On the other side of a request: send it, wait, and give the answer to `settle`.
+    /// Send this request, wait, and pass the response to `settle`.
     Send(InputRequest),
-    /// In the next round: stop, the call will be made again with the answer in it.
+    /// Stop: the client will repeat the call with the answer.
     Park,
 }
 
-/// What the client has been, and is still to be, asked in the course of one call.
+/// The questions and answers of one call.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    /// Whether a question can be sent while the call runs.
+    /// Whether questions are sent while the call runs.
     live: bool,
-    /// Whether it came with a state of an earlier round.
+    /// Whether the request has a state of an earlier round.
     returned: bool,
     over: AtomicBool,
-    /// `None` as long as nothing was asked and nothing is known: most calls ask nothing. (Measured: 400 of 40,000
-    /// instructions of a small call over HTTP.)
-    inner: Mutex<Option<Box<Inner>>>,
+    /// `None` until something is asked or restored: most calls ask nothing (see `bench/LEDGER.md`).
+    inner: Mutex<Option<Box<InputsInner>>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: State,
-    /// `inputResponses` as they came: answers to questions of the last round, and whatever else the client thought of.
+struct InputsInner {
+    state: CallState,
+    /// The `inputResponses` of the request: answers to questions of the last round, and possibly others.
     offered: Option<RawObject>,
-    /// The questions of this round.
+    /// The questions of this round, by key.
     asked: BTreeMap<String, (Mark, InputRequest)>,
-    /// Acts that are being done.
+    /// The actions in progress.
     acting: BTreeSet<String>,
-    /// The state that the round came with.
+    /// The state that the request has.
     used: Option<Used>,
-    /// How long the questions of this round may wait for an answer, in milliseconds, if that is not the service's to say.
+    /// The answer timeout of this round, in milliseconds, if it differs from the service's.
     answer_timeout_ms: Option<u64>,
 }
 
-/// A state, and what of it this round may have added to.
+/// A state from an earlier round, with what is needed to detect additions to it.
 #[derive(Debug)]
 struct Used {
     text: Box<str>,
     expires: u64,
-    /// How many acts it knew of.
+    /// The number of actions in it.
     acts: usize,
     had_key: bool,
 }
 
 impl Inputs {
-    /// For a call on a session: questions are sent as they come up.
+    /// Creates the inputs of a call in a session, whose questions are sent at once.
     pub(crate) fn live() -> Self {
         Self { live: true, returned: false, over: AtomicBool::new(false), inner: Mutex::new(None) }
     }
 
-    /// For a call that stands alone, and brings these answers.
+    /// Creates the inputs of a stateless call with these answers.
     pub(crate) fn alone(offered: Option<RawObject>) -> Self {
-        let inner = offered.map(|offered| Box::new(Inner { offered: Some(offered), ..Inner::default() }));
+        let inner =
+            offered.map(|offered| Box::new(InputsInner { offered: Some(offered), ..InputsInner::default() }));
         Self { live: false, returned: false, over: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
-    /// The same, for one that also brings what an earlier round remembered: `text` as it came, and opened.
+    /// Creates the inputs of a stateless call with these answers and the state of an earlier round: `text` as received,
+    /// and opened.
     pub(crate) fn replayed(
         text: String,
-        opened: &Opened,
+        opened: &OpenedState,
         offered: Option<RawObject>,
         revision: Revision,
     ) -> Result<Self, RpcError> {
-        let mut state = State::read(&opened.plain)?;
-        // Answers to what was asked are kept even if the handler does not come to ask again in this round.
+        let mut state = CallState::read(&opened.plain)?;
+        // Answers to open questions are kept even if the handler does not ask again in this round.
         for (key, mark) in std::mem::take(&mut state.open) {
             let answer = offered.as_ref().and_then(|offered| offered.get(&key));
             match answer {
@@ -118,7 +119,7 @@ impl Inputs {
             acts: state.once.len() + state.begun.len(),
             had_key: state.call_key.is_some(),
         };
-        let inner = Inner { state, offered, used: Some(used), ..Inner::default() };
+        let inner = InputsInner { state, offered, used: Some(used), ..InputsInner::default() };
         Ok(Self {
             live: false,
             returned: true,
@@ -138,7 +139,7 @@ impl Inputs {
             question.request().map_err(|error| AskError::Unprintable { reason: error.to_string() })?;
         let mark = Mark::new(question.kind(), request.params.as_deref().map_or("", RawValue::get));
         let mut inner = self.lock();
-        // Looked at under the lock: whoever ends the round and then takes it sees all that was asked.
+        // Checked under the lock: code that closes the round and then locks sees every question.
         if self.is_over() {
             return Err(AskError::CallOver);
         }
@@ -168,13 +169,13 @@ impl Inputs {
         if inner.asked.len() >= limits.questions && !inner.asked.contains_key(key) {
             return Err(AskError::TooMany { limit: limits.questions });
         }
-        // On a session no answer ends the round, so the first question counts it.
+        // In a session rounds do not end with an answer, so the first question counts.
         inner.state.round += u32::from(self.live && begins);
         inner.asked.insert(key.to_owned(), (mark, request.clone()));
         Ok(if self.live { Ask::Send(request) } else { Ask::Park })
     }
 
-    /// Takes the answer to a question that was sent, in the shapes of `revision`.
+    /// Accepts the answer to a question that was sent, in the shapes of `revision`.
     pub(crate) fn settle(
         &self,
         key: &str,
@@ -191,24 +192,24 @@ impl Inputs {
         Ok(read)
     }
 
-    /// The questions of this round, by key.
+    /// Returns the questions of this round, by key.
     pub(crate) fn open(&self) -> BTreeMap<String, InputRequest> {
         let inner = self.lock();
         let asked = inner.iter().flat_map(|inner| &inner.asked);
         asked.map(|(key, (_, request))| (key.clone(), request.clone())).collect()
     }
 
-    /// What the application asked to have back.
+    /// Returns the application's note from an earlier round.
     pub(crate) fn note(&self) -> Option<String> {
         self.lock().as_ref()?.state.note.clone()
     }
 
-    /// Has the application's own words travel to the next round.
+    /// Stores a note of the application for the next round.
     pub(crate) fn set_note(&self, note: Option<String>) {
         self.lock().get_or_insert_default().state.note = note;
     }
 
-    /// How long the questions of this round may wait for an answer, at most as long as `most`.
+    /// Returns the answer timeout of this round, at most `limit`.
     pub(crate) fn answer_timeout_ms(&self, limit: u64) -> u64 {
         self.lock()
             .as_ref()
@@ -220,35 +221,35 @@ impl Inputs {
         self.lock().get_or_insert_default().answer_timeout_ms = Some(timeout);
     }
 
-    /// Ends the round: from here on nobody is asked.
+    /// Ends the round: no more questions can be asked.
     pub(crate) fn close(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Whether the round has ended.
+    /// Returns whether the round has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// What the next round must know, for sealing.
+    /// Serializes the state for the next round, to be sealed.
     pub(crate) fn remembered(&self) -> Vec<u8> {
         let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
         inner.state.round += 1;
         let asked: Vec<_> = inner.asked.iter().map(|(key, (mark, _))| (key.clone(), *mark)).collect();
         inner.state.open.extend(asked);
-        // A task that the handler left behind may act at this moment: nobody will hear how that ends.
+        // An action may still be in progress in a task that the handler spawned: its result will not be recorded.
         inner.state.begun.extend(inner.acting.iter().cloned());
-        serde_json::to_vec(&inner.state).expect("a state holds texts, numbers and JSON, and prints")
+        serde_json::to_vec(&inner.state).expect("a state of texts, numbers and JSON serializes")
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Box<Inner>>> {
-        // Nothing panics while it is held, and half a write would still be a state.
+    fn lock(&self) -> MutexGuard<'_, Option<Box<InputsInner>>> {
+        // Nothing panics while it is held, and a partial write would still be a valid state.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads an answer in the shapes of `revision`. The text that is kept is canonical.
+/// Reads an answer in the shapes of `revision`. The returned text is canonical.
 fn read_answer(
     key: &str,
     kind: Kind,

@@ -1,56 +1,56 @@
-//! What a call does at most once, and what a state that comes back is known by.
+//! Actions that a call performs at most once, and the identification of a state that was sent back.
 
 use pintle_types::RawValue;
 
-use super::{Inputs, canonical::canonical, state::State};
+use super::{Inputs, canonical::canonical, state::CallState};
 
-/// What to do about an act that is to be done at most once in a call.
+/// The state of an action that is to be performed at most once in a call.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
 #[derive(Debug)]
 pub enum Once {
-    /// Do it, then say [`remember`](crate::server::Call::remember) or
+    /// The action is to be performed, then reported with [`remember`](crate::server::Call::remember) or
     /// [`lose`](crate::server::Call::lose).
     Act,
-    /// Nothing: it was done, and this came of it.
+    /// The action was completed, with this value.
     Done(Box<RawValue>),
-    /// Wait: it is being done.
+    /// The action is in progress: wait for it.
     Acting,
-    /// Nothing: it was begun before, and nobody saw how it ended.
+    /// The action was started before, and its result is unknown.
     Unknown,
-    /// Nothing: the call is over, so nobody would know of it.
+    /// The call has ended, so the action could not be recorded.
     Over,
 }
 
-/// The use of a state that a client brought back: what it takes to see that it is used once.
+/// The use of a state that a client sent back, for checking that each state is used once.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StateUse {
-    /// The `requestState`, as it was given to the client. No other text opens as the same state.
+    /// The `requestState`, as it was sent to the client. No other text opens as the same state.
     pub state: Box<str>,
-    /// The `inputResponses` that came with it, printed in one way whatever way the client printed them.
+    /// The `inputResponses` of the request, in canonical JSON.
     pub answers: String,
-    /// Until when the state can be opened, in milliseconds of the Unix epoch.
+    /// The expiry of the state, in milliseconds of the Unix epoch.
     pub expires: u64,
 }
 
 impl Inputs {
-    /// Whether the call came with a state of an earlier round.
+    /// Returns whether the request has a state of an earlier round.
     pub(crate) fn returned(&self) -> bool {
         self.returned
     }
 
-    /// The state that the call came with.
+    /// Returns the state that the request has.
     pub(crate) fn state_use(&self) -> Option<StateUse> {
         let inner = self.lock();
         let inner = inner.as_ref()?;
         let used = inner.used.as_ref()?;
         let mut answers = String::new();
-        // None at all and an empty object say the same.
+        // An absent member and an empty object are equivalent.
         canonical(inner.offered.as_ref().map_or("{}", |offered| offered.as_str()), &mut answers);
         Some(StateUse { state: used.text.clone(), answers, expires: used.expires })
     }
 
-    /// Begins an act, unless it was begun before.
+    /// Starts an action, unless it was started before.
     pub(crate) fn begin_once(&self, key: &str) -> Once {
         let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
@@ -63,7 +63,7 @@ impl Inputs {
         if inner.acting.contains(key) {
             return Once::Acting;
         }
-        // Looked at under the lock: whoever ends the round and then takes it sees all that was begun.
+        // Checked under the lock: code that closes the round and then locks sees every action.
         if self.is_over() {
             return Once::Over;
         }
@@ -71,7 +71,7 @@ impl Inputs {
         Once::Act
     }
 
-    /// Remembers that an act was done, and its value.
+    /// Records that an action was completed, and its value.
     pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
         let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
@@ -80,7 +80,7 @@ impl Inputs {
         inner.state.once.insert(key.to_owned(), value);
     }
 
-    /// Remembers that an act was begun and nobody will see its end.
+    /// Records that an action was started and that its result is unknown.
     pub(crate) fn lose(&self, key: &str) {
         let mut inner = self.lock();
         let inner = inner.get_or_insert_default();
@@ -88,18 +88,19 @@ impl Inputs {
         inner.state.begun.insert(key.to_owned());
     }
 
-    /// Whether something is being done that must not be cut short.
+    /// Returns whether an action is in progress.
     pub(crate) fn is_acting(&self) -> bool {
         self.lock().as_ref().is_some_and(|inner| !inner.acting.is_empty())
     }
 
-    /// What the call is known by to other systems; `make` makes it up if nobody asked before.
+    /// Returns the key that identifies the call to other systems; `make` creates it on first use.
     pub(crate) fn call_key(&self, make: impl FnOnce() -> String) -> String {
         let mut inner = self.lock();
         inner.get_or_insert_default().state.call_key.get_or_insert_with(make).clone()
     }
 
-    /// What this round has done beyond what its state says, for whoever uses the same state next. `None` if nothing.
+    /// Serializes the actions of this round that its state does not contain, for the next use of the same state. `None`
+    /// if there are none.
     pub(crate) fn progress(&self) -> Option<Vec<u8>> {
         let inner = self.lock();
         let inner = inner.as_ref()?;
@@ -109,19 +110,19 @@ impl Inputs {
         if acts == known && (had_key || state.call_key.is_none()) {
             return None;
         }
-        let progress = State {
+        let progress = CallState {
             call_key: state.call_key.clone(),
             once: state.once.clone(),
-            // Whoever acts at this moment will not be heard of again.
+            // The result of an action in progress will not be recorded.
             begun: state.begun.iter().chain(&inner.acting).cloned().collect(),
-            ..State::default()
+            ..CallState::default()
         };
         serde_json::to_vec(&progress).ok()
     }
 
-    /// Takes over what an earlier use of the same state has done. `false` if it cannot be read.
+    /// Restores the actions of an earlier use of the same state. Returns `false` if they cannot be read.
     pub(crate) fn resume(&self, progress: &[u8]) -> bool {
-        let Ok(earlier) = State::read(progress) else { return false };
+        let Ok(earlier) = CallState::read(progress) else { return false };
         let mut inner = self.lock();
         let state = &mut inner.get_or_insert_default().state;
         if earlier.call_key.is_some() {
@@ -139,10 +140,10 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-    use crate::inputs::Opened;
+    use crate::inputs::OpenedState;
 
-    fn opened(plain: Vec<u8>) -> Opened {
-        Opened { plain, expires: 9 }
+    fn opened(plain: Vec<u8>) -> OpenedState {
+        OpenedState { plain, expires: 9 }
     }
 
     fn returned(plain: &[u8], answers: &str) -> Inputs {
@@ -212,7 +213,7 @@ mod tests {
         Lose,
         /// The client comes back with the state that it was given.
         Round,
-        /// The connection is lost, and the client says the same again.
+        /// The connection is lost, and the client repeats its request.
         Lost,
     }
 
@@ -239,7 +240,7 @@ mod tests {
                     Step::Lose => if let Some(act) = acting.take() {
                         inputs.lose(&act.to_string());
                     },
-                    // A round does not end while somebody acts.
+                    // A round does not end while an action is in progress.
                     Step::Round => if acting.is_none() {
                         sealed = inputs.remembered();
                         inputs = returned(&sealed, "");

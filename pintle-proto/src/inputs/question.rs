@@ -8,19 +8,19 @@ use pintle_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Something a server wants to know from its client, or from the user behind it.
+/// A question from a server to its client, or to the client's user.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
-    /// Have the user fill in a form, or open a URL.
+    /// Asks the user to fill in a form or open a URL.
     Elicit(Box<ElicitParams>),
-    /// Have the client's model write something.
+    /// Asks the client's model to generate a message.
     Sample(Box<CreateMessageParams>),
-    /// Have the client name the directories it works in.
+    /// Asks the client for its root directories.
     Roots,
 }
 
-/// What kind of question it is. An answer is read by this, never by what it looks like.
+/// The kind of a question, which determines how its answer is read.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Kind {
@@ -39,16 +39,16 @@ pub enum Kind {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// What the user did.
+    /// The user's reaction.
     Elicit(ElicitResult),
-    /// What the model wrote.
+    /// The model's message.
     Sample(Box<CreateMessageResult>),
-    /// Where the client works.
+    /// The client's roots.
     Roots(ListRootsResult),
 }
 
 impl Question {
-    /// What kind of question it is.
+    /// Returns the kind of the question.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Elicit(_) => Kind::Elicit,
@@ -57,7 +57,7 @@ impl Question {
         }
     }
 
-    /// The question in canonical words.
+    /// Returns the question in canonical shapes.
     pub(super) fn request(&self) -> Result<InputRequest, serde_json::Error> {
         let method = self.kind().method();
         match self {
@@ -67,7 +67,7 @@ impl Question {
         }
     }
 
-    /// Whether a client that declared `capabilities` can answer it. A bare `elicitation` means forms.
+    /// Returns whether a client that declared `capabilities` can answer the question. A bare `elicitation` means forms.
     pub(crate) fn fits(&self, capabilities: &ClientCapabilities) -> bool {
         match self {
             Self::Roots => capabilities.roots.is_some(),
@@ -81,7 +81,7 @@ impl Question {
         }
     }
 
-    /// What a client must have declared to be asked this.
+    /// Returns the capabilities that the question requires.
     pub(crate) fn required(&self) -> ClientCapabilities {
         let mut required = ClientCapabilities::default();
         match self {
@@ -106,7 +106,7 @@ impl Question {
 }
 
 impl Kind {
-    /// The method that asks it.
+    /// Returns the method of the request.
     pub fn method(self) -> &'static str {
         match self {
             Self::Elicit => method::ELICITATION_CREATE,

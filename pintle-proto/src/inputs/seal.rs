@@ -5,35 +5,36 @@ use pintle_types::{RawObject, RpcError};
 
 use super::canonical::canonical;
 
-/// Encrypts and authenticates what a client carries for the server between two rounds of one call.
+/// Encrypts and authenticates the state that a client carries between two rounds of a call.
 ///
-/// The protocol side decides what is bound to a state and when it has expired; an implementation brings a cipher (an
-/// AEAD), its keys and its nonces. Keys form a ring: the first seals, all of them open.
+/// This crate decides what a state is bound to and when it expires; an implementation provides a cipher (an AEAD), its
+/// keys and its nonces. Keys form a ring: the first seals, all of them open.
 pub trait Seal: fmt::Debug + Send + Sync {
-    /// The key that [`seal`](Self::seal) will use.
+    /// Returns the key that [`seal`](Self::seal) will use.
     fn key(&self) -> KeyId;
 
     /// Encrypts `plain` under `key`, and authenticates `bound` with it.
     ///
     /// # Errors
     ///
-    /// There is no such key, or no nonce to be had. The call then ends with an error, and asks nothing.
+    /// The key is unknown, or no nonce could be generated. The call then ends with an error, and asks nothing.
     fn seal(&self, key: KeyId, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, SealError>;
 
-    /// Whether this key is in the ring. A state under any other key is refused before its call is printed to be
-    /// authenticated, so that a made-up one costs little.
+    /// Returns whether this key is in the ring. A state under another key is refused before its call is serialized for
+    /// authentication, so that a forged one costs little.
     ///
-    /// Without an implementation every key counts as known, and [`open`](Self::open) decides.
+    /// The default implementation returns `true`, and [`open`](Self::open) decides.
     fn knows(&self, key: KeyId) -> bool {
         let _ = key;
         true
     }
 
-    /// Decrypts what [`seal`](Self::seal) made. `None` if the key is unknown, or a byte of it or of `bound` has changed.
+    /// Decrypts the output of [`seal`](Self::seal). Returns `None` if the key is unknown, or if the output or `bound`
+    /// was modified.
     fn open(&self, key: KeyId, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// A state that could not be sealed, and why.
+/// The error for a state that could not be sealed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SealError(Box<str>);
 
@@ -52,12 +53,12 @@ impl fmt::Display for SealError {
 
 impl std::error::Error for SealError {}
 
-/// Which key of the ring sealed a state. Stands in clear text in the state, and is authenticated.
+/// The id of the key that sealed a state. It is stored in clear text in the state, and authenticated.
 #[expect(clippy::exhaustive_structs, reason = "eight bytes with a name")]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct KeyId(pub [u8; 8]);
 
-/// What a state is good for: this call, by this principal, at this service, until then.
+/// The context that a state is bound to: a call, a principal and a service.
 #[derive(Debug)]
 pub(crate) struct Binding<'a> {
     pub(crate) service: &'a str,
@@ -68,9 +69,9 @@ pub(crate) struct Binding<'a> {
 
 /// A state that was opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedState {
     pub(crate) plain: Vec<u8>,
-    /// When it ends, in milliseconds of the Unix epoch.
+    /// The expiry, in milliseconds of the Unix epoch.
     pub(crate) expires: u64,
 }
 
@@ -86,25 +87,25 @@ impl Binding<'_> {
         Ok(URL_SAFE_NO_PAD.encode(token))
     }
 
-    /// Opens a `requestState`, or says in one error for all reasons but age that it is not for this call.
+    /// Opens a `requestState`. One error covers all failures but expiry.
     ///
-    /// Which reason it was is of use only to somebody who forges states.
+    /// A more specific error would only help to forge states.
     pub(crate) fn open(
         &self,
         seal: &dyn Seal,
         state: &str,
         limit: usize,
         now: u64,
-    ) -> Result<Opened, RpcError> {
+    ) -> Result<OpenedState, RpcError> {
         if state.len() > limit {
             return Err(RpcError::invalid_params(format!(
-                "`requestState` has {} bytes and at most {limit} are read: send back the one you were given",
+                "`requestState` has {} bytes, and the limit is {limit}: send back the one you received",
                 state.len()
             )));
         }
         let foreign = || {
             RpcError::invalid_params(
-                "`requestState` is not one of this server's for this call: make the call anew",
+                "`requestState` is not one of this server's for this call: start the call again",
             )
         };
         let token = URL_SAFE_NO_PAD.decode(state).map_err(|_| foreign())?;
@@ -115,18 +116,19 @@ impl Binding<'_> {
         let (key, expires) = rest.split_at(8);
         let key = KeyId(key.try_into().map_err(|_| foreign())?);
         let expires = u64::from_be_bytes(expires.try_into().map_err(|_| foreign())?);
-        // What costs little is checked first: all params are printed to open a state.
+        // The cheap checks come first: opening a state serializes all params.
         if !seal.knows(key) {
             return Err(foreign());
         }
         if now >= expires {
-            return Err(RpcError::invalid_params("`requestState` has expired: make the call anew"));
+            return Err(RpcError::invalid_params("`requestState` has expired: start the call again"));
         }
         let plain = seal.open(key, &self.bound(head), sealed).ok_or_else(foreign)?;
-        Ok(Opened { plain, expires })
+        Ok(OpenedState { plain, expires })
     }
 
-    /// The bytes that are authenticated with a state. Each part carries its length, so that no two bindings print alike.
+    /// Returns the bytes that are authenticated with a state. Each part is prefixed with its length, so that different
+    /// bindings have different bytes.
     fn bound(&self, head: &[u8]) -> Vec<u8> {
         let mut bound = Vec::with_capacity(128);
         let mut part = |bytes: &[u8]| {
@@ -139,13 +141,13 @@ impl Binding<'_> {
         part(self.method.as_bytes());
         part(if self.principal.is_some() { b"principal" } else { b"nobody" });
         part(self.principal.unwrap_or_default().as_bytes());
-        // The params themselves instead of a digest: the cipher digests them, and this crate has no hash of its own.
+        // The params themselves rather than a digest: the cipher digests them, and this crate has no hash function.
         part(salient(self.params).as_bytes());
         bound
     }
 }
 
-/// The params that make this call the call it is, printed in one way whatever way the client printed them.
+/// Returns the params that identify a call, in canonical JSON.
 fn salient(params: &RawObject) -> String {
     let mut out = String::new();
     canonical(params.without(&["_meta", "inputResponses", "requestState"]).as_str(), &mut out);
@@ -153,9 +155,9 @@ fn salient(params: &RawObject) -> String {
 }
 
 const VERSION: u8 = 1;
-/// Version, key id, expiry.
+/// The length of version, key id and expiry.
 const HEAD: usize = 1 + 8 + 8;
-/// No authenticated text is shorter than its tag.
+/// The length of the tag: no sealed text is shorter.
 const TAG: usize = 16;
 
 /// A cipher for tests: it hides nothing and detects every change. It lives here so that other tests can use it.
@@ -274,7 +276,7 @@ pub(crate) mod tests {
             assert_eq!(error.code.0, -32602);
             error.message.into_owned()
         };
-        let foreign = "`requestState` is not one of this server's for this call: make the call anew";
+        let foreign = "`requestState` is not one of this server's for this call: start the call again";
         assert_eq!(said(Binding { service: "t", ..binding() }, &Clear(1), &state, 0), foreign);
         assert_eq!(said(Binding { method: "prompts/get", ..binding() }, &Clear(1), &state, 0), foreign);
         assert_eq!(said(Binding { params: &other, ..binding() }, &Clear(1), &state, 0), foreign);
@@ -288,12 +290,12 @@ pub(crate) mod tests {
             forged[at] = if forged[at] == 'A' { 'B' } else { 'A' };
             assert_eq!(said(binding(), &Clear(1), &String::from_iter(forged), 0), foreign, "byte {at}");
         }
-        let expired = "`requestState` has expired: make the call anew";
+        let expired = "`requestState` has expired: start the call again";
         assert_eq!(said(binding(), &Clear(1), &state, 1000), expired);
         let long = "x".repeat(5000);
         assert!(
             said(binding(), &Clear(1), &long, 0)
-                .starts_with("`requestState` has 5000 bytes and at most 4096")
+                .starts_with("`requestState` has 5000 bytes, and the limit is 4096")
         );
     }
 }

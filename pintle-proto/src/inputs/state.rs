@@ -5,42 +5,42 @@ use serde::{Deserialize, Serialize};
 
 use super::Kind;
 
-/// What a call remembers from one round to the next. It travels sealed, in `requestState`.
+/// The state of a call between two rounds. It travels sealed, in `requestState`.
 ///
-/// A client sends only the answers of the latest round, so earlier ones are kept here.
+/// A client sends only the answers of the latest round, so earlier answers are kept here.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct State {
-    /// How it is written: see [`FORMAT`].
+pub(crate) struct CallState {
+    /// The format of this state: see [`FORMAT`].
     #[serde(rename = "f")]
     pub(crate) format: u32,
-    /// What the call is known by to other systems, in all its rounds.
+    /// The key that identifies the call to other systems, in all its rounds.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) call_key: Option<String>,
-    /// How many rounds there have been.
+    /// The number of rounds so far.
     #[serde(rename = "r")]
     pub(crate) round: u32,
-    /// What was asked and is not answered.
+    /// The questions without an answer.
     #[serde(rename = "q", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) open: BTreeMap<String, Mark>,
-    /// What was asked and answered.
+    /// The questions with their answers.
     #[serde(rename = "a", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) answers: BTreeMap<String, Answered>,
-    /// Values of acts that must not be done again.
+    /// The values of completed actions.
     #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) once: BTreeMap<String, Box<RawValue>>,
-    /// Acts that were begun and whose end nobody saw: they may be done or not.
+    /// The actions that were started and whose result is unknown.
     #[serde(rename = "b", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) begun: BTreeSet<String>,
-    /// What the application wants to have back.
+    /// The application's note.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
 }
 
-/// How states are written now. A process that reads another format, or none that it knows, must not guess: raise this with
-/// every change that an older reader would misread, and let readers take the one before for as long as states live.
+/// The current format of states. A process must not guess at another format: increase this with every change that an
+/// older reader would misread, and let readers accept the previous format for as long as states live.
 pub(crate) const FORMAT: u32 = 1;
 
-impl Default for State {
+impl Default for CallState {
     fn default() -> Self {
         Self {
             format: FORMAT,
@@ -55,8 +55,8 @@ impl Default for State {
     }
 }
 
-impl State {
-    /// Reads what this or another process of the server has written. It was sealed, so nobody else wrote it.
+impl CallState {
+    /// Reads a state that this or another process of the server has written. It was sealed, so it is trusted.
     pub(crate) fn read(text: &[u8]) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct Written {
@@ -64,7 +64,7 @@ impl State {
             format: u32,
         }
         let unreadable = |reason: String| {
-            RpcError::invalid_params(format!("`requestState` is of {reason}: make the call anew"))
+            RpcError::invalid_params(format!("`requestState` is of {reason}: start the call again"))
         };
         match serde_json::from_slice(text) {
             Ok(Written { format: FORMAT }) => {}
@@ -77,7 +77,7 @@ impl State {
     }
 }
 
-/// A question, as far as it must be recognised again.
+/// A fingerprint of a question.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Mark {
     #[serde(rename = "k")]
@@ -86,7 +86,7 @@ pub(crate) struct Mark {
     pub(crate) print: u64,
 }
 
-/// A question and the answer to it, as it came.
+/// The fingerprint of a question, and its answer.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Answered {
     #[serde(rename = "k")]
@@ -99,7 +99,7 @@ pub(crate) struct Answered {
 
 impl Mark {
     pub(crate) fn new(kind: Kind, params: &str) -> Self {
-        // FNV-1a: it tells a question from an edited one. Forging is the seal's concern.
+        // FNV-1a: it detects a changed question. The seal protects against forgery.
         let print = params.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |print, byte| {
             (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -123,17 +123,17 @@ mod tests {
 
     #[test]
     fn another_format_is_refused_by_its_number() {
-        let state = State { round: 3, ..State::default() };
+        let state = CallState { round: 3, ..CallState::default() };
         let text = serde_json::to_string(&state).unwrap();
-        assert_eq!(State::read(text.as_bytes()).unwrap().round, 3);
+        assert_eq!(CallState::read(text.as_bytes()).unwrap().round, 3);
         for (text, said) in [
             (text.replace("\"f\":1", "\"f\":2"), "format 2, and this server reads 1"),
             (text.replace("\"f\":1,", ""), "format 0, and this server reads 1"),
             (text.replace("\"r\":3", "\"r\":\"\""), "another version of the server"),
             ("1".to_owned(), "another version of the server"),
         ] {
-            let error = State::read(text.as_bytes()).unwrap_err();
-            assert_eq!(error.message, format!("`requestState` is of {said}: make the call anew"), "{text}");
+            let error = CallState::read(text.as_bytes()).unwrap_err();
+            assert_eq!(error.message, format!("`requestState` is of {said}: start the call again"), "{text}");
         }
     }
 }

@@ -9,27 +9,27 @@ use super::{edits::Step, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28};
 /// The ids in brackets are those of the digest of the specification.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// As it crosses the wire.
+    /// The name on the wire.
     pub(crate) name: &'static str,
-    /// Handshake or not. What follows from it is code, not a column.
+    /// The era. Its consequences are code, not columns.
     pub(crate) era: Era,
 
     /// Requests from client to server (§1.1).
     pub(crate) requests: &'static [&'static str],
     /// Notifications from client to server (§1.3).
     pub(crate) notifications: &'static [&'static str],
-    /// Methods that official extensions of this revision define: known to whoever registered them, not to the core.
+    /// Methods that official extensions of this revision define: available if they are registered, not in the core.
     pub(crate) extensions: &'static [&'static str],
 
-    /// Whether an array of messages is a message (RPC-8, RPC-10).
+    /// Whether messages can be sent in batches (RPC-8, RPC-10).
     pub(crate) batches: bool,
-    /// How arguments that do not fit a tool's schema are told (TOOL-10, TOOL-11).
+    /// How invalid arguments of a tool are reported (TOOL-10, TOOL-11).
     pub(crate) bad_arguments: BadArguments,
-    /// The code for a resource that is not there (RES-5, RES-6).
+    /// The code for a resource that does not exist (RES-5, RES-6).
     pub(crate) resource_not_found: ErrorCode,
-    /// The code when the client did not declare what a request needs (VER-9).
+    /// The code for a request that requires an undeclared capability (VER-9).
     pub(crate) missing_capability: ErrorCode,
-    /// The code when the revision named is not spoken here (LIFE-5, VER-5).
+    /// The code for an unsupported revision (LIFE-5, VER-5).
     pub(crate) unsupported_version: ErrorCode,
     /// Whether `URL_ELICITATION_REQUIRED` may be sent (ELI-12, RPC-14).
     pub(crate) url_elicitation_error: bool,
@@ -38,22 +38,23 @@ pub(crate) struct Dialect {
     pub(crate) two_endpoints: bool,
     /// Whether a client names the revision in a header, once it is agreed on (LIFE-11, §1.6).
     pub(crate) version_header: bool,
-    /// Whether an event stream begins with an id and no data, and may then be polled: a server hangs up after saying
-    /// `retry`, and the client comes back (HTTP-13 to HTTP-16). Clients of others may try to parse the nothing.
+    /// Whether an event stream begins with an id and no data, and can then be polled: the server closes it after a
+    /// `retry`, and the client reconnects (HTTP-13 to HTTP-16). Clients of other revisions may try to parse the empty
+    /// data.
     pub(crate) polling: bool,
-    /// Whether requests repeat in headers what is in their bodies (§3.4).
+    /// Whether headers mirror the body (§3.4).
     pub(crate) mirrored: bool,
-    /// Whether a client that closes the stream of a request has cancelled it (§4.8).
+    /// Whether closing the stream of a request cancels it (§4.8).
     pub(crate) hanging_up_cancels: bool,
-    /// Whether clients that are told by a 403 what they lack add it to what they were granted (§5.2).
+    /// Whether clients add the scopes that a 403 names to those they were granted (§5.2).
     pub(crate) adds_to_granted: bool,
 
-    /// The way from this row to the next older one and back.
+    /// The conversion between this revision and the next older one.
     pub(super) step: Step,
 }
 
 impl Dialect {
-    /// The methods of this kind that a client may send.
+    /// Returns the methods of this kind that a client may send.
     pub(super) fn methods(&self, kind: MessageKind) -> &'static [&'static str] {
         match kind {
             MessageKind::Request => self.requests,
@@ -62,50 +63,50 @@ impl Dialect {
     }
 }
 
-/// Whether a connection opens with a handshake.
+/// An era: whether a connection opens with a handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Era {
-    /// `initialize`, then everything else.
+    /// A connection opens with `initialize`.
     Session,
-    /// Every request stands alone.
+    /// Every request is self-contained.
     Stateless,
 }
 
-/// Whether a message expects an answer.
+/// The kind of a message: whether it expects a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum MessageKind {
     Request,
     Notification,
 }
 
-/// What a revision has to say about a method.
+/// Whether a revision defines a method.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Knows {
-    /// It defines it.
+    /// The revision defines it.
     Has,
-    /// Another revision defines it, this one does not: it must be refused here.
+    /// Another revision defines it and this one does not: it must be refused.
     Lacks,
-    /// No core defines it: whoever registered it, as a custom method or for an extension, decides.
+    /// No revision defines it: it may be a custom method, or an extension's.
     Never,
 }
 
-/// How arguments that do not fit are told.
+/// How invalid arguments are reported.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BadArguments {
-    /// As a result with `isError`, which the model reads.
+    /// As a result with `isError`, for the model.
     Result,
     /// As an `INVALID_PARAMS` error.
     Error,
 }
 
-/// How many rows at the top are newer than the canonical one: of revisions that are not published, which are spoken only
-/// by those who ask for them by constant.
+/// The number of rows at the top that are newer than the canonical one: unpublished revisions, which are used only if
+/// they are selected by constant.
 ///
-/// A revision begins there, as a row and a file with its step. Once the types have its shapes, its row is the canonical one:
-/// this number changes and nothing else.
+/// A new revision starts there, as a row and a file with its step. Once the types have its shapes, its row becomes the
+/// canonical one: this number changes and nothing else.
 pub(super) const DRAFTS: usize = if cfg!(any(test, feature = "next-revision")) { 1 } else { 0 };
 
-/// Newest first. A new revision is a row on top, with its step.
+/// The dialect table, newest first. A new revision is a row at the top.
 pub(super) static DIALECTS: &[Dialect] = &[
     #[cfg(any(test, feature = "next-revision"))]
     Dialect {
@@ -266,7 +267,7 @@ const V2026_07_28: Dialect = Dialect {
     step: v2026_07_28::STEP,
 };
 
-/// What the first three revisions have in common.
+/// The requests of the first three revisions.
 const FIRST_REQUESTS: &[&str] = &[
     method::TOOLS_CALL,
     method::TOOLS_LIST,

@@ -1,4 +1,4 @@
-//! Differences between two revisions that follow one another, declared as data.
+//! Differences between consecutive revisions, declared as data.
 
 use pintle_types::method::{self, MethodInfo};
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ pub(super) type Object = Map<String, Value>;
 
 /// One change to an object of a payload.
 ///
-/// What it does and whether a text may need it are both derived from this value.
+/// Both its effect and the test whether a text may need it are derived from this value.
 pub(super) enum Edit {
     /// Removes a member.
     Drop(&'static str),
-    /// Removes a member of the object at a path, and that object too if nothing else was in it.
+    /// Removes a member of the object at a path, and that object too if it becomes empty.
     DropWithin(&'static [&'static str], &'static str),
     /// Renames a member.
     #[cfg_attr(
@@ -31,13 +31,13 @@ pub(super) enum Edit {
     Having(&'static str, &'static [Self]),
 }
 
-/// A part of a path that stands for every member of an object.
+/// The path component that matches every member of an object.
 pub(super) const ANY: &str = "*";
 
-/// Edits of the payloads that it selects.
+/// The edits of the payloads that a selector matches.
 pub(super) struct Rule(pub(super) On, pub(super) &'static [Edit]);
 
-/// Which payloads a rule is for.
+/// The payloads that a rule applies to.
 #[derive(Clone, Copy)]
 pub(super) enum On {
     /// The params of every message.
@@ -48,13 +48,13 @@ pub(super) enum On {
     ParamsOf(&'static [&'static str]),
     /// The results of these methods.
     ResultOf(&'static [&'static str]),
-    /// The params of the methods whose row in the method table fits.
+    /// The params of the methods whose row in the method table satisfies a predicate.
     ParamsWhere(fn(&MethodInfo) -> bool),
-    /// The results of the methods whose row in the method table fits.
+    /// The results of the methods whose row in the method table satisfies a predicate.
     ResultWhere(fn(&MethodInfo) -> bool),
 }
 
-/// The way between a revision and the next older one.
+/// The conversion between a revision and the next older one.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     /// To the shapes of the next older revision.
@@ -64,7 +64,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The step of a revision that nothing is older than.
+    /// The step of the oldest revision.
     pub(super) const NONE: Self = Self { down: &[], up: &[] };
 }
 
@@ -82,7 +82,7 @@ impl On {
         }
     }
 
-    /// The methods that it names.
+    /// Returns the methods that the selector names.
     pub(super) fn named(self) -> &'static [&'static str] {
         match self {
             Self::ParamsOf(names) | Self::ResultOf(names) => names,
@@ -135,8 +135,8 @@ impl Edit {
         Ok(())
     }
 
-    /// Adds the words of which one must occur in a text for this to change or refuse anything; the empty one occurs in
-    /// every text.
+    /// Adds the words of which one must occur in a text for this edit to change or refuse anything. The empty word
+    /// occurs in every text.
     pub(super) fn add_words(&self, words: &mut Vec<&'static str>) {
         match self {
             Self::Drop(member) | Self::DropWithin(_, member) | Self::Rename(member, _) => {
@@ -152,14 +152,14 @@ impl Edit {
     }
 }
 
-/// The words of `edits`, which do nothing where `scope` does not occur.
+/// Adds the words of `edits`, which have no effect on a text without `scope`.
 fn add_scoped(scope: &'static str, edits: &[Edit], words: &mut Vec<&'static str>) {
     let mut own = Vec::new();
     edits.iter().for_each(|edit| edit.add_words(&mut own));
     words.extend(own.into_iter().map(|own| if own.is_empty() { word(scope) } else { own }));
 }
 
-/// A name as far as it is always printed alike: some print `/` as `\/`.
+/// Returns the prefix of a name that is serialized the same everywhere: some serializers write `/` as `\/`.
 fn word(name: &'static str) -> &'static str {
     name.split('/').next().unwrap_or(name)
 }

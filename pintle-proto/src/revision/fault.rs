@@ -7,8 +7,8 @@ use super::Revision;
 impl Revision {
     /// Gives an error the code that a peer of this revision expects.
     ///
-    /// A missing resource is written as `INVALID_PARAMS` with `data.uri`, or as `RESOURCE_NOT_FOUND`; either becomes
-    /// what this revision says (RES-5, RES-6). Codes that the revision does not define become the nearest it has.
+    /// A missing resource is `INVALID_PARAMS` with `data.uri`, or `RESOURCE_NOT_FOUND`; either becomes the code of this
+    /// revision (RES-5, RES-6). Codes that the revision does not define become the nearest that it does.
     pub fn lower_error(self, method: &str, error: &mut RpcError) {
         let dialect = self.dialect();
         error.code = match error.code {
@@ -25,10 +25,10 @@ impl Revision {
         };
     }
 
-    /// Gives an error that a peer of this revision sent its canonical code.
+    /// Gives an error from a peer of this revision its canonical code.
     ///
-    /// Only a missing resource has two. It keeps the old code when `data.uri` is missing, because then the canonical
-    /// code alone would no longer tell what went wrong (RES-7: a caller accepts both).
+    /// Only a missing resource has two codes. It keeps the old code if `data.uri` is missing, because the canonical
+    /// code alone would be ambiguous (RES-7: a caller accepts both).
     pub fn raise_error(self, method: &str, error: &mut RpcError) {
         if error.code == ErrorCode::RESOURCE_NOT_FOUND
             && self.dialect().resource_not_found == ErrorCode::RESOURCE_NOT_FOUND
@@ -42,11 +42,11 @@ impl Revision {
 
 fn names_a_uri(error: &RpcError) -> bool {
     #[derive(Deserialize)]
-    struct Data<'a> {
+    struct UriData<'a> {
         #[serde(borrow)]
         uri: Option<&'a RawValue>,
     }
-    error.data_as::<Data<'_>>().is_some_and(|data| data.uri.is_some())
+    error.data_as::<UriData<'_>>().is_some_and(|data| data.uri.is_some())
 }
 
 #[cfg(test)]

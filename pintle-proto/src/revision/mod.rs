@@ -1,7 +1,7 @@
-//! Which revisions there are, how they differ, and how a payload is reshaped for each.
+//! The revisions of the protocol, their differences, and the conversion of payloads between them.
 //!
-//! Nothing else in the workspace holds the date of a revision. A difference between the eras is code, elsewhere; a
-//! difference within an era is a column of the dialect table or part of a step, here.
+//! Nothing else in the workspace contains the date of a revision. Differences between the eras are code, elsewhere;
+//! differences within an era are columns of the dialect table or part of a step, here.
 
 mod dialect;
 mod edits;
@@ -34,10 +34,10 @@ pub use self::{part::Part, unsayable::Unsayable};
 
 use crate::shown::shown;
 
-/// A revision of the protocol that this build speaks.
+/// A revision of the protocol that this build supports.
 ///
-/// It prints, parses and equals. It has no order and no variants to match on: what differs from one revision to the
-/// next is decided in this crate, so that a handler or a transport cannot come to depend on a date.
+/// It can be printed, parsed and compared for equality. It has no order and no variants to match on: the differences
+/// between revisions are handled in this crate, so that a handler or a transport cannot depend on a date.
 ///
 /// ```
 /// use pintle_proto::Revision;
@@ -52,17 +52,18 @@ use crate::shown::shown;
 /// ```
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct Revision(
-    /// The number of its row in the dialect table.
+    /// The index of its row in the dialect table.
     usize,
 );
 
 impl Revision {
-    /// The newest that is published. Its shapes are the canonical ones that handlers and callers see.
+    /// The newest published revision. Its shapes are the canonical ones, which handlers and callers see.
     pub const LATEST: Self = Self(DRAFTS);
 
-    /// A revision that does not exist, newer than [`LATEST`](Self::LATEST), to test how one is added.
+    /// A fictional revision newer than [`LATEST`](Self::LATEST), to test how one is added.
     ///
-    /// It is never among [`all`](Self::all): only who names this constant speaks it. Not covered by any promise of stability.
+    /// It is not among [`all`](Self::all), and used only if this constant is named. It is not covered by any promise of
+    /// stability.
     #[doc(hidden)]
     #[cfg(any(test, feature = "next-revision"))]
     pub const NEXT: Self = Self(0);
@@ -77,22 +78,22 @@ impl Revision {
         (0..DIALECTS.len()).map(Self).filter(|revision| wanted.contains(revision))
     }
 
-    /// The name that crosses the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         self.dialect().name
     }
 
-    /// Reshapes a canonical payload for a peer of this revision.
+    /// Converts a canonical payload to the shapes of this revision.
     ///
-    /// What the peer has no word for is left out, or said in words that it has: a resource link becomes text, a
-    /// structured result becomes the JSON text of it. Custom methods lose only what the protocol itself added.
+    /// Members that the revision lacks are removed or replaced: a resource link becomes text, structured content
+    /// becomes its JSON text. Payloads of custom methods lose only members that the protocol added.
     ///
-    /// What this does not do: `elicitation/create` in URL mode needs an `elicitationId` in one revision. One that is
-    /// there stays; making it is the caller's.
+    /// One revision requires an `elicitationId` in `elicitation/create` in URL mode. It is kept if present; adding one
+    /// is up to the caller.
     ///
     /// # Errors
     ///
-    /// [`Unsayable`] when leaving it out would change what is asked or answered. `value` is then half done; drop it.
+    /// [`Unsayable`] if removing something would change the meaning. `value` is then partly converted; drop it.
     ///
     /// ```
     /// use pintle_proto::{Part, Revision};
@@ -107,48 +108,50 @@ impl Revision {
         self.lowering().try_for_each(|rules| edits::apply(rules, part, value))
     }
 
-    /// Reshapes what a peer of this revision sent into the canonical form.
+    /// Converts a payload in the shapes of this revision to canonical ones.
     ///
-    /// Give it the revision that was agreed on, not the one that was offered: capabilities that the agreed revision
-    /// does not have are taken out of `initialize`, whatever the peer wrote before it knew.
+    /// Use the agreed revision, not the offered one: capabilities that the agreed revision lacks are removed from
+    /// `initialize`, whatever the peer sent before it knew.
     ///
     /// # Errors
     ///
-    /// [`Unsayable`] when the canonical form cannot express it: never for revisions up to [`LATEST`](Self::LATEST).
+    /// [`Unsayable`] if the canonical form cannot express it: never for revisions up to [`LATEST`](Self::LATEST).
     pub fn raise(self, part: Part<'_>, value: &mut Value) -> Result<(), Unsayable> {
         self.raising().try_for_each(|rules| edits::apply(rules, part, value))
     }
 
-    /// Whether [`lower`](Self::lower) could change or refuse this payload, judged from its text without parsing it.
+    /// Returns whether [`lower`](Self::lower) could change or refuse this payload, from its text and without parsing
+    /// it.
     ///
-    /// `false` is certain, `true` is a guess: a word that matters occurs, perhaps in the user's own data.
+    /// `false` is certain, `true` is conservative: a relevant word occurs, possibly in the user's own data.
     pub fn lowers(self, part: Part<'_>, text: &str) -> bool {
         !self.is_canonical() && words::lowering(self.0, part).is_some_and(|words| words.occur(text))
     }
 
-    /// Whether [`raise`](Self::raise) could change this payload, judged from its text without parsing it.
+    /// Returns whether [`raise`](Self::raise) could change or refuse this payload, from its text and without parsing
+    /// it.
     pub fn raises(self, part: Part<'_>, text: &str) -> bool {
         !self.is_canonical() && words::raising(self.0, part).is_some_and(|words| words.occur(text))
     }
 
-    /// Whether its shapes are the canonical ones, so that nothing has to be lowered or raised.
+    /// Returns whether its shapes are the canonical ones, so that nothing has to be converted.
     pub(crate) fn is_canonical(self) -> bool {
         self == Self::LATEST
     }
 
-    /// The rows between this one and the canonical one: those that are stepped down from, and those that are stepped up to.
+    /// Returns the rows between this one and the canonical one: those to step down from, and those to step up to.
     fn between(self) -> (&'static [Dialect], &'static [Dialect]) {
         let here = self.0;
         (DIALECTS.get(DRAFTS..here).unwrap_or_default(), DIALECTS.get(here..DRAFTS).unwrap_or_default())
     }
 
-    /// The rules from the canonical shapes to this revision's.
+    /// Returns the rules from the canonical shapes to this revision's.
     fn lowering(self) -> impl Iterator<Item = &'static [Rule]> {
         let (down, up) = self.between();
         down.iter().map(|row| row.step.down).chain(up.iter().rev().map(|row| row.step.up))
     }
 
-    /// The rules from this revision's shapes to the canonical ones.
+    /// Returns the rules from this revision's shapes to the canonical ones.
     fn raising(self) -> impl Iterator<Item = &'static [Rule]> {
         let (down, up) = self.between();
         down.iter().rev().map(|row| row.step.up).chain(up.iter().map(|row| row.step.down))
@@ -156,17 +159,17 @@ impl Revision {
 }
 
 impl Revision {
-    /// Whether every request stands alone, without a handshake.
+    /// Returns whether the revision is stateless: every request is self-contained, and there is no handshake.
     pub fn is_stateless(self) -> bool {
         matches!(self.dialect().era, Era::Stateless)
     }
 
-    /// The row of the table.
+    /// Returns the row of the dialect table.
     pub(crate) fn dialect(self) -> &'static Dialect {
         &DIALECTS[self.0]
     }
 
-    /// Whether this revision defines `method` for a client to say.
+    /// Returns whether this revision defines `method` for clients.
     pub(crate) fn knows(self, kind: MessageKind, method: &str) -> Knows {
         if self.dialect().methods(kind).contains(&method) {
             Knows::Has
@@ -226,7 +229,7 @@ impl<'de> Deserialize<'de> for Revision {
     }
 }
 
-/// The name is of no revision that this build speaks.
+/// The error for a name that is not that of a supported revision.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownRevision(Box<str>);
 

@@ -1,4 +1,4 @@
-/// Which payload of a message a value is, and of which method.
+/// The part of a message that a payload is, and its method.
 #[expect(
     clippy::exhaustive_enums,
     reason = "a message carries one of these two; errors are shaped on their own"

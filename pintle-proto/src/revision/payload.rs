@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::{Part, Revision, Unsayable};
 
-/// A payload that could not be reshaped.
+/// The error for a payload that cannot be converted.
 #[derive(Debug)]
 pub(crate) enum ReshapeError {
-    /// It is no JSON that can be held, for example because it nests too deep.
+    /// The payload cannot be parsed, for example because it is nested too deep.
     Unreadable(serde_json::Error),
-    /// The other form cannot express it.
+    /// The target revision cannot express it.
     Unsayable(Unsayable),
 }
 
@@ -32,7 +32,7 @@ impl Revision {
         reshaped(&payload, |value| self.lower(part, value))
     }
 
-    /// Returns what a peer of this revision sent in canonical shapes. One that needs no change is not parsed.
+    /// Returns a payload of this revision in canonical shapes. One that needs no change is not parsed.
     pub(crate) fn raised(self, part: Part<'_>, payload: RawObject) -> Result<RawObject, ReshapeError> {
         if !self.raises(part, payload.as_str()) {
             return Ok(payload);
@@ -40,7 +40,8 @@ impl Revision {
         reshaped(&payload, |value| self.raise(part, value))
     }
 
-    /// Returns the text of a payload of this revision in canonical shapes. What is no object stays as it is.
+    /// Returns the text of a payload of this revision in canonical shapes. A text that is not an object is returned
+    /// unchanged.
     pub(crate) fn raised_text<'a>(self, part: Part<'_>, text: &'a str) -> Result<Cow<'a, str>, ReshapeError> {
         if !self.raises(part, text) {
             return Ok(Cow::Borrowed(text));

@@ -1,22 +1,23 @@
 use std::fmt;
 
-/// What the peer's revision has no words for, and what cannot be left out without changing the meaning.
+/// The error for a message that the peer's revision cannot express, and that cannot be reduced without changing its
+/// meaning.
 ///
-/// A server that meets one while asking the client should offer its handler another way; nothing was sent.
+/// Nothing was sent: a handler whose question fails with it can try another way.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unsayable {
-    /// The result is not `complete`: `input_required`, or a kind that an extension owns.
+    /// A result that is not `complete`: `input_required`, or a type that an extension defines.
     Unfinished,
     /// The peer's revision has no elicitation.
     Elicitation,
     /// The peer's revision has elicitation, but no URL mode.
     UrlElicitation,
-    /// A form asks for several choices of one list; the peer could answer with one only.
+    /// A form field with several choices; the peer can answer with one only.
     MultipleChoice,
-    /// A sampling request offers tools, or its messages hold tool calls or their results.
+    /// A sampling request with tools, or with messages that contain tool calls or results.
     SamplingTools,
-    /// An answer to a sampling request has several blocks that are not all text; the peer reads one.
+    /// A sampling result with several blocks that are not all text; the peer reads only one.
     SeveralBlocks,
 }
 

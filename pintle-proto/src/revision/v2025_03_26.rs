@@ -1,4 +1,4 @@
-//! What 2025-03-26 brought: audio, tool annotations, progress messages and the `completions` capability.
+//! Changes in 2025-03-26: audio, tool annotations, progress messages and the `completions` capability.
 
 use pintle_types::method;
 use serde_json::Value;
@@ -30,13 +30,13 @@ pub(super) const STEP: Step = Step {
             &[Edit::Within(&["messages", "content"], NO_AUDIO)],
         ),
     ],
-    // Nothing is made up: a server of 2024-11-05 that completes does not declare it, and a tool without hints has none.
+    // Nothing is added: a server of 2024-11-05 does not declare completions, and a tool without hints has none.
     up: &[],
 };
 
 const NO_AUDIO: &[Edit] = &[Edit::OfKind("audio", &[Edit::Map(audio_to_text)])];
 
-/// Drops the annotations of a tool, save for the title, the one that a person would miss.
+/// Drops the annotations of a tool, except the title, which becomes the description if there is none.
 fn no_annotations(tool: &mut Object) -> Result<(), Unsayable> {
     if let Some(Value::Object(mut annotations)) = tool.shift_remove("annotations")
         && let Some(title) = annotations.shift_remove("title")

@@ -1,4 +1,4 @@
-//! What 2025-06-18 brought: titles, structured output, resource links, elicitation and `_meta` everywhere.
+//! Changes in 2025-06-18: titles, structured output, resource links, elicitation and `_meta` everywhere.
 
 use pintle_types::method;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(super) const STEP: Step = Step {
             &[Edit::Within(&["messages", "content"], BLOCK)],
         ),
     ],
-    // A client may have declared elicitation before it knew that an older revision was agreed on.
+    // A client may have declared elicitation before an older revision was agreed on.
     up: &[Rule(On::ParamsOf(&[method::INITIALIZE]), NO_ELICITATION)],
 };
 
@@ -70,16 +70,17 @@ const NO_ELICITATION: &[Edit] = &[Edit::Within(&["capabilities"], &[Edit::Drop("
 
 const TITLE_TO_DESCRIPTION: &[Edit] = &[Edit::Having("title", &[Edit::Map(walk::title_to_description)])];
 
-/// A prompt, a resource or a template.
+/// Edits of a prompt, a resource or a template.
 const ENTRY: &[Edit] = &[
     Edit::Drop("_meta"),
     Edit::DropWithin(&["annotations"], "lastModified"),
     Edit::Having("title", &[Edit::Map(walk::title_to_description)]),
 ];
 
-/// A block of content.
+/// Edits of a content block.
 ///
-/// Not those inside a `tool_result`: the one session revision that has these blocks has all kinds that they may hold.
+/// Blocks inside a `tool_result` are not edited: the one session revision that has these blocks has all kinds that they
+/// may contain.
 const BLOCK: &[Edit] = &[
     Edit::Drop("_meta"),
     Edit::DropWithin(&["annotations"], "lastModified"),
@@ -87,7 +88,7 @@ const BLOCK: &[Edit] = &[
     Edit::Within(&["resource"], NO_META),
 ];
 
-/// Makes the title of a tool one of its annotations.
+/// Moves the title of a tool into its annotations.
 fn title_to_annotation(tool: &mut Object) -> Result<(), Unsayable> {
     if let Some(title) = tool.shift_remove("title") {
         let annotations = tool.entry("annotations").or_insert_with(|| json!({}));
@@ -104,7 +105,7 @@ fn link_to_text(link: &mut Object) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// What a model needs to decide whether to read it, and the URI to do so.
+/// Describes a resource link for a model: what it needs to decide whether to read the resource, and the URI.
 fn link_in_words(link: &Object) -> String {
     let name = walk::string(link, "title").or_else(|| walk::string(link, "name")).unwrap_or("unnamed");
     let mut text = format!("Resource: {name}\nURI: {}", walk::string(link, "uri").unwrap_or("unknown"));

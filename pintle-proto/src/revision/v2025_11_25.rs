@@ -1,4 +1,4 @@
-//! What 2025-11-25 brought: icons, tasks, URL elicitation and tools in sampling.
+//! Changes in 2025-11-25: icons, tasks, URL elicitation and tools in sampling.
 
 use std::mem;
 
@@ -46,7 +46,7 @@ pub(super) const STEP: Step = Step {
             &[Edit::Within(&["messages", "content"], LINK_WITHOUT_ICONS)],
         ),
     ],
-    // Capabilities mean what they meant: a peer may have written them before it knew that an older revision was agreed on.
+    // A peer may have declared these capabilities before an older revision was agreed on.
     up: &[
         Rule(On::ParamsOf(&[method::INITIALIZE]), CLIENT_CAPABILITIES),
         Rule(On::ResultOf(&[method::INITIALIZE]), SERVER_CAPABILITIES),
@@ -59,22 +59,22 @@ const SHORT_INFO: &[Edit] = &[Edit::Drop("icons"), Edit::Drop("description"), Ed
 
 const NO_ICONS: &[Edit] = &[Edit::Drop("icons")];
 
-/// Only a link has icons; another member of that name in a block is the application's.
+/// Edits of a content block. Only a resource link has icons; another `icons` in a block is the application's.
 const LINK_WITHOUT_ICONS: &[Edit] = &[Edit::OfKind("resource_link", NO_ICONS)];
 
 const SERVER_CAPABILITIES: &[Edit] = &[Edit::Within(&["capabilities"], &[Edit::Drop("tasks")])];
 
-/// Sampling and elicitation are declared or not, and elicitation is by form.
+/// Edits of a client's capabilities. Sampling and elicitation have no sub-capabilities, and elicitation means forms.
 const CLIENT_CAPABILITIES: &[Edit] = &[
     Edit::Within(&["capabilities"], &[Edit::Drop("tasks")]),
     Edit::Within(&["capabilities", "sampling"], &[Edit::Drop("tools"), Edit::Drop("context")]),
     Edit::Within(&["capabilities"], &[Edit::Having("elicitation", &[Edit::Map(elicitation_by_form)])]),
 ];
 
-/// A form has fields that are a string, a number, a boolean, or one choice of a list.
+/// Edits of an elicitation. A form has fields that are a string, a number, a boolean, or one choice of a list.
 ///
-/// A choice of several is refused: older answers hold no lists, and a line of text that the user is asked to separate by
-/// commas would reach the handler as something else than it asked for.
+/// A multiple choice is refused: older answers have no lists, and a comma-separated text would reach the handler in a
+/// shape that it did not ask for.
 const FORMS_ONLY: &[Edit] = &[
     Edit::Drop("task"),
     Edit::Having("mode", &[Edit::Map(form_mode)]),
@@ -135,9 +135,9 @@ fn choice(mut choice: Value) -> Option<(Value, Value)> {
     Some((value, name))
 }
 
-/// A message holds one block: one that holds several becomes several of the same role, which loses nothing.
+/// Splits messages with several blocks into several messages of the same role, which loses nothing.
 ///
-/// A request that offers tools is refused rather than stripped of them: without them it asks for something else.
+/// A request with tools is refused rather than stripped of them: without them it has another meaning.
 fn single_blocks(params: &mut Object) -> Result<(), Unsayable> {
     params.shift_remove("task");
     let choice = params.shift_remove("toolChoice");
@@ -173,7 +173,7 @@ fn single_blocks(params: &mut Object) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// The answer is one block. Several texts are joined by an empty line.
+/// Reduces a sampling result to one block. Several texts are joined by an empty line.
 fn one_block(result: &mut Object) -> Result<(), Unsayable> {
     let Some(content) = result.get_mut("content") else { return Ok(()) };
     let Value::Array(blocks) = content else { return no_tools(content) };

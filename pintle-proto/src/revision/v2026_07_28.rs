@@ -1,4 +1,4 @@
-//! What 2026-07-28 changed: no handshake and no session, so each message says about itself what a session says once.
+//! Changes in 2026-07-28: no handshake and no session, so each message carries what a session establishes once.
 
 use pintle_types::{keys, method};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ pub(super) const STEP: Step = Step {
     up: &[
         Rule(On::ParamsOf(&[method::INITIALIZE]), NO_TASKS_EXTENSION),
         Rule(On::ResultOf(&[method::INITIALIZE]), NO_TASKS_EXTENSION),
-        // An absent mode and an empty capability have one meaning each; canonically it is spelled out (ELI-1, ELI-3).
+        // An absent mode and an empty capability each have one meaning, which is explicit in the canonical form (ELI-1,
+        // ELI-3).
         Rule(
             On::ParamsOf(&[method::INITIALIZE]),
             &[Edit::Within(&["capabilities", "elicitation"], &[Edit::Map(spell_out_forms)])],
@@ -58,7 +59,7 @@ const PER_MESSAGE: &[Edit] = &[
     Edit::DropWithin(&["_meta"], keys::SUBSCRIPTION_ID),
 ];
 
-/// Of the stateless era only: in a session it must not act.
+/// Removes the tasks extension, which exists only in the stateless era.
 const NO_TASKS_EXTENSION: &[Edit] =
     &[Edit::DropWithin(&["capabilities", "extensions"], "io.modelcontextprotocol/tasks")];
 
@@ -66,10 +67,10 @@ const NO_TASKS_EXTENSION: &[Edit] =
 const STRUCTURED_OBJECTS: &[Edit] =
     &[Edit::Having("structuredContent", &[Edit::Map(only_structured_objects)])];
 
-/// Any schema may hold a boolean where older revisions want an object.
+/// Older revisions require an object where any schema may be a boolean.
 const PLAIN_SCHEMAS: &[Edit] = &[Edit::Map(plain_schemas)];
 
-/// Drops the result type, if it is the only one that a session has.
+/// Removes a `resultType` of `complete`, and refuses any other.
 fn complete(result: &mut Object) -> Result<(), Unsayable> {
     match result.shift_remove("resultType") {
         Some(Value::String(kind)) if kind != "complete" => Err(Unsayable::Unfinished),
@@ -77,7 +78,7 @@ fn complete(result: &mut Object) -> Result<(), Unsayable> {
     }
 }
 
-/// Empties a result that only says that something was done.
+/// Empties a result that is only an acknowledgement.
 fn acknowledgement(result: &mut Object) -> Result<(), Unsayable> {
     result.clear();
     Ok(())
@@ -90,7 +91,7 @@ fn only_structured_objects(holder: &mut Object) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// Has the root of an output schema be an object's, and the schema of a property never just `true` or `false`.
+/// Drops an output schema whose root is not an object, and replaces boolean schemas of properties by objects.
 fn plain_schemas(tool: &mut Object) -> Result<(), Unsayable> {
     if tool.get("outputSchema").is_some_and(|schema| schema.get("type") != Some(&json!("object"))) {
         tool.shift_remove("outputSchema");

@@ -1,4 +1,4 @@
-//! A revision that does not exist: how the next one is added, and that it can be, is tested with it.
+//! A fictional revision, which tests how the next one is added.
 //!
 //! It is newer than the canonical shapes, stateless, and differs from 2026-07-28 in a renamed member, a reshaped result, an
 //! added method, a renamed member of a question, of an answer and of a notification, and another name of `ttlMs`.
@@ -11,7 +11,7 @@ use super::{
     edits::{Edit, Object, On, Rule, Step},
 };
 
-/// The method that it adds.
+/// The method that this revision adds.
 pub(super) const ECHO: &str = "server/echo";
 
 pub(super) const STEP: Step = Step {
@@ -35,7 +35,7 @@ pub(super) const STEP: Step = Step {
     ],
 };
 
-/// Makes an object of the list of tools, by name.
+/// Converts the list of tools to an object by name.
 fn tools_by_name(result: &mut Object) -> Result<(), Unsayable> {
     if let Some(Value::Array(tools)) = result.get_mut("tools") {
         let named = tools.iter_mut().filter_map(|tool| {
@@ -48,7 +48,7 @@ fn tools_by_name(result: &mut Object) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// Makes a list of the tools again.
+/// Converts the object of tools back to a list.
 fn tools_to_list(result: &mut Object) -> Result<(), Unsayable> {
     if let Some(Value::Object(tools)) = result.get_mut("tools") {
         let named = std::mem::take(tools).into_iter().map(|(name, mut tool)| {

@@ -1,4 +1,4 @@
-//! Edits of places that more than one revision reshapes.
+//! Edits that several revisions share.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(super) fn remove(object: &mut Object, names: &[&str]) {
     }
 }
 
-/// Whether the `type` of a block is `kind`.
+/// Returns whether the `type` of a block is `kind`.
 pub(super) fn is(block: &Object, kind: &str) -> bool {
     string(block, "type") == Some(kind)
 }
@@ -26,14 +26,14 @@ pub(super) fn string<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
     object.get(name)?.as_str()
 }
 
-/// Turns a block into a text block. Its audience and its priority stay.
+/// Converts a block to a text block. Its annotations and `_meta` stay.
 pub(super) fn become_text(block: &mut Object, text: String) {
     block.retain(|name, _| name == "annotations" || name == "_meta");
     block.insert("type".to_owned(), Value::from("text"));
     block.insert("text".to_owned(), Value::from(text));
 }
 
-/// Replaces `structuredContent` by a text block, unless one holds the same JSON already, however it is spaced.
+/// Replaces `structuredContent` by a text block, unless one already has the same JSON, ignoring white space.
 pub(super) fn structured_to_text(result: &mut Object) -> Result<(), Unsayable> {
     let Some(structured) = result.shift_remove("structuredContent") else { return Ok(()) };
     let content = result.entry("content").or_insert_with(|| json!([]));
@@ -46,7 +46,7 @@ pub(super) fn structured_to_text(result: &mut Object) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// Makes the `title` the description, unless there is one.
+/// Moves the `title` to the description, unless there is one.
 pub(super) fn title_to_description(entity: &mut Object) -> Result<(), Unsayable> {
     if let Some(title) = entity.shift_remove("title") {
         entity.entry("description").or_insert(title);

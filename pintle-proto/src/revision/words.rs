@@ -1,4 +1,4 @@
-//! Which words a text must hold for a step to change it: derived from the edits, once for each revision.
+//! The words that a text must contain for a step to change it, derived from the edits once for each revision.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -10,13 +10,13 @@ use super::{
     edits::{Rule, Step},
 };
 
-/// The words that matter for one payload.
+/// The relevant words for one payload.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Words {
-    /// Whether any payload may be changed.
+    /// Whether every payload may be changed.
     anything: bool,
     list: Vec<&'static str>,
-    /// The bytes that they begin with, each once; 0 fills up.
+    /// The first bytes of the words, each once; 0 fills up.
     letters: [u8; 8],
 }
 
@@ -28,13 +28,13 @@ struct RowWords {
 
 /// The words for the params, or for the results, of every method.
 struct PartWords {
-    /// For the methods that have words of their own.
+    /// The words of methods that have specific ones.
     named: Vec<(&'static str, Words)>,
-    /// For all others.
+    /// The words of all other methods.
     other: Words,
 }
 
-/// In the order of the dialect table.
+/// The words of each row of the dialect table, in its order.
 static ROWS: LazyLock<Vec<RowWords>> = LazyLock::new(|| {
     let rows = (0..DIALECTS.len()).map(|row| {
         let revision = Revision(row);
@@ -48,12 +48,12 @@ static ROWS: LazyLock<Vec<RowWords>> = LazyLock::new(|| {
     rows.collect()
 });
 
-/// The words that matter for lowering this part to the revision of the row with this number.
+/// Returns the relevant words for lowering this part to the revision of the row `row`.
 pub(super) fn lowering(row: usize, part: Part<'_>) -> Option<&'static Words> {
     ROWS.get(row).map(|row| PartWords::find(&row.lower, part))
 }
 
-/// The words that matter for raising this part from the revision of the row with this number.
+/// Returns the relevant words for raising this part from the revision of the row `row`.
 pub(super) fn raising(row: usize, part: Part<'_>) -> Option<&'static Words> {
     ROWS.get(row).map(|row| PartWords::find(&row.raise, part))
 }
@@ -72,7 +72,7 @@ impl PartWords {
         let mut methods: Vec<_> = table.collect();
         let named: BTreeSet<_> = rules().flat_map(|rule| rule.0.named().iter().copied()).collect();
         methods.extend(named.into_iter().filter(|name| method::find(name).is_none()));
-        // No method is called like this: what is left is what is for all.
+        // No method has this name: the rules that select it apply to all methods.
         let other = words("");
         let named = methods.into_iter().map(|method| (method, words(method)));
         Self { named: named.filter(|(_, words)| *words != other).collect(), other }
@@ -100,13 +100,14 @@ impl Words {
         Self { anything: false, list, letters }
     }
 
-    /// Whether a JSON string in `text` begins with one of the words. It may be wrong about a yes, never about a no.
+    /// Returns whether a JSON string in `text` begins with one of the words. False positives are possible, false
+    /// negatives are not.
     pub(super) fn occur(&self, text: &str) -> bool {
         if self.list.is_empty() {
             return self.anything;
         }
         let bytes = text.as_bytes();
-        // A first pass for short texts, which nearly always hold none.
+        // A first pass for short texts, which rarely contain any.
         if bytes.len() < SHORT && !self.might_occur(bytes) {
             return false;
         }
@@ -119,8 +120,8 @@ impl Words {
         })
     }
 
-    /// Whether a string begins like one of the words, or with an escape, as far as two bytes show. All are looked at, so
-    /// that the compiler makes one wide pass of it.
+    /// Returns whether a string may begin with one of the words or with an escape, judged by two bytes. All bytes are
+    /// tested, so that the compiler vectorizes the loop.
     fn might_occur(&self, bytes: &[u8]) -> bool {
         let [a, b, c, d, e, f, g, h] = self.letters;
         let is = |one: u8, other: u8| u8::from(one == other);
@@ -132,7 +133,7 @@ impl Words {
                 found | (is(*one, b'"') & letter) | escape(*one, *next)
             }) != 0;
         }
-        // More than eight letters do not fit: then only the second pass can tell.
+        // More than eight letters do not fit: only the second pass can decide then.
         let many = self.list.iter().filter_map(|word| word.bytes().next());
         if many.into_iter().any(|letter| !self.letters.contains(&letter)) {
             return true;
@@ -149,21 +150,22 @@ impl Words {
     }
 }
 
-/// Below this length, one look at each pair of bytes costs less than a wide search behind each quote.
+/// The length below which testing each pair of bytes is cheaper than searching for quotes.
 const SHORT: usize = 512;
 
-/// A slot in a set of letters. Those that share one are distinguished by comparing the word.
+/// Returns the bit of a letter in a set. Letters that share one are distinguished by comparing the word.
 fn bit(letter: u8) -> u64 {
     1 << (letter & 63)
 }
 
-/// A peer may write `_` as `\u005f`. No printer does, so any printable ASCII written that way counts as a hit.
+/// Returns whether `\u00` and this digit escape printable ASCII. A peer may write `_` as `\u005f`. No serializer does,
+/// so it counts as a match.
 fn escapes_ascii(digit: u8) -> bool {
     matches!(digit, b'2'..=b'7')
 }
 
 impl Step {
-    /// Whether a text of this part needs the way down, as [`Revision::lowers`] judges it.
+    /// Returns whether a text of this part may need the edits down, as [`Revision::lowers`] does.
     #[cfg(test)]
     pub(super) fn lowers(self, part: Part<'_>, text: &str) -> bool {
         let mut words = Vec::new();

@@ -4,25 +4,25 @@ use pintle_types::{Message, Response};
 
 use super::Ticket;
 
-/// The batches of one connection whose answers are not all there.
+/// The batches of one connection that wait for responses.
 ///
-/// A batch is split on arrival and nobody further in knows of it; here its answers come together again.
+/// A batch is split on arrival and handled as single messages; here its responses are collected again.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     open: HashMap<BatchId, Replies>,
     last: u64,
 }
 
-/// A batch in flight.
+/// The id of a batch in flight.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct BatchId(u64);
 
 #[derive(Debug, Default)]
 struct Replies {
-    /// Whether the batch has been taken apart: until then it cannot close.
+    /// Whether the batch was split completely: until then it cannot close.
     split: bool,
-    /// The calls whose answers are owed.
-    owed: HashSet<Ticket>,
+    /// The calls that were not answered yet.
+    pending: HashSet<Ticket>,
     bytes: Vec<u8>,
 }
 
@@ -34,32 +34,32 @@ impl Batches {
         id
     }
 
-    /// One more answer is owed.
+    /// Adds a call whose response is pending.
     pub(super) fn expect(&mut self, id: BatchId, call: Ticket) {
         if let Some(replies) = self.open.get_mut(&id) {
-            replies.owed.insert(call);
+            replies.pending.insert(call);
         }
     }
 
-    /// Adds an answer that was there at once.
+    /// Adds a response that needed no handler.
     pub(super) fn reply(&mut self, id: BatchId, response: Response) {
         if let Some(replies) = self.open.get_mut(&id) {
             replies.add(&Message::Response(response).to_vec());
         }
     }
 
-    /// All of the batch has been looked at. The whole array if nothing more is owed.
+    /// Marks the batch as split completely. Returns the whole array if nothing is pending.
     pub(super) fn split(&mut self, id: BatchId) -> Option<Vec<u8>> {
         self.open.get_mut(&id)?.split = true;
         self.close(id)
     }
 
-    /// This call's answer is owed no more: here it is, or there will be none. The whole array if it was the last.
+    /// Records the response of a call, or that there will be none. Returns the whole array if it was the last.
     ///
-    /// A call that is settled twice (it was through, and then cancelled) counts once.
+    /// A call that is settled twice (it finished, and was then cancelled) counts once.
     pub(super) fn settle(&mut self, id: BatchId, call: Ticket, answer: Option<&[u8]>) -> Option<Vec<u8>> {
         let replies = self.open.get_mut(&id)?;
-        if !replies.owed.remove(&call) {
+        if !replies.pending.remove(&call) {
             return None;
         }
         if let Some(answer) = answer {
@@ -69,7 +69,7 @@ impl Batches {
     }
 
     fn close(&mut self, id: BatchId) -> Option<Vec<u8>> {
-        if self.open.get(&id).is_none_or(|replies| !replies.split || !replies.owed.is_empty()) {
+        if self.open.get(&id).is_none_or(|replies| !replies.split || !replies.pending.is_empty()) {
             return None;
         }
         let mut bytes = self.open.remove(&id)?.bytes;

@@ -7,32 +7,32 @@ use pintle_types::RpcError;
 
 use super::Service;
 
-/// What all sessions and subscriptions of a service make it keep, in bytes, beyond what each has anyway.
+/// The memory of all sessions and subscriptions of a service, in bytes, not counting the allowance of each.
 #[derive(Debug, Default)]
 pub(super) struct Budget(AtomicUsize);
 
-/// What one session or subscription makes a service keep. It is given back when this is dropped.
+/// The memory of one session or subscription. It is released on drop.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
     budget: Option<Arc<Budget>>,
     bytes: usize,
 }
 
-/// So many bytes each may keep whatever the others do. It is more than nearly all need, so that those who keep much are in
-/// the way of nobody but each other.
+/// The bytes that each may use regardless of the others. Nearly all need less, so those that use much compete only with
+/// each other.
 const ALLOWANCE: usize = 4096;
 
-/// Why something cannot be kept.
+/// The limit that was exceeded.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum TooMuch {
-    /// It is more than one may keep.
+    /// The limit of one session or subscription.
     Own,
-    /// The others keep too much at the moment.
+    /// The limit of all together.
     Total,
 }
 
 impl Charge {
-    /// Keeps nothing yet.
+    /// Creates an empty charge.
     pub(super) fn new(service: &Service) -> Self {
         Self { budget: Some(service.budget().clone()), bytes: 0 }
     }
@@ -41,7 +41,7 @@ impl Charge {
         self.bytes
     }
 
-    /// Keeps so much from here on, if it is not too much.
+    /// Sets the size, if the limits allow it.
     pub(super) fn set(&mut self, bytes: usize, service: &Service) -> Result<(), TooMuch> {
         let limits = service.bounds();
         if bytes > self.bytes && bytes > limits.session_bytes {
@@ -62,7 +62,7 @@ impl Charge {
         Ok(())
     }
 
-    /// The same, whatever there is: for what has been let in already.
+    /// Sets the size without checking the limits, for what was admitted before.
     pub(super) fn force(&mut self, bytes: usize) {
         if let Some(Budget(used)) = self.budget.as_deref() {
             used.fetch_add(shared(bytes), Ordering::Relaxed);
@@ -81,15 +81,15 @@ impl Drop for Charge {
 }
 
 impl TooMuch {
-    /// As an error, with what to do if it is more than one may keep.
+    /// Returns the error to respond with. `own` tells the client what to do if its own limit was exceeded.
     pub(super) fn error(&self, service: &Service, own: &str) -> RpcError {
         match self {
             Self::Own => {
                 let limit = service.bounds().session_bytes;
-                RpcError::invalid_params(format!("more than {limit} bytes would have to be kept: {own}"))
+                RpcError::invalid_params(format!("the session would take more than {limit} bytes: {own}"))
             }
             Self::Total => RpcError::overloaded(
-                "the server keeps as much for its clients as it may: send less, or try again later",
+                "the server has reached its memory limit for sessions: send less, or try again later",
                 RETRY_MS,
             ),
         }
@@ -98,12 +98,12 @@ impl TooMuch {
 
 const RETRY_MS: u64 = 5000;
 
-/// How much of this counts with what the others keep.
+/// Returns the part of a size that counts towards the shared limit.
 fn shared(bytes: usize) -> usize {
     bytes.saturating_sub(ALLOWANCE)
 }
 
-/// About how many bytes a JSON text takes once it is read: a short text can become a large tree.
+/// Estimates the memory of a parsed JSON text, in bytes: a short text can become a large tree.
 pub(super) fn weight(text: &str) -> usize {
     let (mut values, mut objects) = (0, 0);
     for byte in text.bytes() {
@@ -116,14 +116,14 @@ pub(super) fn weight(text: &str) -> usize {
     text.len() + VALUE * values + OBJECT * usize::saturating_sub(objects, TYPED)
 }
 
-/// A value, in the array or the node that it lies in.
+/// The size of a value in its array or map node.
 const VALUE: usize = 64;
-/// The first node of a map.
+/// The size of the first node of a map.
 const OBJECT: usize = 640;
-/// So many objects of what a client says of itself have places of their own.
+/// The number of objects in a client's description that are structs rather than maps.
 const TYPED: usize = 8;
 
-/// About how many bytes a watched resource takes.
+/// Estimates the memory of a watched resource, in bytes.
 pub(super) fn watched(uri: &str) -> usize {
     uri.len() + VALUE
 }

@@ -13,16 +13,15 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{CacheHint, Reply, Service, Ticket, batch::BatchId, finish};
+use super::{CacheHint, Reply, Service, Ticket, batch::BatchId, finish, print};
 use crate::{
     Peer,
     inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
-    print,
 };
 
-/// An admitted request: all that its handler may know of it, and the way to answer it.
+/// An admitted request: what its handler may know of it, and the means to answer it.
 ///
-/// Cheap to clone. It knows nothing of the connection it came by.
+/// Cloning is cheap. A call does not depend on its connection.
 ///
 /// ```
 /// use pintle_proto::server::{Arrival, Inbound, Outcome, Service};
@@ -41,14 +40,14 @@ use crate::{
 ///
 /// assert_eq!(call.params().get("name"), Some(r#""add""#));
 /// assert!(call.progress(0.5, None, Some("half way")).is_some());
-/// assert!(call.progress(0.5, None, Some("still there")).is_none(), "not more than the last time");
+/// assert!(call.progress(0.5, None, Some("still there")).is_none(), "not more than before");
 /// let finished = call.finish(&service, Outcome::BadArguments("`a` is missing: send a number".into()), 0);
 /// assert_eq!(finished.error, None, "the model is to read it");
 /// ```
 #[derive(Clone)]
-pub struct Call(Arc<Inner>);
+pub struct Call(Arc<CallInner>);
 
-pub(super) struct Inner {
+pub(super) struct CallInner {
     pub(super) id: RequestId,
     pub(super) method: Cow<'static, str>,
     pub(super) params: RawObject,
@@ -61,26 +60,26 @@ pub(super) struct Inner {
     pub(super) done: Mutex<Option<f64>>,
 }
 
-/// How a call ended, in terms that no era owns.
+/// The outcome of a call, independent of the era.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Outcome {
-    /// With a result, in canonical words.
+    /// A result, in canonical shapes.
     Complete(Body),
-    /// With a result that may be kept for a while.
+    /// A result that may be cached.
     Cacheable(Body, CacheHint),
-    /// With questions: those that were asked and could not be answered at once.
+    /// The questions of this round, which could not be answered at once.
     InputRequired,
-    /// The tool's arguments do not fit. The text is for the model.
+    /// The tool's arguments are invalid. The text is for the model.
     BadArguments(String),
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound {
-        /// The one that was asked for.
+        /// The requested URI.
         uri: String,
     },
     /// The request itself failed.
     Failed(RpcError),
-    /// As an earlier use of the same state did: with its reply, under this request's id.
+    /// The reply of an earlier use of the same state, under this request's id.
     Replied(Reply),
 }
 
@@ -88,14 +87,14 @@ pub enum Outcome {
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Body {
-    /// Made for this call.
+    /// Created for this call.
     Own(RawObject),
-    /// A tool's result that is a single text block, from [`CallToolResult::raw_text`]. Every revision has this shape, so
-    /// it is not searched for what an older revision lacks.
+    /// A tool's result that is a single text block, from [`CallToolResult::raw_text`]. It has the same shape in every
+    /// revision, so it is not scanned for members to lower.
     ///
     /// [`CallToolResult::raw_text`]: pintle_types::schema::CallToolResult::raw_text
     Text(RawObject),
-    /// Printed once for many calls.
+    /// Serialized once for many calls.
     Shared(Arc<RawObject>),
 }
 
@@ -122,68 +121,69 @@ impl From<Arc<RawObject>> for Body {
     }
 }
 
-/// The printed answer to a call.
+/// The serialized response to a call.
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Finished {
-    /// The response, on one line, without the line's end.
+    /// The response, on one line, without the line terminator.
     pub bytes: Vec<u8>,
-    /// The code, if it is an error: HTTP makes a status of it.
+    /// The code, if it is an error, from which HTTP derives the status.
     pub error: Option<ErrorCode>,
 }
 
 impl Call {
     #[inline]
-    pub(super) fn new(inner: Inner) -> Self {
+    pub(super) fn new(inner: CallInner) -> Self {
         Self(Arc::new(inner))
     }
 
-    pub(super) fn inner(&self) -> &Inner {
+    pub(super) fn inner(&self) -> &CallInner {
         &self.0
     }
 
-    /// The request's id.
+    /// Returns the request's id.
     pub fn id(&self) -> &RequestId {
         &self.0.id
     }
 
-    /// What is wanted.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         &self.0.method
     }
 
-    /// With which parameters.
+    /// Returns the params, in canonical shapes.
     pub fn params(&self) -> &RawObject {
         &self.0.params
     }
 
-    /// By whom.
+    /// Returns the client.
     pub fn peer(&self) -> &Arc<Peer> {
         &self.0.peer
     }
 
-    /// On whose behalf, if the transport knows.
+    /// Returns the principal, if the transport authenticated one.
     pub fn principal(&self) -> Option<&str> {
         self.0.principal.as_deref()
     }
 
-    /// Its place among its connection's requests, if it has one.
+    /// Returns the ticket of the call on its connection, if it has one.
     pub fn ticket(&self) -> Option<Ticket> {
         self.0.ticket
     }
 
-    /// Whether the client would like to hear of progress.
+    /// Returns whether the client requested progress notifications.
     pub fn wants_progress(&self) -> bool {
         self.0.progress.is_some()
     }
 
-    /// The notification that tells the client how far the call is.
+    /// Returns a progress notification for the client.
     ///
-    /// `None` if the client did not ask, or `progress` is not more than the last time.
+    /// Returns `None` if the client did not request progress, if `progress` has not increased, or if a number is not
+    /// finite.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Option<Vec<u8>> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
+        struct ProgressParams<'a> {
             progress_token: &'a RequestId,
             progress: f64,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,14 +205,14 @@ impl Call {
         Some(print::notification(
             self.0.peer.revision,
             method::NOTIFICATIONS_PROGRESS,
-            &Params { progress_token, progress, total, message },
+            &ProgressParams { progress_token, progress, total, message },
         ))
     }
 
-    /// The notification that carries a log message, if the client wants to read messages as grave as this one.
+    /// Returns the notification for a log message, if the client requested messages of this level.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
         #[derive(Serialize)]
-        struct Params<'a> {
+        struct LogParams<'a> {
             level: LoggingLevel,
             #[serde(skip_serializing_if = "Option::is_none")]
             logger: Option<&'a str>,
@@ -222,113 +222,116 @@ impl Call {
         if level < wanted || self.0.inputs.is_over() {
             return None;
         }
-        // A value of the user's may not print.
+        // A value of the user's may fail to serialize.
         let data = to_raw_value(data)
-            .or_else(|error| to_raw_value(&format!("a log message that is no JSON: {error}")))
+            .or_else(|error| to_raw_value(&format!("a log message that cannot be serialized: {error}")))
             .ok()?;
-        let params = Params { level, logger, data };
+        let params = LogParams { level, logger, data };
         Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_MESSAGE, &params))
     }
 
-    /// Whether the client said that it can answer this.
+    /// Returns whether the client declared the capability to answer this question.
     pub fn can_ask(&self, question: &Question) -> bool {
         question.fits(&self.0.peer.capabilities)
     }
 
-    /// Asks the client something. `key` names the question in every round of the call.
+    /// Asks the client a question. `key` identifies the question in every round of the call.
     pub fn ask(&self, service: &Service, key: &str, question: &Question) -> Result<Ask, AskError> {
-        // No other call can be made again with an answer in it (MRTR-1); in a session it is the same, so that a
-        // handler does not work for old clients only.
+        // No other call can be repeated with an answer (MRTR-1). Sessions are restricted too, so that a handler does
+        // not work for old clients only.
         if !method::find(self.method()).is_some_and(|row| row.may_ask) {
             return Err(AskError::NotHere { method: self.method().to_owned() });
         }
         self.0.inputs.ask(key, question, &self.0.peer, service.bounds())
     }
 
-    /// Takes the answer to a question that was sent, as the peer worded it.
+    /// Accepts the answer to a question that was sent, in the shapes of the client's revision.
     pub fn settle(&self, key: &str, kind: Kind, answer: &RawObject) -> Result<Answer, AskError> {
         self.0.inputs.settle(key, kind, self.0.peer.revision, answer.as_str())
     }
 
-    /// The questions that wait for an answer, by key.
+    /// Returns the open questions, by key.
     pub fn open_questions(&self) -> BTreeMap<String, InputRequest> {
         self.0.inputs.open()
     }
 
-    /// Whether it came with a state of an earlier round. Costs nothing to ask.
+    /// Returns whether the request has a state of an earlier round.
     pub fn returned(&self) -> bool {
         self.0.inputs.returned()
     }
 
-    /// The state that it came with: one who wants each to be used once asks this before the handler runs. The answers that
-    /// came with it fit their questions, or the call would not have been admitted.
+    /// Returns the state that the request has, to check before the handler runs that each state is used once. The
+    /// answers sent with it are valid, or the call would not have been admitted.
     pub fn state_use(&self) -> Option<StateUse> {
         self.0.inputs.state_use()
     }
 
-    /// Begins an act that must not be done twice in the rounds of this call, unless it was begun before.
+    /// Starts an action that must not be repeated in the rounds of this call, unless it was started before.
     pub fn begin_once(&self, key: &str) -> Once {
         self.0.inputs.begin_once(key)
     }
 
-    /// Keeps the value of an act for the rounds to come, sealed.
+    /// Records that an action was completed, and its value, for later rounds.
     pub fn remember(&self, key: &str, value: Box<RawValue>) {
         self.0.inputs.remember(key, value);
     }
 
-    /// Keeps that an act was begun and that nobody will see how it ends.
+    /// Records that an action was started and that its result is unknown.
     pub fn lose(&self, key: &str) {
         self.0.inputs.lose(key);
     }
 
-    /// Whether an act that was begun is not yet done.
+    /// Returns whether an action is in progress.
     pub fn is_acting(&self) -> bool {
         self.0.inputs.is_acting()
     }
 
-    /// What the call is known by to other systems: the same in all its rounds. `make` makes it up if nobody asked before; it
-    /// has to be unlike any other.
+    /// Returns a key that identifies the call to other systems, the same in all its rounds. `make` creates it on first
+    /// use; it has to be unique.
     pub fn call_key(&self, make: impl FnOnce() -> String) -> String {
         self.0.inputs.call_key(make)
     }
 
-    /// What this round has done beyond what its state says, for [`resume`](Self::resume) of the next call with the same
-    /// state. `None` if nothing. It is this side's own, and no client may see or change it.
+    /// Returns the actions of this round that its state does not contain, for [`resume`](Self::resume) of the next call
+    /// with the same state. `None` if there are none. It is the server's own data: no client may see or change it.
     pub fn progress_so_far(&self) -> Option<Vec<u8>> {
         self.0.inputs.progress()
     }
 
-    /// Takes over what an earlier use of the same state has done. `false` if it cannot be read: then it must not run.
+    /// Restores the actions of an earlier use of the same state. Returns `false` if they cannot be read; the call must
+    /// not run then.
     #[must_use]
     pub fn resume(&self, progress: &[u8]) -> bool {
         self.0.inputs.resume(progress)
     }
 
-    /// What [`set_note`](Self::set_note) kept in an earlier round.
+    /// Returns the note that [`set_note`](Self::set_note) stored in an earlier round.
     pub fn note(&self) -> Option<String> {
         self.0.inputs.note()
     }
 
-    /// Keeps words of the application's own for the next round, sealed.
+    /// Stores a note of the application for the next round, sealed.
     pub fn set_note(&self, note: Option<String>) {
         self.0.inputs.set_note(note);
     }
 
-    /// Has the questions of this round wait no longer than this for their answers, in milliseconds. A state that is good for
-    /// less time stays so.
+    /// Limits how long the questions of this round may wait for answers, in milliseconds. It cannot extend the lifetime
+    /// of a state.
     pub fn set_answer_timeout_ms(&self, timeout: u64) {
         self.0.inputs.set_answer_timeout_ms(timeout);
     }
 
-    /// Ends the call without an answer: it was cancelled. What still runs for it falls silent.
+    /// Ends the call without a response, because it was cancelled. Later questions, progress and log messages are
+    /// dropped.
     pub fn close(&self) {
         self.0.inputs.close();
     }
 
-    /// Ends the call and prints the answer in its era's words. `now` is in milliseconds of the Unix epoch.
+    /// Ends the call, and returns its response in the shapes of the client's revision. `now` is in milliseconds of the
+    /// Unix epoch.
     pub fn finish(&self, service: &Service, outcome: Outcome, now: u64) -> Finished {
         self.close();
-        // An object has no line breaks, and what is written around it has none.
+        // Raw objects have no line breaks, and nothing written around them has.
         let one_line = matches!(outcome, Outcome::Complete(_) | Outcome::Cacheable(..));
         let mut bytes = Vec::with_capacity(outcome.room(&self.0.id) + finish::room(self, service));
         print::open_result(&mut bytes, &self.0.id);
@@ -350,7 +353,7 @@ impl Call {
         Finished { bytes, error }
     }
 
-    /// What a state that this call leaves behind is good for.
+    /// Returns what a state of this call is bound to.
     pub(super) fn binding<'a>(&'a self, service: &'a Service) -> Binding<'a> {
         Binding {
             service: &service.info().name,
@@ -362,8 +365,8 @@ impl Call {
 }
 
 impl Outcome {
-    /// How much of the answer has to be made room for. The usual one, of a tool, fills it to the last byte: then it becomes
-    /// `Bytes` without an allocation. (Measured: 150 of 40,000 instructions of a small call over HTTP.)
+    /// Returns the capacity to reserve for the response. The usual one, of a tool, is exact, so that it becomes `Bytes`
+    /// without an allocation (see `bench/LEDGER.md`).
     fn room(&self, id: &RequestId) -> usize {
         match self {
             Self::Complete(Body::Own(body) | Body::Text(body)) | Self::Cacheable(Body::Own(body), _)

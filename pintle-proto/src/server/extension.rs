@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Service;
 use crate::{Peer, Revision, http::NameSource};
 
-/// What an extension adds to the protocol: none of it exists for a client that did not declare the extension.
+/// An extension of the protocol. It does not exist for a client that did not declare it.
 ///
 /// ```
 /// use pintle_proto::server::{Extension, Service};
@@ -23,25 +23,25 @@ use crate::{Peer, Revision, http::NameSource};
 #[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Extension {
-    /// Its identifier: a prefix, a slash and a name.
+    /// The identifier: a prefix, a slash and a name.
     pub name: String,
-    /// Requests that it adds.
+    /// The requests that it adds.
     pub methods: Vec<String>,
-    /// Values of `resultType` that are its own.
+    /// The values of `resultType` that it defines.
     pub result_types: Vec<String>,
-    /// Members of a subscription's filter that are its own.
+    /// The members of a subscription's filter that it defines.
     pub listens: Vec<String>,
-    /// Decides what of a filter's member is granted; everything, if there is nobody to decide.
+    /// Decides what of a filter's member is granted. Without it, everything is.
     pub grant: Option<Arc<dyn Grant>>,
-    /// Methods whose requests repeat a member of their params in the `Mcp-Name` header, and which.
+    /// The methods whose requests mirror a member of their params in the `Mcp-Name` header, with that member.
     pub names: Vec<(String, String)>,
-    /// Whether sessions have no part in it.
+    /// Whether the extension is not available in sessions.
     pub stateless_only: bool,
 }
 
-/// Decides how much of what a subscription asks for it gets.
+/// Decides what a subscription to an extension's notifications is granted.
 pub trait Grant: Send + Sync {
-    /// What is granted of `wanted`, which is `member` of the filter; `None` for nothing.
+    /// Returns what is granted of `wanted`, the value of `member` of the filter; `None` for nothing.
     fn grant(&self, member: &str, wanted: &Value, principal: Option<&str>) -> Option<Value>;
 }
 
@@ -52,12 +52,12 @@ impl fmt::Debug for dyn Grant {
 }
 
 impl Extension {
-    /// An extension that only has a name.
+    /// Creates an extension with a name only.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether this client declared it, in a revision that may have it.
+    /// Returns whether this client declared the extension, in a revision that can have it.
     pub fn is_declared(&self, peer: &Peer) -> bool {
         let declared = peer.capabilities.extensions.as_ref();
         self.is_for(peer.revision) && declared.is_some_and(|known| known.contains_key(&self.name))
@@ -67,7 +67,7 @@ impl Extension {
         revision.is_stateless() || !self.stateless_only
     }
 
-    /// The error for a client that did not declare it.
+    /// Returns the error for a client that did not declare the extension.
     fn undeclared(&self) -> RpcError {
         let mut required = ClientCapabilities::default();
         let settings = Value::Object(JsonObject::new());
@@ -80,21 +80,21 @@ impl Extension {
 }
 
 impl Service {
-    /// Adds an extension. Its settings belong in the capabilities.
+    /// Adds an extension. Its settings are part of the capabilities.
     #[must_use]
     pub fn extend(mut self, extension: Extension) -> Self {
         self.extensions = self.extensions.iter().cloned().chain([extension]).collect();
         self
     }
 
-    /// The extensions there are.
+    /// Returns the extensions.
     pub fn extensions(&self) -> &[Extension] {
         &self.extensions
     }
 
-    /// Where extensions' requests have their `Mcp-Name` from.
+    /// Returns the sources of `Mcp-Name` for the extensions' requests.
     pub fn name_sources(&self) -> Vec<NameSource<'_>> {
-        // Most servers have none, and each request over HTTP asks.
+        // Most servers have none, and this is called for each request over HTTP.
         if self.extensions.is_empty() {
             return Vec::new();
         }
@@ -102,7 +102,7 @@ impl Service {
         names.map(|(method, member)| NameSource::new(method, member)).collect()
     }
 
-    /// Whether a method is some extension's; an error if that is not for this client.
+    /// Returns whether a method belongs to an extension, or an error if this client did not declare it.
     pub(super) fn extended(&self, method: &str, peer: &Peer) -> Result<bool, RpcError> {
         let owner =
             self.extensions.iter().find(|extension| extension.methods.iter().any(|own| own == method));
@@ -114,7 +114,7 @@ impl Service {
         }
     }
 
-    /// What is granted of the members of a filter that no revision defines.
+    /// Returns what is granted of the members of a filter that no revision defines.
     pub(super) fn granted(
         &self,
         wanted: JsonObject,
@@ -144,7 +144,7 @@ impl Service {
         Ok(granted)
     }
 
-    /// Refuses a result of a kind that is some extension's if this client did not declare that one.
+    /// Refuses a result type of an extension that this client did not declare.
     pub(super) fn check_result_type(&self, kind: &str, peer: &Peer) -> Result<(), RpcError> {
         let owner =
             self.extensions.iter().find(|extension| extension.result_types.iter().any(|own| own == kind));
@@ -154,7 +154,7 @@ impl Service {
         }
     }
 
-    /// Whether a session is to be told of this extension.
+    /// Returns whether an extension is declared in sessions.
     pub(super) fn is_for_sessions(&self, name: &str) -> bool {
         !self.extensions.iter().any(|extension| extension.name == name && extension.stateless_only)
     }

@@ -1,17 +1,17 @@
-//! How a call ended, printed in the revision of its peer: the one place where results are lowered.
+//! Serialization of a call's outcome in the revision of its client: the one place where results are lowered.
 
 use std::sync::Arc;
 
 use pintle_types::{RawObject, RpcError};
 
-use super::{Body, CacheHint, Call, Outcome, Service, reply::replied, session, stateless};
+use super::{Body, CacheHint, Call, Outcome, Service, print, reply::replied, session, stateless};
 use crate::{
-    Part, Revision, print,
+    Part, Revision,
     revision::{BadArguments, ReshapeError},
     shown::{cut, shown},
 };
 
-/// Writes the result object, or returns the error to answer with instead.
+/// Writes the result object, or returns the error to respond with instead.
 pub(super) fn finish(
     call: &Call,
     service: &Service,
@@ -56,7 +56,7 @@ pub(super) fn room(call: &Call, service: &Service) -> usize {
     if call.peer().revision.is_stateless() { stateless::room(service) } else { 0 }
 }
 
-/// Prints a result. One for the newest revision is written in one go, without being parsed.
+/// Writes a result. For the newest revision it is not parsed.
 fn complete(
     call: &Call,
     service: &Service,
@@ -71,7 +71,7 @@ fn complete(
     }
     let part = Part::Result(call.method());
     let stateless = revision.is_stateless();
-    // What is lowered is all that the newest revision would get, what the era adds included.
+    // The complete result of the newest revision is lowered, including the members that its era adds.
     let whole = |body: Body| -> Result<RawObject, RpcError> {
         let mut printed = Vec::new();
         stateless::complete(call, service, body, hint, &mut printed);
@@ -100,13 +100,13 @@ fn complete(
         }
         body if stateless => print::object(out, lowered(revision, part, whole(body)?)?.into()),
         Body::Own(body) => print::object(out, lowered(revision, part, body)?.into()),
-        // Every revision has the same shape for it.
+        // The shape is the same in every revision.
         body @ Body::Text(_) => print::object(out, body),
     }
     Ok(())
 }
 
-/// Returns a canonical result in the shapes of a revision. What nests too deep for a tree is left as it is.
+/// Returns a canonical result in the shapes of a revision. A result that is nested too deep is returned unchanged.
 pub(super) fn lowered(revision: Revision, part: Part<'_>, result: RawObject) -> Result<RawObject, RpcError> {
     if !revision.lowers(part, result.as_str()) {
         return Ok(result);
@@ -118,26 +118,26 @@ pub(super) fn lowered(revision: Revision, part: Part<'_>, result: RawObject) -> 
     }
 }
 
-/// Reads an object that was printed just now.
+/// Parses an object that was just serialized.
 fn read_back(printed: Vec<u8>) -> Result<RawObject, RpcError> {
     let text = String::from_utf8(printed).ok().and_then(|text| text.parse().ok());
-    text.ok_or_else(|| RpcError::internal("the result is no JSON object: return one from the handler"))
+    text.ok_or_else(|| RpcError::internal("the result is not a JSON object: return one from the handler"))
 }
 
-/// The result that tells a model what is wrong with its arguments.
+/// Returns the result that reports invalid arguments to the model.
 fn bad_arguments(text: &str) -> RawObject {
     let result = serde_json::json!({ "content": [{ "type": "text", "text": text }], "isError": true });
-    RawObject::from_serialize(&result).expect("a JSON object prints")
+    RawObject::from_serialize(&result).expect("a JSON object serializes")
 }
 
 fn not_found(uri: &str) -> RpcError {
-    // A peer chose it: what the message cuts short the data holds at more length.
+    // The URI comes from the peer: the message has a short form of it, the data a longer one.
     let (shown, longer) = (shown(uri), cut(uri, URI_LIMIT));
     RpcError::invalid_params(format!("no such resource: `{shown}`"))
         .with_data(&serde_json::json!({ "uri": longer }))
 }
 
-/// Characters of a URI that is not found which are repeated to the client.
+/// The maximum length of a URI in the error data, in characters.
 const URI_LIMIT: usize = 1024;
 
 #[cfg(test)]

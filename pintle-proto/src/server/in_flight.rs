@@ -4,21 +4,19 @@ use pintle_types::{RequestId, RpcError};
 
 use crate::RETRY_AFTER_MS;
 
-/// The requests of one connection that are not answered yet, both eras in one table: a cancellation does not say
-/// which it means.
+/// The requests in flight on one connection, of both eras in one table: a cancellation does not name an era.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// The one that came when there was no other. (Measured: 850 of 48,400 instructions of a small call over HTTP went
-    /// into hashing its id.)
+    /// The request that arrived when there was no other. Its id is not hashed (see `bench/LEDGER.md`).
     first: Option<(RequestId, Ticket)>,
-    /// Those that came while it was there. Ids are the peer's, so the hash has to be one that nobody can foresee.
+    /// The requests that arrived while it was in flight. The peer chooses their ids, so the hash is keyed.
     #[expect(clippy::box_collection, reason = "an idle session has none, and there are many idle sessions")]
     more: Option<Box<HashMap<RequestId, Ticket>>>,
     last: u64,
     subscriptions: usize,
 }
 
-/// A request in flight, for as long as it is. Tickets are never used again, so a late one hits nothing.
+/// The identity of a request in flight. Tickets are never reused, so a stale one matches nothing.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Ticket {
     number: u64,
@@ -26,7 +24,7 @@ pub struct Ticket {
 }
 
 impl InFlight {
-    /// Lets a request in, unless one of that id is already there or there are too many.
+    /// Admits a request, unless its id is in use or the limit is reached.
     pub(super) fn enter(&mut self, id: &RequestId, limit: usize) -> Result<Ticket, RpcError> {
         self.add(id, limit, false)
     }
@@ -34,11 +32,11 @@ impl InFlight {
     fn add(&mut self, id: &RequestId, limit: usize, subscription: bool) -> Result<Ticket, RpcError> {
         if self.get(id).is_some() {
             return Err(RpcError::invalid_request(format!(
-                "the id {id} is in use by a request that is not answered yet: give each request an id of its own"
+                "the id {id} is in use by a request in flight: give each request its own id"
             )));
         }
         if self.len() >= limit {
-            let reason = format!("{limit} requests wait for an answer: send more when some came");
+            let reason = format!("{limit} requests are in flight: wait for responses before sending more");
             return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
         self.last += 1;
@@ -57,7 +55,7 @@ impl InFlight {
         }
     }
 
-    /// The same for a subscription, of which fewer are let in.
+    /// Admits a subscription, which has a lower limit.
     pub(super) fn subscribe(
         &mut self,
         id: &RequestId,
@@ -73,7 +71,7 @@ impl InFlight {
         Ok(ticket)
     }
 
-    /// Takes a request out because it was cancelled. Unknown and answered ones are nobody's fault.
+    /// Removes a cancelled request. Returns `None` if it is unknown or was answered.
     pub(super) fn cancel(&mut self, id: &RequestId) -> Option<Ticket> {
         let ticket = match self.first.take_if(|(first, _)| first == id) {
             Some((_, ticket)) => ticket,
@@ -90,7 +88,7 @@ impl InFlight {
         Some(ticket)
     }
 
-    /// Takes a request out because it is answered. `false` if it was cancelled before: then no answer is owed.
+    /// Removes an answered request. Returns `false` if it was cancelled before: then no response is sent.
     pub(super) fn leave(&mut self, id: &RequestId, ticket: Ticket) -> bool {
         self.get(id) == Some(ticket) && self.cancel(id).is_some()
     }
@@ -125,7 +123,7 @@ mod tests {
             table.subscribe(&2.into(), 2, 1).unwrap_err().message.starts_with("1 subscriptions are open")
         );
         table.enter(&2.into(), 2).unwrap();
-        assert!(table.enter(&3.into(), 2).unwrap_err().message.starts_with("2 requests wait"));
+        assert!(table.enter(&3.into(), 2).unwrap_err().message.starts_with("2 requests are in flight"));
         assert!(table.cancel(&1.into()).is_some());
         table.subscribe(&3.into(), 2, 1).unwrap();
         assert!(table.cancel(&9.into()).is_none());

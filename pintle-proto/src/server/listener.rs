@@ -35,7 +35,7 @@ use crate::{Change, Part, Revision};
 ///
 /// assert!(listen.listener.note(&Change::Tools));
 /// assert!(!listen.listener.note(&Change::Tools), "merged with the first");
-/// assert!(!listen.listener.note(&Change::Prompts), "nobody asked");
+/// assert!(!listen.listener.note(&Change::Prompts), "not requested");
 /// let notice = String::from_utf8(listen.listener.next_notice().unwrap()).unwrap();
 /// assert!(notice.contains("notifications/tools/list_changed"));
 /// assert!(listen.listener.next_notice().is_none());
@@ -45,17 +45,17 @@ pub struct Listener {
     wants: Wants,
     watched: Watched,
     pending: PendingChanges,
-    /// What extensions granted.
+    /// The grants of extensions.
     extra: JsonObject,
     /// The id of the request that opened the subscription; a session has none.
     pub(super) tag: Option<RequestId>,
     /// The revision that its notifications are written in.
     pub(super) revision: Revision,
-    /// What it makes the service keep.
+    /// The memory that the listener is charged for.
     pub(super) charge: Charge,
 }
 
-/// Which lists.
+/// The lists whose changes are wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wants {
     pub(super) tools: bool,
@@ -91,17 +91,17 @@ impl Listener {
         self
     }
 
-    /// What was granted of a member of the filter that is an extension's.
+    /// Returns what was granted of an extension's member of the filter.
     pub fn grants(&self, member: &str) -> Option<&Value> {
         self.extra.get(member)
     }
 
-    /// The id of the subscription; a session has none.
+    /// Returns the id of the subscription; a session has none.
     pub fn tag(&self) -> Option<&RequestId> {
         self.tag.as_ref()
     }
 
-    /// Adds a change. Returns whether there is something to notify of that was not there before.
+    /// Adds a change. Returns whether it adds a notification.
     pub fn note(&mut self, change: &Change) -> bool {
         let wanted = match change {
             Change::Tools => self.wants.tools,
@@ -136,21 +136,22 @@ impl Listener {
             Change::Resources => method::NOTIFICATIONS_RESOURCES_LIST_CHANGED,
             Change::Resource(uri) => {
                 let params = RawObject::from_serialize(&serde_json::json!({ "uri": uri })).ok();
-                return Some(self.tell(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()));
+                return Some(self.notification(method::NOTIFICATIONS_RESOURCES_UPDATED, params.as_ref()));
             }
         };
-        Some(self.tell(method, None))
+        Some(self.notification(method, None))
     }
 
-    /// Prints a notification for this listener: of a subscription, with its id, in the JSON type that it came in.
-    pub fn tell(&self, method: &str, params: Option<&RawObject>) -> Vec<u8> {
+    /// Returns a notification for this listener. That of a subscription carries its id, in the JSON type of the
+    /// request.
+    pub fn notification(&self, method: &str, params: Option<&RawObject>) -> Vec<u8> {
         let mut params = params.cloned();
         if let Some(tag) = &self.tag {
             let meta = to_raw_value(&serde_json::json!({ keys::SUBSCRIPTION_ID: tag }));
             params = Some(params.unwrap_or_default().with("_meta", &meta.expect("an id prints")));
         }
         let part = Part::Params(method);
-        // What cannot be lowered is sent as it is: the receiver of a notification ignores what it does not know.
+        // Params that cannot be lowered are sent as they are: receivers ignore unknown members of a notification.
         let lower = |params: RawObject| match self.revision.lowered(part, params.clone()) {
             Ok(lowered) => lowered,
             Err(_) => params,
@@ -161,17 +162,18 @@ impl Listener {
         Message::Notification(Notification::new(method.to_owned(), params)).to_vec()
     }
 
-    /// Whether it watches this resource, or one that contains it.
+    /// Returns whether the listener watches this resource, or one that contains it.
     pub fn watches(&self, uri: &str) -> bool {
         self.watched.covers(uri)
     }
 
-    /// What it watches.
+    /// Returns the watched resources.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
 
-    /// Takes over what another one watches; whoever has a clone of [`watched`](Self::watched) sees it.
+    /// Replaces the watched resources of `other` in place and shares its set, so that existing clones of
+    /// [`watched`](Self::watched) see the change.
     pub(super) fn taking_over(mut self, other: &Self) -> Self {
         other.watched.replace(self.watched.all());
         self.watched = other.watched.clone();
@@ -184,11 +186,11 @@ impl Listener {
         }
         let limit = service.bounds().watched;
         if self.watched.len() >= limit {
-            let reason = format!("{limit} resources are watched: unsubscribe from one first");
+            let reason = format!("{limit} resources are already watched: unsubscribe from one first");
             return Err(RpcError::overloaded(reason, crate::RETRY_AFTER_MS));
         }
         let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
-        let much = |much: budget::TooMuch| much.error(service, "unsubscribe from something first");
+        let much = |much: budget::TooMuch| much.error(service, "unsubscribe from a resource first");
         self.charge.set(bytes, service).map_err(much)?;
         self.watched.insert(uri);
         Ok(())

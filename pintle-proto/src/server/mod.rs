@@ -1,4 +1,4 @@
-//! The server's side: common ground until a message shows its era, then that era's module.
+//! The server's side of the protocol: shared code until a message shows its era, then that era's module.
 
 mod batch;
 mod budget;
@@ -10,6 +10,7 @@ mod listener;
 mod lowered_cache;
 mod peer_cache;
 mod pending;
+mod print;
 mod record;
 mod reply;
 mod service;
@@ -41,17 +42,17 @@ pub use crate::Change;
 
 use self::{
     batch::{BatchId, Batches},
-    call::Inner,
+    call::CallInner,
     in_flight::InFlight,
-    session::{Handshakes, Session},
+    session::{Handshakes, ServerSession},
     stateless::Sender,
 };
 use crate::{Part, Peer, Revision, Stamp, Unsayable, revision::ReshapeError};
 
 /// The protocol state of one byte stream, or of one session over HTTP.
 ///
-/// Messages go in, decisions come out; whoever drives it moves the bytes and runs the handlers. Requests of both eras
-/// may come interleaved. A stateless request over HTTP needs no engine: see [`Service::admit`].
+/// Messages go in and decisions come out; the driver moves the bytes and runs the handlers. Requests of both eras may
+/// be interleaved. A stateless request over HTTP needs no engine: see [`Service::admit`].
 ///
 /// ```
 /// use pintle_proto::server::{Arrival, Engine, Inbound, Outcome, Service};
@@ -75,23 +76,23 @@ use crate::{Part, Peer, Revision, Stamp, Unsayable, revision::ReshapeError};
 /// ```
 #[derive(Debug, Default)]
 pub struct Engine {
-    session: Option<Session>,
+    session: Option<ServerSession>,
     handshakes: Handshakes,
     in_flight: InFlight,
     batches: Batches,
 }
 
-/// What the transport knows of a message, besides its bytes.
+/// The circumstances under which a message arrived, besides its bytes.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival<'a> {
     time: Time,
-    /// On whose behalf, if somebody has checked that.
+    /// The authenticated principal of the sender, if there is one.
     pub principal: Option<&'a str>,
     sender: Option<&'a Sender>,
 }
 
-/// When a message came, in milliseconds of the Unix epoch.
+/// The time at which a message arrived, in milliseconds of the Unix epoch.
 #[derive(Clone, Copy, Debug)]
 enum Time {
     At(u64),
@@ -105,13 +106,13 @@ impl Default for Time {
 }
 
 impl<'a> Arrival<'a> {
-    /// A message that came at this time, in milliseconds of the Unix epoch, from nobody in particular.
+    /// Creates the arrival of a message at this time, in milliseconds of the Unix epoch, without a principal.
     pub fn at(now: u64) -> Self {
         Self { time: Time::At(now), ..Self::default() }
     }
 
-    /// A message that comes now, by this clock. It is asked only if the time matters, which it does for few messages.
-    /// (Measured: 200 of 43,000 instructions of a small call over HTTP.)
+    /// Creates the arrival of a message now, by this clock. The clock is read only if the time matters, which it rarely
+    /// does (see `bench/LEDGER.md`).
     pub fn by_clock(clock: fn() -> u64) -> Self {
         Self { time: Time::By(clock), ..Self::default() }
     }
@@ -123,40 +124,40 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// The same, on somebody's behalf.
+    /// Sets the principal of the sender.
     #[must_use]
     pub fn by(self, principal: &'a str) -> Self {
         Self { principal: Some(principal), ..self }
     }
 
-    /// Adds what [`Service::stamped`] has read: [`Service::admit`] does not read it again.
+    /// Adds the result of [`Service::stamped`], so that [`Service::admit`] does not read `_meta` again.
     #[must_use]
     pub fn stamped(self, stamped: &'a Stamped) -> Self {
         Self { sender: stamped.sender.as_ref().ok(), ..self }
     }
 }
 
-/// What to do about a message that came in.
+/// The action that a received message requires.
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
 #[derive(Debug)]
 pub enum Inbound {
-    /// Run the handler and pass its outcome to [`Engine::finish`].
+    /// Run the handler, and pass its outcome to [`Engine::finish`].
     Call(Call),
-    /// Send the acknowledgement, then what the listener has to tell, until the ticket is cancelled.
+    /// Send the acknowledgement, then the listener's notifications, until the ticket is cancelled.
     Listen(Listen),
-    /// Send this; no handler is involved.
+    /// Send this response; no handler is involved.
     Reply(Response),
-    /// Send this array: the answers to a batch that needed no handler.
+    /// Send this array: the responses to a batch that needed no handler.
     BatchReply(Vec<u8>),
-    /// The client answered a question of ours.
+    /// The client answered a question or a ping from the server.
     Answer(Response),
-    /// The client gave up on a call or a subscription: drop it, and answer nothing.
+    /// The client cancelled a call or a subscription: drop it, and send no response.
     Cancel(Ticket),
-    /// The client tells something that no decision depends on.
+    /// The client sent a notification that the protocol state does not depend on.
     Notify(Notification, Option<Arc<Peer>>),
-    /// Nothing, and why. For a log.
+    /// Nothing, with the reason for the log.
     Ignore(&'static str),
-    /// Several of these: the message was a batch.
+    /// Several actions: the message was a batch.
     Many(Vec<Self>),
 }
 
@@ -165,12 +166,12 @@ pub enum Inbound {
 pub struct Stamped {
     version: Option<Box<str>>,
     capabilities: bool,
-    /// Who that makes the sender, or why it is refused once nothing else is wrong.
+    /// The sender, or the error to respond with if nothing else is wrong with the request.
     sender: Result<Sender, RpcError>,
 }
 
 impl Stamped {
-    /// The revision that the request names. `None` in a session.
+    /// Returns the revision that the request names. `None` in a session.
     pub fn version(&self) -> Option<&str> {
         match &self.sender {
             Ok(Sender::Stateless(caller)) => Some(caller.peer.revision.as_str()),
@@ -178,12 +179,12 @@ impl Stamped {
         }
     }
 
-    /// Whether the request has the capabilities of its sender.
+    /// Returns whether the request declares its sender's capabilities.
     pub fn has_capabilities(&self) -> bool {
         self.capabilities
     }
 
-    /// The sender, if the request describes one that can be served.
+    /// Returns the sender, if the request is stateless and valid.
     pub fn peer(&self) -> Option<&Arc<Peer>> {
         match &self.sender {
             Ok(Sender::Stateless(caller)) => Some(&caller.peer),
@@ -198,27 +199,28 @@ impl Stamped {
 pub struct Listen {
     /// The request that opened it.
     pub call: Call,
-    /// Who is to hear of changes.
+    /// The listener that collects the changes.
     pub listener: Listener,
-    /// Its first message.
+    /// The first message of the subscription.
     pub acknowledgement: Vec<u8>,
 }
 
 impl Engine {
-    /// A stream on which nothing has been said.
+    /// Creates the engine of a new stream.
     ///
-    /// Each `initialize` on it is a new agreement, because gateways let several clients share one stream: what runs is
-    /// answered under the one it began with, subscriptions and the log level stay, later requests go by the new one.
+    /// Each `initialize` on it replaces the previous one, because gateways let several clients share one stream:
+    /// running calls are answered under the handshake they started with, subscriptions and the log level stay, and
+    /// later requests use the new handshake.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A session over HTTP, before its handshake, which is the only one: another `initialize` is refused.
+    /// Creates the engine of a session over HTTP, before its handshake. A second `initialize` is refused.
     pub fn new_session() -> Self {
         Self { handshakes: Handshakes::One, ..Self::default() }
     }
 
-    /// Decides what to do about a message, or a batch of them.
+    /// Handles a message, or a batch of messages.
     pub fn receive(&mut self, service: &Service, frame: Frame, arrival: &Arrival<'_>) -> Inbound {
         match frame {
             Frame::One(message) => self.message(service, message, arrival, None),
@@ -226,31 +228,31 @@ impl Engine {
         }
     }
 
-    /// Whether there is a session, of a revision that has batches.
+    /// Returns whether there is a session with a revision that has batches.
     pub fn takes_batches(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.revision().dialect().batches)
     }
 
-    /// Decides what to do about bytes that are no message.
+    /// Handles bytes that are not a message.
     pub fn malformed(&mut self, malformed: &Malformed) -> Inbound {
         if let Some(reply) = malformed.reply() {
             return Inbound::Reply(reply);
         }
-        // Whoever asked must not wait for a better one: none will come.
+        // The call that asked must not wait: no other response will arrive.
         let answer = Response::new(malformed.id.clone(), Err(malformed.error.clone()));
-        if self.asked(&answer) { Inbound::Answer(answer) } else { Inbound::Ignore("an answer that is none") }
+        if self.asked(&answer) { Inbound::Answer(answer) } else { Inbound::Ignore("a malformed response") }
     }
 
-    /// Whether a question of ours waits for this answer. From here on no more.
+    /// Returns whether this response answers an open question or ping, and closes it.
     fn asked(&mut self, answer: &Response) -> bool {
         self.session.as_mut().is_some_and(|session| session.answered(answer))
     }
 
-    /// The reply to a message of more than `limit` bytes, which was not read, with its id if that is known.
+    /// Returns the response to a message of more than `limit` bytes, which was not read, with its id if that is known.
     pub fn oversized(limit: usize, id: Option<RequestId>) -> Response {
         Response::new(
             id,
-            Err(RpcError::invalid_request(format!("a message of more than {limit} bytes: send less"))),
+            Err(RpcError::invalid_request(format!("the message is larger than {limit} bytes: send less"))),
         )
     }
 
@@ -261,7 +263,7 @@ impl Engine {
         arrival: &Arrival<'_>,
     ) -> Inbound {
         if !self.takes_batches() {
-            let reason = "no batches in this protocol revision: send each message on its own";
+            let reason = "this protocol revision has no batches: send each message separately";
             return Inbound::Reply(Response::new(None, Err(RpcError::invalid_request(reason))));
         }
         let id = self.batches.open();
@@ -301,7 +303,7 @@ impl Engine {
                 if self.asked(&response) {
                     Inbound::Answer(response)
                 } else {
-                    Inbound::Ignore("an answer to nothing that was asked")
+                    Inbound::Ignore("a response to no open request")
                 }
             }
         }
@@ -319,7 +321,7 @@ impl Engine {
             Err(error) => return reply(request.id, Err(error)),
             Ok(Sender::Session(progress)) => progress,
             Ok(Sender::Stateless(_)) if batch.is_some() => {
-                let reason = "a request that stands alone cannot come in a batch: send it on its own";
+                let reason = "a stateless request cannot be part of a batch: send it separately";
                 return reply(request.id, Err(RpcError::invalid_request(reason)));
             }
             Ok(Sender::Stateless(caller)) => {
@@ -330,19 +332,19 @@ impl Engine {
             }
         };
         if batch.is_some() && request.method == method::INITIALIZE {
-            let reason = "`initialize` cannot come in a batch: send it on its own";
+            let reason = "`initialize` cannot be part of a batch: send it separately";
             return reply(request.id, Err(RpcError::invalid_request(reason)));
         }
         match session::admit(&mut self.session, self.handshakes, service, &mut request) {
-            Err(error) => reply(request.id, Err(self.worded(&request.method, error))),
-            Ok(session::Step::Reply(result)) => reply(request.id, Ok(result)),
-            Ok(session::Step::Run(start)) => {
+            Err(error) => reply(request.id, Err(self.lowered_error(&request.method, error))),
+            Ok(session::SessionAction::Reply(result)) => reply(request.id, Ok(result)),
+            Ok(session::SessionAction::Run(start)) => {
                 let ticket = match self.in_flight.enter(&request.id, service.bounds().in_flight) {
                     Ok(ticket) => ticket,
                     Err(error) => return reply(request.id, Err(error)),
                 };
                 let Request { id, method, .. } = request;
-                Inbound::Call(Call::new(Inner {
+                Inbound::Call(Call::new(CallInner {
                     id,
                     method,
                     params: start.params,
@@ -361,15 +363,17 @@ impl Engine {
     fn start_stateless(
         &mut self,
         service: &Service,
-        step: stateless::Step,
+        step: stateless::StatelessAction,
         request: Request,
         arrival: &Arrival<'_>,
     ) -> Inbound {
         let bounds = service.bounds();
         let entered = match &step {
-            stateless::Step::Reply(..) => Ok(None),
-            stateless::Step::Run(_) => self.in_flight.enter(&request.id, bounds.in_flight).map(Some),
-            stateless::Step::Listen(..) => {
+            stateless::StatelessAction::Reply(..) => Ok(None),
+            stateless::StatelessAction::Run(_) => {
+                self.in_flight.enter(&request.id, bounds.in_flight).map(Some)
+            }
+            stateless::StatelessAction::Listen(..) => {
                 self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some)
             }
         };
@@ -388,21 +392,21 @@ impl Engine {
         match params.decode::<CancelledParams>() {
             Ok(CancelledParams { request_id: Some(id), .. }) => match self.in_flight.cancel(&id) {
                 Some(ticket) => Inbound::Cancel(ticket),
-                None => Inbound::Ignore("a cancellation of what is not in flight"),
+                None => Inbound::Ignore("a cancellation of no request in flight"),
             },
-            _ => Inbound::Ignore("a cancellation that names no request"),
+            _ => Inbound::Ignore("a cancellation without a request id"),
         }
     }
 
-    /// An error in the words of the session, if there is one.
-    fn worded(&self, method: &str, mut error: RpcError) -> RpcError {
+    /// Gives an error the code of the session's revision, if there is a session.
+    fn lowered_error(&self, method: &str, mut error: RpcError) -> RpcError {
         if let Some(session) = &self.session {
             session.revision().lower_error(method, &mut error);
         }
         error
     }
 
-    /// Ends a call. The bytes to send now, if any: a cancelled call is owed no answer, and one that came in a batch
+    /// Ends a call, and returns the bytes to send now, if any: a cancelled call gets no response, and a call of a batch
     /// waits for the others.
     pub fn finish(&mut self, service: &Service, call: &Call, outcome: Outcome, now: u64) -> Option<Vec<u8>> {
         let current = call.ticket().is_none_or(|ticket| self.in_flight.leave(call.id(), ticket));
@@ -416,24 +420,24 @@ impl Engine {
         }
     }
 
-    /// Ends a call that will not be answered, because nobody is left to be told.
+    /// Ends a call without a response, because its client is gone.
     pub fn forget(&mut self, call: &Call) {
         call.close();
         let Some(ticket) = call.ticket() else { return };
         self.in_flight.leave(call.id(), ticket);
         if let Some(batch) = call.inner().batch {
-            // Or its other answers would be kept for as long as the session.
+            // Otherwise the batch's other responses would be kept for the life of the session.
             self.batches.settle(batch, ticket, None);
         }
     }
 
-    /// Drops a cancelled call. The bytes to send now, if it was the last that a batch waited for.
+    /// Drops a cancelled call, and returns the bytes to send now, if it was the last that a batch waited for.
     pub fn cancelled(&mut self, call: &Call) -> Option<Vec<u8>> {
         call.close();
         self.batches.settle(call.inner().batch?, call.ticket()?, None)
     }
 
-    /// Ends a subscription from the server's side, on a stream that goes on.
+    /// Ends a subscription from the server's side, on a stream that stays open, and returns the messages to send.
     pub fn unlisten(&mut self, service: &Service, call: &Call, now: u64) -> Vec<Vec<u8>> {
         let notice = stateless::unlisten_notice(call);
         let result = stateless::unlisten(call.id());
@@ -441,18 +445,18 @@ impl Engine {
         end.map_or_else(Vec::new, |end| vec![notice, end])
     }
 
-    /// The session, as one who hears of changes. `None` before the handshake.
+    /// Returns the session's listener. `None` before the handshake.
     pub fn listener(&mut self) -> Option<&mut Listener> {
         self.session.as_mut().map(|session| &mut session.listener)
     }
 
-    /// Who opened the session. `None` before the handshake.
+    /// Returns the client of the session. `None` before the handshake.
     pub fn peer(&self) -> Option<&Arc<Peer>> {
-        self.session.as_ref().map(Session::peer)
+        self.session.as_ref().map(ServerSession::peer)
     }
 
-    /// Words a question of a session's call as a request; its id comes back in [`Inbound::Answer`]. The words are those of
-    /// the revision that the call began with.
+    /// Creates the request for a question of a session's call, in the revision that the call started with. The response
+    /// is returned as [`Inbound::Answer`] with the same id.
     pub fn ask(
         &mut self,
         call: &Call,
@@ -461,29 +465,28 @@ impl Engine {
         self.session.as_mut().map(|session| session.ask(call.peer().revision, request))
     }
 
-    /// A request that shows whether the client is still there. `None` where there is no session to ask in.
+    /// Creates a `ping`, to check whether the client is alive. `None` if there is no session.
     pub fn ping(&mut self) -> Option<(RequestId, Vec<u8>)> {
-        self.session.as_mut().map(Session::ping)
+        self.session.as_mut().map(ServerSession::ping)
     }
 
-    /// Takes back a question because the call that asked it is over: the notification to send.
+    /// Cancels a question because its call has ended, and returns the notification to send.
     pub fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
         self.session.as_mut()?.abandon(id)
     }
 
-    /// How many requests wait for an answer.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 }
 
 impl Service {
-    /// Decides what to do about a stateless request that came on its own, as over HTTP: a call, a subscription or a
-    /// reply.
+    /// Handles a single stateless request, as over HTTP. The action is a call, a subscription or a response.
     ///
     /// # Errors
     ///
-    /// The error to answer with. Its code decides the status.
+    /// The error to respond with. Its code determines the HTTP status.
     pub fn admit(
         &self,
         mut request: Request,
@@ -495,7 +498,7 @@ impl Service {
         };
         let step = match sender {
             Ok(Sender::Stateless(caller)) => stateless::admit(self, &mut request, caller, arrival),
-            // It names no revision, and says nothing of what its sender can do.
+            // It names neither a revision nor capabilities.
             Ok(Sender::Session(_)) => Stamp::require(None::<Infallible>, false).map(|never| match never {}),
             Err(error) => Err(error),
         };
@@ -505,12 +508,12 @@ impl Service {
         }
     }
 
-    /// Reads the description that a request carries of its sender: where it goes depends on that. If the same description
-    /// was read lately, nothing has to be parsed.
+    /// Reads the description that a request carries of its sender, which its routing depends on. A description that was
+    /// read recently is not parsed again.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The description cannot be read.
     pub fn stamped(&self, request: &Request) -> Result<Stamped, RpcError> {
         let Some(meta) = request.params.as_ref().and_then(|params| params.get("_meta")) else {
             return Ok(Stamped { version: None, capabilities: false, sender: Ok(Sender::Session(None)) });
@@ -525,13 +528,13 @@ impl Service {
         Ok(Stamped { version, capabilities, sender: stateless::sender_of(self, meta, stamp) })
     }
 
-    /// Ends a subscription that has a stream of its own: its result is the last thing on it.
+    /// Ends a subscription with a stream of its own, and returns the last message of that stream.
     pub fn unlisten(&self, call: &Call, now: u64) -> Vec<u8> {
         call.finish(self, Outcome::Complete(stateless::unlisten(call.id()).into()), now).bytes
     }
 }
 
-impl stateless::Step {
+impl stateless::StatelessAction {
     fn start(
         self,
         service: &Service,
@@ -541,8 +544,8 @@ impl stateless::Step {
     ) -> Inbound {
         let Request { id, method, params, .. } = request;
         let params = params.unwrap_or_default();
-        let call = |start: stateless::Start| {
-            Call::new(Inner {
+        let call = |start: stateless::StatelessCall| {
+            Call::new(CallInner {
                 id,
                 method,
                 params,
@@ -562,7 +565,7 @@ impl stateless::Step {
                 let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now());
                 match Message::parse(&finished.bytes) {
                     Ok(Message::Response(response)) => Inbound::Reply(response),
-                    _ => Inbound::Ignore("a reply of ours that is none"),
+                    _ => Inbound::Ignore("a malformed reply of the server's own"),
                 }
             }
             Self::Listen(start, granted, charge) => {
@@ -574,7 +577,7 @@ impl stateless::Step {
     }
 }
 
-/// Puts the params of a request into canonical shapes: the one place where those of both eras are raised.
+/// Raises the params of a request to canonical shapes: the one place where those of both eras are raised.
 fn raise_params(revision: Revision, method: &str, params: &mut Option<RawObject>) -> Result<(), RpcError> {
     let part = Part::Params(method);
     let Some(sent) = params.as_ref().filter(|params| revision.raises(part, params.as_str())) else {
@@ -582,7 +585,7 @@ fn raise_params(revision: Revision, method: &str, params: &mut Option<RawObject>
     };
     match revision.raised(part, sent.clone()) {
         Ok(raised) => *params = Some(raised),
-        // What nests too deep for a tree is read as it is.
+        // Params that are nested too deep to be raised are read as they are.
         Err(ReshapeError::Unreadable(_)) => {}
         Err(ReshapeError::Unsayable(unsayable)) => {
             return Err(RpcError::invalid_params(format!("`{method}`: {unsayable}")));

@@ -5,8 +5,8 @@ use crate::Change;
 
 /// Changes that a listener has not been notified of yet, merged: one mark for each list, and a bounded set of resources.
 ///
-/// Beyond the bound, the watched resource that contains a changed one is marked in its place, so that nothing is lost. What is
-/// kept is limited by these bounds and by what is watched.
+/// Beyond the bound, the watched resource that contains a changed one is marked instead, so that no change is lost.
+/// Memory is limited by these bounds and by what is watched.
 ///
 /// ```
 /// use pintle_proto::{Change, server::PendingChanges};
@@ -14,7 +14,7 @@ use crate::Change;
 /// let mut pending = PendingChanges::default();
 /// assert!(pending.add(&Change::Tools, []));
 /// assert!(!pending.add(&Change::Tools, []), "merged with the first");
-/// assert!(!pending.add(&Change::Resource("note://1".into()), []), "nobody watches it");
+/// assert!(!pending.add(&Change::Resource("note://1".into()), []), "it is not watched");
 /// assert!(!pending.is_empty());
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -34,8 +34,8 @@ const MAX_UPDATES: usize = 1024;
 const MAX_BYTES: usize = 64 << 10;
 
 impl PendingChanges {
-    /// Adds a change. One of a resource is added if a set of `watched` covers it. Returns whether there is something to
-    /// notify of that was not there before.
+    /// Adds a change. A change of a resource is added only if one of `watched` covers it. Returns whether it adds a
+    /// notification.
     pub fn add<'a>(&mut self, change: &Change, watched: impl IntoIterator<Item = &'a Watched>) -> bool {
         match change {
             Change::Tools => !mem::replace(&mut self.tools, true),

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     Engine, Service,
     budget::{self, Charge, TooMuch},
-    session::Session,
+    session::ServerSession,
 };
 use crate::Revision;
 
-/// What a session is when nothing goes on in it: enough to go on with it in another process.
+/// The persistent state of a session, from which another process can continue it.
 ///
 /// ```
 /// use pintle_proto::{Revision, server::{Engine, Service, SessionRecord}};
@@ -25,22 +25,22 @@ use crate::Revision;
 pub struct SessionRecord {
     /// The name of the revision that was agreed on.
     pub revision: String,
-    /// What the client calls itself.
+    /// The client's name and version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Implementation>,
-    /// What it can be asked for.
+    /// The client's capabilities.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
-    /// The least severe log message that it wants.
+    /// The minimum level of the log messages that the client wants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LoggingLevel>,
-    /// The resources that it watches.
+    /// The resources that the client watches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<String>,
 }
 
 impl SessionRecord {
-    /// The session of a client of which nothing is known but its revision.
+    /// Creates the record of a session with this revision and nothing else.
     pub fn new(revision: Revision) -> Self {
         Self {
             revision: revision.as_str().to_owned(),
@@ -51,9 +51,9 @@ impl SessionRecord {
         }
     }
 
-    /// About how many bytes it takes to keep what the client said of itself.
+    /// Estimates the memory of the client's description, in bytes.
     pub(super) fn weight(&self) -> usize {
-        // One that was made for a request alone has nothing of its own.
+        // A record created for a single request has no description.
         if self.client.is_none() {
             return 0;
         }
@@ -63,7 +63,7 @@ impl SessionRecord {
 }
 
 impl Service {
-    /// Whether a session that was written down can be kept besides the others: see
+    /// Returns whether there is memory for a recorded session besides the others: see
     /// [`Limits::sessions_bytes`](crate::Limits::sessions_bytes).
     pub fn has_room_for(&self, record: &SessionRecord) -> bool {
         let watched: usize = record.watched.iter().map(|uri| budget::watched(uri)).sum();
@@ -73,23 +73,23 @@ impl Service {
 }
 
 impl Engine {
-    /// The session as it is now; what is in flight is not part of it. `None` before the handshake.
+    /// Returns the record of the session, without requests in flight. `None` before the handshake.
     pub fn record(&self) -> Option<SessionRecord> {
-        self.session.as_ref().map(Session::record)
+        self.session.as_ref().map(ServerSession::record)
     }
 
-    /// Takes over what another process has written down of the session since.
+    /// Updates the session from a record that another process has written.
     pub fn adopt(&mut self, service: &Service, record: &SessionRecord) {
         if let Some(session) = &mut self.session {
             session.adopt(service, record);
         }
     }
 
-    /// Goes on with a session. Requests of ours are numbered from `asked` on: none may have been used before.
+    /// Restores a session. The server's requests are numbered from `asked` on: the ids must not have been used before.
     ///
-    /// `None` if the service does not speak that revision.
+    /// Returns `None` if the service does not support the revision.
     pub fn restore(service: &Service, record: &SessionRecord, asked: i64) -> Option<Self> {
-        Some(Self { session: Some(Session::restore(service, record, asked)?), ..Self::new_session() })
+        Some(Self { session: Some(ServerSession::restore(service, record, asked)?), ..Self::new_session() })
     }
 }
 

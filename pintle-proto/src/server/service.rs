@@ -6,18 +6,17 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{Extension, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache};
+use super::{Extension, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache, print};
 use crate::{
     Limits, Revision,
     inputs::Seal,
-    print,
     revision::{Knows, MessageKind},
     shown::shown,
 };
 
-/// What a server is, in any era: its name, what it can do, which revisions it speaks.
+/// The description of a server, for both eras: its name, its capabilities, its revisions.
 ///
-/// One value serves all connections. What never changes is printed once, here.
+/// One value serves all connections. Constant parts of responses are serialized once.
 ///
 /// ```
 /// use pintle_proto::{Revision, server::Service};
@@ -46,18 +45,18 @@ pub struct Service {
     budget: Arc<Budget>,
 }
 
-/// How long a result may be kept, and by whom.
+/// A cache hint: how long a result may be cached, and by whom.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheHint {
-    /// Milliseconds.
+    /// The time to live, in milliseconds.
     pub ttl_ms: u64,
-    /// By whom.
+    /// The caches that may keep the result.
     pub scope: CacheScope,
 }
 
 impl CacheHint {
-    /// A hint. The default is the careful one: not at all, and by the asker only.
+    /// Creates a hint. The default allows no caching, with private scope.
     pub fn new(ttl_ms: u64, scope: CacheScope) -> Self {
         Self { ttl_ms, scope }
     }
@@ -69,10 +68,10 @@ impl Default for CacheHint {
     }
 }
 
-/// Whether, and how, results say who made them.
+/// Whether stateless results carry the server's name and version.
 #[derive(Clone, Debug)]
 enum Identity {
-    /// The member of `_meta`, printed.
+    /// The member of `_meta`, serialized.
     Shown(Arc<str>),
     Hidden,
 }
@@ -86,7 +85,7 @@ impl Identity {
 }
 
 impl Service {
-    /// A server that speaks every revision.
+    /// Creates a server that supports every revision.
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
         let identity = Identity::shown(&info);
         Self {
@@ -107,26 +106,26 @@ impl Service {
         }
     }
 
-    /// Gives it another name, title or version.
+    /// Replaces the server's name, title and version.
     #[must_use]
     pub fn named(mut self, info: Implementation) -> Self {
         if matches!(self.identity, Identity::Shown(_)) {
             self.identity = Identity::shown(&info);
         }
         self.info = info;
-        // Results that were lowered hold the name.
+        // Cached results contain the name.
         self.lowered = Arc::default();
         self
     }
 
-    /// Tells every client how to use the server.
+    /// Sets the instructions for the use of the server.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Speaks these revisions only. None at all counts as every one.
+    /// Restricts the supported revisions. An empty list means all.
     #[must_use]
     pub fn speaks(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         let wanted: Vec<_> = revisions.into_iter().collect();
@@ -140,21 +139,22 @@ impl Service {
         self
     }
 
-    /// Admits methods that no revision defines: an application's own, or an extension's.
+    /// Admits methods that no revision defines, of the application or of an extension.
     #[must_use]
     pub fn methods<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.methods = self.methods.iter().cloned().chain(names.into_iter().map(Into::into)).collect();
         self
     }
 
-    /// Seals what a call remembers between its rounds. Without a seal no call can ask a stateless client.
+    /// Sets the seal for the state that a call keeps between its rounds. Without one, no call can ask a stateless
+    /// client.
     #[must_use]
     pub fn seal(mut self, seal: Arc<dyn Seal>) -> Self {
         self.seal = Some(seal);
         self
     }
 
-    /// Bounds what peers can make this side hold.
+    /// Sets the limits on the resources that peers can use.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -169,36 +169,36 @@ impl Service {
         self
     }
 
-    /// How long a client may keep what `server/discover` says.
+    /// Sets the cache hint of the `server/discover` result.
     #[must_use]
     pub fn discover_hint(mut self, hint: CacheHint) -> Self {
         self.discover_hint = hint;
         self
     }
 
-    /// Changes what the server can do, for requests from now on.
+    /// Replaces the server's capabilities for subsequent requests.
     pub fn set_capabilities(&mut self, capabilities: ServerCapabilities) {
         self.capabilities = capabilities;
-        // What a client is told depends on them.
+        // A cached peer depends on them.
         self.peers = Arc::default();
     }
 
-    /// What it calls itself.
+    /// Returns the server's name and version.
     pub fn info(&self) -> &Implementation {
         &self.info
     }
 
-    /// What it can do.
+    /// Returns the server's capabilities.
     pub fn capabilities(&self) -> &ServerCapabilities {
         &self.capabilities
     }
 
-    /// The revisions it speaks, newest first.
+    /// Returns the supported revisions, newest first.
     pub fn revisions(&self) -> &[Revision] {
         &self.revisions
     }
 
-    /// What peers can make it hold.
+    /// Returns the limits.
     pub fn bounds(&self) -> &Limits {
         &self.limits
     }
@@ -227,7 +227,7 @@ impl Service {
         self.seal.as_deref()
     }
 
-    /// The revision of that name, if it is one the server speaks in the asked-for era.
+    /// Returns the supported revision of that name, if it is of the given era.
     pub(super) fn spoken(&self, name: &str, stateless: bool) -> Option<Revision> {
         self.revisions
             .iter()
@@ -235,14 +235,14 @@ impl Service {
             .find(|revision| revision.is_stateless() == stateless && revision.as_str() == name)
     }
 
-    /// The newest revision of the session era that the server speaks.
+    /// Returns the newest supported revision of the session era.
     pub(super) fn newest_session(&self) -> Option<Revision> {
         self.revisions.iter().copied().find(|revision| !revision.is_stateless())
     }
 
-    /// Whether a request of this method can be dispatched: the revision has it, and the server offers it.
+    /// Returns whether a request of this method can be dispatched: the revision has it, and the server offers it.
     ///
-    /// A method behind a capability that was not declared is as unknown as one that does not exist.
+    /// A method whose capability is not declared is treated as unknown.
     pub(super) fn offers(&self, method: &str, revision: Revision) -> bool {
         if self.methods.iter().any(|own| own == method) {
             return true;
@@ -252,7 +252,7 @@ impl Service {
             && revision.knows(MessageKind::Request, method) == Knows::Has
     }
 
-    /// Whether the server declares what a method of a client depends on.
+    /// Returns whether the server declares the capability that a method depends on.
     fn declares(&self, capability: Capability) -> bool {
         let can = &self.capabilities;
         match capability {
@@ -265,14 +265,14 @@ impl Service {
             Capability::Completions => can.completions.is_some(),
             Capability::Logging => can.logging.is_some(),
             Capability::Changes => self.announces(),
-            // Tasks are an extension's: it names its methods.
+            // Tasks are an extension, which lists its methods.
             Capability::Tasks => false,
-            // A client's: no server is asked for it.
+            // Capabilities of clients.
             Capability::Sampling | Capability::Roots | Capability::Elicitation => false,
         }
     }
 
-    /// Whether there is anything to subscribe to.
+    /// Returns whether there is anything to subscribe to.
     fn announces(&self) -> bool {
         let can = &self.capabilities;
         let on = |flag: Option<bool>| flag == Some(true);
@@ -282,7 +282,7 @@ impl Service {
             || can.resources.as_ref().is_some_and(|known| on(known.list_changed) || on(known.subscribe))
     }
 
-    /// The names of all revisions, for a client that named another.
+    /// Returns the error for an unsupported revision, with the supported ones.
     pub(super) fn unsupported(&self, requested: &str) -> RpcError {
         let supported: Vec<_> = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
         let requested = &*shown(requested);
@@ -291,7 +291,7 @@ impl Service {
             .with_data(&UnsupportedVersionData::new(supported, requested))
     }
 
-    /// How a client gets an answer here, whichever era it is of.
+    /// Describes how a client of either era can use this server.
     pub(super) fn ways(&self) -> String {
         let names = |stateless: bool| {
             let era = self.revisions.iter().filter(|revision| revision.is_stateless() == stateless);
@@ -307,19 +307,19 @@ impl Service {
         }
     }
 
-    /// The answer to `server/discover`, without what every stateless result has.
+    /// Returns the result of `server/discover`, without the members of every stateless result.
     pub(super) fn discovered(&self) -> RawObject {
         let supported = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
         let mut result = DiscoverResult::new(supported, self.capabilities.clone());
         result.instructions.clone_from(&self.instructions);
-        RawObject::from_serialize(&result).expect("a description of the server prints")
+        RawObject::from_serialize(&result).expect("a description of the server serializes")
     }
 
     pub(super) fn discover_hint_ref(&self) -> &CacheHint {
         &self.discover_hint
     }
 
-    /// The member of `_meta` that says who made a result.
+    /// Returns the member of `_meta` with the server's name and version, unless it is hidden.
     pub(super) fn signature(&self) -> Option<&str> {
         match &self.identity {
             Identity::Shown(member) => Some(member),

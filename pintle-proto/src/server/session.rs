@@ -1,4 +1,4 @@
-//! The session era: a handshake opens a session, and the server may send requests of its own.
+//! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -19,79 +19,80 @@ use super::{
     budget::{self, Charge},
     finish::lowered,
     listener::{Listener, Wants},
+    print,
 };
-use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, print, stamp::Plain};
+use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, stamp::Plain};
 
-/// What a handshake settled, and what has been said since.
+/// The state of a session.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ServerSession {
     peer: Arc<Peer>,
     pub(super) listener: Listener,
-    /// What it takes to keep what the client says of itself, in bytes.
+    /// The memory of the client's description, in bytes.
     described: usize,
     last_id: i64,
-    /// Questions and pings of ours that the client has not answered.
+    /// The questions and pings that the client has not answered.
     asked: HashSet<i64>,
 }
 
-/// How often a handshake may be made.
+/// The number of handshakes that a connection allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Handshakes {
-    /// As often as somebody wants to: several clients may share a pipe, one after the other or all at once.
+    /// Any number: several clients may share a pipe, one after the other or at once.
     #[default]
     Many,
-    /// Once: over HTTP each client opens a session of its own.
+    /// One: over HTTP each client opens its own session.
     One,
 }
 
-/// Serves one request. `session` is `None` until the handshake. The params are taken if a handler is to have them.
+/// Admits a request. `session` is `None` until the handshake. The params are taken if a handler is to run.
 pub(super) fn admit(
-    session: &mut Option<Session>,
+    session: &mut Option<ServerSession>,
     handshakes: Handshakes,
     service: &Service,
     request: &mut Request,
-) -> Result<Step, RpcError> {
+) -> Result<SessionAction, RpcError> {
     let params = &mut request.params;
     match (&*request.method, session.as_mut()) {
-        // Either side may ask whether the other is there, at any time.
-        (method::PING, _) => Ok(Step::Reply(RawObject::empty())),
+        // Either side may send a ping at any time.
+        (method::PING, _) => Ok(SessionAction::Reply(RawObject::empty())),
         (method::INITIALIZE, None) => {
             let (peer, result) = agree(service, params.as_ref())?;
-            let mut opened = Session::new(service, peer, BTreeSet::new(), 0);
+            let mut opened = ServerSession::new(service, peer, BTreeSet::new(), 0);
             opened.describe(service, params.as_ref())?;
             *session = Some(opened);
-            Ok(Step::Reply(result))
+            Ok(SessionAction::Reply(result))
         }
         (method::INITIALIZE, Some(session)) if matches!(handshakes, Handshakes::Many) => {
             let (peer, result) = agree(service, params.as_ref())?;
             session.describe(service, params.as_ref())?;
             session.renew(peer);
-            Ok(Step::Reply(result))
+            Ok(SessionAction::Reply(result))
         }
         (method::INITIALIZE, Some(_)) => {
-            Err(RpcError::invalid_request("the session is open already: use it, or open another connection"))
+            Err(RpcError::invalid_request("the session is already open: use it, or open another connection"))
         }
         (_, None) => Err(not_yet(service)),
         (method, Some(session)) => session.serve(service, method, params),
     }
 }
 
-/// What to do about an admitted request.
-pub(super) enum Step {
-    /// Answer at once.
+/// The action that an admitted session request requires.
+pub(super) enum SessionAction {
+    /// Respond at once.
     Reply(RawObject),
     /// Run a handler.
-    Run(Start),
+    Run(SessionCall),
 }
 
-/// A call that only lacks its place among the requests in flight.
-pub(super) struct Start {
+/// A call that has no ticket yet.
+pub(super) struct SessionCall {
     pub(super) peer: Arc<Peer>,
     pub(super) params: RawObject,
     pub(super) inputs: Inputs,
 }
 
-/// Who the client is and what is agreed on with it, and the words that tell it so.
+/// Performs a handshake: returns the client, and the result of `initialize`.
 fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, RawObject), RpcError> {
     let text = params.map_or("{}", RawObject::as_str);
     let peer = match service.handshakes().find(text) {
@@ -113,11 +114,11 @@ fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, Ra
     Ok((peer, lowered(revision, Part::Result(method::INITIALIZE), result)?))
 }
 
-/// Who wants to open a session, in the words of the revision that it gets.
+/// Reads the client's description in `initialize`, in the shapes of the revision that it is given.
 fn introduced(service: &Service, params: Option<&RawObject>) -> Result<Peer, RpcError> {
     let offered: InitializeParams = decode(method::INITIALIZE, params)?;
     let spoken = service.spoken(&offered.protocol_version, false).or_else(|| service.newest_session());
-    // A server that has no session-era revision cannot open a session; the error names those it has.
+    // A server without a session-era revision cannot open a session; the error lists the supported ones.
     let revision = spoken.ok_or_else(|| service.unsupported(&offered.protocol_version))?;
     let mut params = params.cloned();
     super::raise_params(revision, method::INITIALIZE, &mut params)?;
@@ -130,7 +131,7 @@ fn introduced(service: &Service, params: Option<&RawObject>) -> Result<Peer, Rpc
     })
 }
 
-/// Works for a client of either era: it names what would be understood.
+/// Returns the error for a request before the handshake. It addresses clients of either era.
 fn not_yet(service: &Service) -> RpcError {
     const NO_STAMP: &str = "no `_meta[\"io.modelcontextprotocol/protocolVersion\"]`";
     const NO_SESSION: &str = "no session yet";
@@ -143,7 +144,7 @@ fn not_yet(service: &Service) -> RpcError {
     })
 }
 
-impl Session {
+impl ServerSession {
     fn new(service: &Service, peer: Arc<Peer>, watched: BTreeSet<Box<str>>, last_id: i64) -> Self {
         let can = service.capabilities();
         let wants = Wants {
@@ -158,13 +159,13 @@ impl Session {
         Self { peer, listener, described: 0, last_id, asked: HashSet::new() }
     }
 
-    /// Notes what it takes to keep what the client says of itself, unless that is too much.
+    /// Charges the memory of the client's description, if the limits allow it.
     fn describe(&mut self, service: &Service, params: Option<&RawObject>) -> Result<(), RpcError> {
         let described = params.map_or(0, |params| budget::weight(params.as_str()));
         let charge = &mut self.listener.charge;
         let bytes = charge.bytes().saturating_sub(self.described).saturating_add(described);
         let much = |much: budget::TooMuch| {
-            much.error(service, "say less in `initialize`, without icons or experimental capabilities")
+            much.error(service, "send a shorter `initialize`, without icons or experimental capabilities")
         };
         charge.set(bytes, service).map_err(much)?;
         self.described = described;
@@ -186,8 +187,8 @@ impl Session {
         Some(restored)
     }
 
-    /// Goes by another handshake from here on. What is watched, the log level and open questions stay; calls that run keep
-    /// the peer they began with.
+    /// Replaces the handshake. Watched resources, the log level and open questions stay; running calls keep the peer
+    /// they started with.
     fn renew(&mut self, peer: Arc<Peer>) {
         let level = self.peer.log_level;
         self.listener.revision = peer.revision;
@@ -231,7 +232,7 @@ impl Session {
         service: &Service,
         method: &str,
         params: &mut Option<RawObject>,
-    ) -> Result<Step, RpcError> {
+    ) -> Result<SessionAction, RpcError> {
         let revision = self.revision();
         if !service.offers(method, revision) && !service.extended(method, &self.peer)? {
             return Err(RpcError::method_not_found(method));
@@ -241,31 +242,35 @@ impl Session {
             method::LOGGING_SET_LEVEL => {
                 let level: SetLevelParams = decode(method, params.as_ref())?;
                 self.set_level(level.level);
-                Ok(Step::Reply(RawObject::empty()))
+                Ok(SessionAction::Reply(RawObject::empty()))
             }
             method::RESOURCES_SUBSCRIBE => {
                 let wanted: SubscribeParams = decode(method, params.as_ref())?;
                 self.listener.watch(&wanted.uri, service)?;
-                Ok(Step::Reply(RawObject::empty()))
+                Ok(SessionAction::Reply(RawObject::empty()))
             }
             method::RESOURCES_UNSUBSCRIBE => {
                 let wanted: SubscribeParams = decode(method, params.as_ref())?;
                 self.listener.unwatch(&wanted.uri);
-                Ok(Step::Reply(RawObject::empty()))
+                Ok(SessionAction::Reply(RawObject::empty()))
             }
             _ => {
                 let params = params.take().unwrap_or_default();
-                Ok(Step::Run(Start { peer: self.peer.clone(), params, inputs: Inputs::live() }))
+                Ok(SessionAction::Run(SessionCall {
+                    peer: self.peer.clone(),
+                    params,
+                    inputs: Inputs::live(),
+                }))
             }
         }
     }
 
     fn set_level(&mut self, level: LoggingLevel) {
-        // Calls that run keep the peer they began with.
+        // Running calls keep the peer they started with.
         self.peer = Arc::new(Peer { log_level: Some(level), ..(*self.peer).clone() });
     }
 
-    /// Words a question as a request of ours. The id is to be found again in the answer.
+    /// Creates the request for a question, and returns it with its id.
     pub(super) fn ask(
         &mut self,
         revision: Revision,
@@ -274,7 +279,7 @@ impl Session {
         let part = Part::Params(&request.method);
         let text = request.params.as_deref().map_or("{}", RawValue::get);
         self.last_id += 1;
-        // A form keeps the order of its fields unless the revision has other words for it.
+        // A form keeps the order of its fields unless the revision has another shape for it.
         if !revision.lowers(part, text) && !text.contains("\"url\"") {
             return Ok(self.send(&request.method, text.parse().ok()));
         }
@@ -283,14 +288,14 @@ impl Session {
         if let Some(object) = params.as_object_mut()
             && object.get("mode").is_some_and(|mode| mode == "url")
         {
-            // The one revision with such questions wants them named; the newest does without.
+            // The one session revision with such questions requires an id; the newest does not.
             let id = format!("elicitation-{}", self.last_id);
             object.entry("elicitationId").or_insert_with(|| id.into());
         }
         Ok(self.send(&request.method, RawObject::from_serialize(&params).ok()))
     }
 
-    /// Asks whether the client is still there.
+    /// Creates a `ping`.
     pub(super) fn ping(&mut self) -> (RequestId, Vec<u8>) {
         self.last_id += 1;
         self.send(method::PING, None)
@@ -303,24 +308,26 @@ impl Session {
         (id, Message::Request(request).to_vec())
     }
 
-    /// Whether we wait for this answer. From here on no more.
+    /// Returns whether this response answers an open request, and closes it.
     pub(super) fn answered(&mut self, response: &Response) -> bool {
         matches!(&response.id, Some(RequestId::Number(id)) if self.asked.remove(id))
     }
 
-    /// Takes back a question: the call that asked it is over.
+    /// Cancels a question because its call has ended, and returns the notification to send.
     pub(super) fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
         let RequestId::Number(number) = id else { return None };
         self.asked.remove(number).then(|| {
-            let params = serde_json::json!({ "requestId": id, "reason": "the call that asked is over" });
+            let params = serde_json::json!({ "requestId": id, "reason": "the call has ended" });
             print::notification(self.peer.revision, method::NOTIFICATIONS_CANCELLED, &params)
         })
     }
 }
 
-/// Returns the error for a call that ended with questions, which only a stateless call may.
+/// Returns the error for a call that ended with open questions, which only a stateless call may.
 pub(super) fn unanswered_questions() -> RpcError {
-    RpcError::internal("the call ended with questions on a session: send them and run the handler again")
+    RpcError::internal(
+        "the call ended with open questions in a session: send the questions and run the handler again",
+    )
 }
 
 fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Result<T, RpcError> {

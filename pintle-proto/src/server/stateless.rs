@@ -1,4 +1,5 @@
-//! The stateless era: each request says who asks; the server never sends a request, it answers `input_required`.
+//! The server's side of the stateless era: each request describes its sender; the server sends no requests, but returns
+//! `input_required`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,33 +17,33 @@ use super::{
     Arrival, Body, CacheHint, Call, Service,
     budget::{self, Charge},
     listener::{Listener, Wants},
+    print,
 };
 use crate::{
     Part, Peer, Revision, Stamp,
     inputs::{Binding, Inputs},
-    print,
     revision::ReshapeError,
     stamp::Plain,
 };
 
-/// What to do about an admitted request.
-pub(super) enum Step {
-    /// Answer at once, with a result that only lacks what every result has.
-    Reply(Start, Body, CacheHint),
+/// The action that an admitted stateless request requires.
+pub(super) enum StatelessAction {
+    /// Respond at once, with a result that lacks the members of every stateless result.
+    Reply(StatelessCall, Body, CacheHint),
     /// Run a handler.
-    Run(Start),
-    /// Open a subscription with what is granted of what was asked for.
-    Listen(Start, SubscriptionFilter, Charge),
+    Run(StatelessCall),
+    /// Open a subscription with the granted notifications.
+    Listen(StatelessCall, SubscriptionFilter, Charge),
 }
 
-/// A call that only lacks its place among the requests in flight.
-pub(super) struct Start {
+/// A call that has no ticket yet.
+pub(super) struct StatelessCall {
     pub(super) peer: Arc<Peer>,
     pub(super) progress: Option<RequestId>,
     pub(super) inputs: Inputs,
 }
 
-/// Reads who sent a request from its `_meta`, which is looked for once, and read at most once.
+/// Reads the sender of a request from its `_meta`, which is parsed at most once.
 pub(super) fn sender(service: &Service, params: Option<&RawObject>) -> Result<Sender, RpcError> {
     let Some(meta) = params.and_then(|params| params.get("_meta")) else { return Ok(Sender::Session(None)) };
     if let Some(peer) = service.peers().find(meta) {
@@ -51,7 +52,7 @@ pub(super) fn sender(service: &Service, params: Option<&RawObject>) -> Result<Se
     sender_of(service, meta, Stamp::of(meta)?)
 }
 
-/// Returns who sent a request with this `_meta`, which was read.
+/// Returns the sender of a request with this `_meta`, which was parsed as `stamp`.
 pub(super) fn sender_of(service: &Service, meta: &str, stamp: Stamp<'_>) -> Result<Sender, RpcError> {
     if !stamp.is_stateless() {
         return Ok(Sender::Session(stamp.progress));
@@ -63,12 +64,12 @@ pub(super) fn sender_of(service: &Service, meta: &str, stamp: Stamp<'_>) -> Resu
     Ok(Sender::Stateless(Caller { peer, progress: stamp.progress }))
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Sender {
     /// A client that describes itself in the request.
     Stateless(Caller),
-    /// The client of a session; with the token to report progress under.
+    /// The client of a session, with the token to report progress under.
     Session(Option<RequestId>),
 }
 
@@ -81,7 +82,7 @@ pub(super) struct Caller {
 
 /// Returns the peer that a stamp describes.
 ///
-/// The order of the checks can be observed, and clients observe it: what is missing, then the revision.
+/// The order of the checks is observable: missing members first, then the revision.
 fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
     let version = Stamp::require(stamp.version()?, stamp.has_capabilities())?;
     let Some(revision) = service.spoken(&version, true) else { return Err(service.unsupported(&version)) };
@@ -89,7 +90,7 @@ fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
         revision,
         info: stamp.info.map(|info| member::<Implementation>("clientInfo", info)).transpose()?,
         capabilities: stamp.capabilities.map(read_capabilities).transpose()?.unwrap_or_default(),
-        // A server that does not declare log messages sends none.
+        // A server that does not declare logging sends no log messages.
         log_level: stamp
             .log_level
             .as_deref()
@@ -99,13 +100,13 @@ fn peer(service: &Service, stamp: &Stamp<'_>) -> Result<Peer, RpcError> {
     })
 }
 
-/// Serves one request, from nothing but itself: is there such a method, then the rest.
+/// Admits a request, from its own content only. The method is checked first.
 pub(super) fn admit(
     service: &Service,
     request: &mut Request,
     caller: Caller,
     arrival: &Arrival<'_>,
-) -> Result<Step, RpcError> {
+) -> Result<StatelessAction, RpcError> {
     let Caller { peer, progress } = caller;
     super::raise_params(peer.revision, &request.method, &mut request.params)?;
     let request = &*request;
@@ -113,18 +114,20 @@ pub(super) fn admit(
         return Err(RpcError::method_not_found(&request.method));
     }
     let inputs = match &request.params {
-        // Only these may ask, so only they can be answered.
+        // Only these methods may ask questions, so only they have answers.
         Some(params) if method::find(&request.method).is_some_and(|row| row.may_ask) => {
             replay(service, request, params, peer.revision, arrival)?
         }
         _ => Inputs::alone(None),
     };
-    let start = Start { peer, progress, inputs };
-    let Some(params) = &request.params else { return Ok(Step::Run(start)) };
+    let start = StatelessCall { peer, progress, inputs };
+    let Some(params) = &request.params else { return Ok(StatelessAction::Run(start)) };
     match &*request.method {
-        method::SERVER_DISCOVER => {
-            Ok(Step::Reply(start, service.discovered().into(), service.discover_hint_ref().clone()))
-        }
+        method::SERVER_DISCOVER => Ok(StatelessAction::Reply(
+            start,
+            service.discovered().into(),
+            service.discover_hint_ref().clone(),
+        )),
         method::SUBSCRIPTIONS_LISTEN => {
             let wanted: SubscriptionsListenParams = params.decode().map_err(|error| {
                 RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
@@ -134,37 +137,34 @@ pub(super) fn admit(
             let uris = granted.resource_subscriptions.iter().flatten();
             let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));
             let bytes = uris.map(|uri| budget::watched(uri)).sum::<usize>().saturating_add(extra);
-            let much = |much: budget::TooMuch| much.error(service, "watch less with one subscription");
+            let much =
+                |much: budget::TooMuch| much.error(service, "watch fewer resources with one subscription");
             charge.set(bytes, service).map_err(much)?;
-            Ok(Step::Listen(start, granted, charge))
+            Ok(StatelessAction::Listen(start, granted, charge))
         }
-        _ => Ok(Step::Run(start)),
+        _ => Ok(StatelessAction::Run(start)),
     }
 }
 
 fn member<T: serde::de::DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, RpcError> {
     serde_json::from_str(raw.get()).map_err(|error| {
         let reason = Plain(&error);
-        RpcError::invalid_params(format!(
-            "`_meta[\"io.modelcontextprotocol/{name}\"]` does not fit: {reason}"
-        ))
+        RpcError::invalid_params(format!("`_meta[\"io.modelcontextprotocol/{name}\"]` is invalid: {reason}"))
     })
 }
 
 fn read_capabilities(raw: &RawValue) -> Result<ClientCapabilities, RpcError> {
-    // The most frequent value needs no reader.
+    // The most frequent value is not parsed.
     if raw.get() == "{}" { Ok(ClientCapabilities::default()) } else { member("clientCapabilities", raw) }
 }
 
 fn log_level(level: &str) -> Result<LoggingLevel, RpcError> {
     level.parse().map_err(|error| {
-        RpcError::invalid_params(format!(
-            "`_meta[\"io.modelcontextprotocol/logLevel\"]` does not fit: {error}"
-        ))
+        RpcError::invalid_params(format!("`_meta[\"io.modelcontextprotocol/logLevel\"]` is invalid: {error}"))
     })
 }
 
-/// What earlier rounds of this call have brought.
+/// Restores the inputs of earlier rounds of a call.
 fn replay(
     service: &Service,
     request: &Request,
@@ -177,7 +177,7 @@ fn replay(
         return Ok(Inputs::alone(None));
     }
     let refuse = |name: &str, error: &serde_json::Error| {
-        RpcError::invalid_params(format!("`{name}` does not fit: {}", Plain(error)))
+        RpcError::invalid_params(format!("`{name}` is invalid: {}", Plain(error)))
     };
     let offered: Option<RawObject> =
         params.decode_member("inputResponses").map_err(|error| refuse("inputResponses", &error))?;
@@ -192,14 +192,14 @@ fn replay(
     };
     let Some(seal) = service.sealer() else {
         return Err(RpcError::invalid_params(
-            "`requestState` is not one of this server's: make the call anew",
+            "`requestState` is not one of this server's: start the call again",
         ));
     };
     let opened = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
     Inputs::replayed(state, &opened, offered, revision)
 }
 
-/// As much of what was asked for as the server has to tell.
+/// Returns the part of a filter that the server offers.
 fn grant(
     service: &Service,
     wanted: SubscriptionFilter,
@@ -208,16 +208,16 @@ fn grant(
 ) -> Result<SubscriptionFilter, RpcError> {
     let ServerCapabilities { tools, prompts, resources, .. } = service.capabilities();
     let limit = service.bounds().watched;
-    let tells = |wanted: Option<bool>, offered: Option<bool>| {
+    let both = |wanted: Option<bool>, offered: Option<bool>| {
         (wanted == Some(true) && offered == Some(true)).then_some(true)
     };
     let mut granted = SubscriptionFilter::new();
     granted.tools_list_changed =
-        tells(wanted.tools_list_changed, tools.as_ref().and_then(|tools| tools.list_changed));
+        both(wanted.tools_list_changed, tools.as_ref().and_then(|tools| tools.list_changed));
     granted.prompts_list_changed =
-        tells(wanted.prompts_list_changed, prompts.as_ref().and_then(|prompts| prompts.list_changed));
+        both(wanted.prompts_list_changed, prompts.as_ref().and_then(|prompts| prompts.list_changed));
     granted.resources_list_changed =
-        tells(wanted.resources_list_changed, resources.as_ref().and_then(|resources| resources.list_changed));
+        both(wanted.resources_list_changed, resources.as_ref().and_then(|resources| resources.list_changed));
     if resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)) {
         granted.resource_subscriptions = wanted.resource_subscriptions;
     }
@@ -242,23 +242,24 @@ pub(super) fn listen(call: &Call, granted: &SubscriptionFilter, charge: Charge) 
         .granted(granted.extra.clone())
         .charged(charge);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();
-    let acknowledgement = listener.tell(method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED, params.as_ref());
+    let acknowledgement =
+        listener.notification(method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED, params.as_ref());
     (listener, acknowledgement)
 }
 
-/// The end of a subscription on the server's side: an empty result, tagged.
+/// Returns the result that ends a subscription: empty, with the id of the subscription.
 pub(super) fn unlisten(id: &RequestId) -> RawObject {
     let meta = to_raw_value(&serde_json::json!({ keys::SUBSCRIPTION_ID: id }));
     meta.map_or_else(|_| RawObject::empty(), |meta| RawObject::empty().with("_meta", &meta))
 }
 
-/// Returns the cancellation that, on a stream that goes on, precedes the result; the specification asks for both.
+/// Returns the cancellation that precedes the result on a stream that stays open; the specification requires both.
 pub(super) fn unlisten_notice(call: &Call) -> Vec<u8> {
-    let params = serde_json::json!({ "requestId": call.id(), "reason": "the server ends the subscription" });
+    let params = serde_json::json!({ "requestId": call.id(), "reason": "the server ended the subscription" });
     print::notification(call.peer().revision, method::NOTIFICATIONS_CANCELLED, &params)
 }
 
-/// A result of an extension's own kind goes only to clients that know it.
+/// Refuses a result type of an extension that the client did not declare.
 pub(super) fn check_type(call: &Call, service: &Service, body: &RawObject) -> Result<(), RpcError> {
     if service.extensions().is_empty() || body.get("resultType").is_none() {
         return Ok(());
@@ -269,9 +270,9 @@ pub(super) fn check_type(call: &Call, service: &Service, body: &RawObject) -> Re
     }
 }
 
-/// Prints a result with its `resultType`, its cache hints and the server's name.
+/// Writes a result with its `resultType`, its cache hints and the server's name.
 pub(super) fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &mut Vec<u8>) {
-    // A handler may have written any of these members itself: a gateway, say, or an extension.
+    // A handler may have set any of these members itself, for example in a gateway or an extension.
     let kind = body.get("resultType");
     let cacheable = method::find(call.method()).is_some_and(|row| row.cacheable)
         && kind.is_none_or(|kind| kind == "\"complete\"");
@@ -300,13 +301,13 @@ pub(super) fn complete(call: &Call, service: &Service, body: Body, hint: &CacheH
     out.push(b'}');
 }
 
-/// How much is written into the result of a tool that says nothing of this itself.
+/// Returns the number of bytes that are added to a tool's result that has none of these members.
 pub(super) fn room(service: &Service) -> usize {
     let signed = service.signature().map_or(0, |signature| r#","_meta":{}"#.len() + signature.len());
     r#","resultType":"complete""#.len() + signed
 }
 
-/// The `_meta` of a result: the handler's own, and who made it. Leaves a comma behind if there is any.
+/// Writes the `_meta` of a result: the handler's, and the server's name. Ends with a comma if anything was written.
 fn sign(service: &Service, meta: Option<&str>, out: &mut Vec<u8>) {
     const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     let own: Option<RawObject> = meta.and_then(|meta| meta.parse().ok());
@@ -326,7 +327,7 @@ fn sign(service: &Service, meta: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"},");
 }
 
-/// Puts the params of a question into the shapes of a revision.
+/// Lowers the params of a question to the shapes of a revision.
 fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(), ReshapeError> {
     let part = Part::Params(&question.method);
     let text = question.params.as_deref().map_or("{}", RawValue::get);
@@ -338,7 +339,7 @@ fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(),
     Ok(())
 }
 
-/// Ends a round: the questions, and what the next round must know.
+/// Writes the result that ends a round: the questions, and the sealed state for the next round.
 pub(super) fn input_required(
     call: &Call,
     service: &Service,
@@ -348,12 +349,12 @@ pub(super) fn input_required(
     let mut questions = call.open_questions();
     if questions.is_empty() && call.note().is_none() {
         return Err(RpcError::internal(
-            "the call ended with a question and asked none: ask through the call",
+            "the call ended with `InputRequired` but has no questions: ask through the call",
         ));
     }
     let Some(seal) = service.sealer() else {
         return Err(RpcError::internal(
-            "the server has no seal: give `Service::seal` one to ask stateless clients",
+            "the server has no seal: set one with `Service::seal` to ask stateless clients",
         ));
     };
     let revision = call.peer().revision;
@@ -372,7 +373,7 @@ pub(super) fn input_required(
     let limit = service.bounds().state_bytes;
     if state.len() > limit {
         return Err(RpcError::internal(format!(
-            "what the call remembers takes {} bytes and may take {limit}: remember less, or raise the limit",
+            "the state of the call takes {} bytes, and the limit is {limit}: store less, or raise the limit",
             state.len()
         )));
     }
@@ -433,7 +434,7 @@ mod tests {
             let state = format!(r#","requestState":{}"#, result["requestState"]);
             assert!(admit(&state, 1000 + lives - 1).unwrap().returned());
             let late = admit(&state, 1000 + lives).unwrap_err();
-            assert_eq!(late, "`requestState` has expired: make the call anew");
+            assert_eq!(late, "`requestState` has expired: start the call again");
         }
     }
 

@@ -4,8 +4,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The resources that one listener watches. A clone is the same set, also when it changes later: whoever collects changes
-/// for a listener looks here which ones are worth it.
+/// The resources that one listener watches. Clones share the set, including later changes, so that changes can be
+/// filtered where they are collected.
 #[derive(Clone, Debug, Default)]
 pub struct Watched(Arc<Mutex<BTreeSet<Box<str>>>>);
 
@@ -14,22 +14,22 @@ impl Watched {
         Self(Arc::new(Mutex::new(uris)))
     }
 
-    /// Whether this resource is watched, or one that contains it.
+    /// Returns whether this resource is watched, or one that contains it.
     pub fn covers(&self, uri: &str) -> bool {
         covering(&self.lock(), uri).is_some()
     }
 
-    /// Whether both are the same set.
+    /// Returns whether both are clones of the same set.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether nobody else has a clone: its listener is gone.
+    /// Returns whether there is no other clone: the listener is gone.
     pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The watched URI that covers this one: itself, or what is left of it up to some `/`.
+    /// Returns the watched URI that covers this one: itself, or a prefix of it that ends at a `/`.
     pub(super) fn covering(&self, uri: &str) -> Option<Box<str>> {
         covering(&self.lock(), uri).map(Into::into)
     }
@@ -63,8 +63,8 @@ impl Watched {
     }
 }
 
-/// What covers a URI begins like it, so it stands below it in order, and nothing that differs earlier than the nearest
-/// below can cover it: a long URI is not looked up once for each `/` in it.
+/// Finds the watched URI that covers `uri`. A covering URI is a prefix, so it sorts before `uri`, and the search can
+/// skip to the common prefix with the nearest smaller entry: a long URI is not looked up once for each `/`.
 fn covering<'a>(watched: &'a BTreeSet<Box<str>>, uri: &str) -> Option<&'a str> {
     let mut below = uri;
     loop {
@@ -82,8 +82,8 @@ fn covering<'a>(watched: &'a BTreeSet<Box<str>>, uri: &str) -> Option<&'a str> {
     }
 }
 
-/// Whether `above`, which `uri` begins with, is the same or a directory that it is in. One is spelled with and without
-/// its `/`.
+/// Returns whether `above`, a prefix of `uri`, is the same resource or a directory that contains it. A directory may be
+/// spelled with or without its `/`.
 fn covers(above: &str, uri: &str) -> bool {
     above.len() == uri.len() || above.ends_with('/') || uri.as_bytes().get(above.len()) == Some(&b'/')
 }

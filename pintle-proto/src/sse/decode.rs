@@ -1,9 +1,9 @@
 use std::{fmt, mem};
 
-/// Reads a stream of events from pieces of any size.
+/// Decodes a stream of events from chunks of any size.
 ///
-/// Every byte is looked at once, however the stream is cut. What is kept is the line and the event in progress, within
-/// [`Limits`]; an event that the stream's end cuts off is never seen.
+/// Every byte is read once, however the stream is chunked. Only the current line and event are buffered, within
+/// [`DecoderLimits`]; an event that is cut off by the end of the stream is never returned.
 ///
 /// ```
 /// use pintle_proto::sse::Decoder;
@@ -19,62 +19,62 @@ use std::{fmt, mem};
 /// }
 /// assert_eq!(messages, [r#"{"a":1}"#]);
 /// assert_eq!(decoder.last_event_id(), "2");
-/// # Ok::<(), pintle_proto::sse::Fault>(())
+/// # Ok::<(), pintle_proto::sse::DecodeError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    limits: Limits,
-    /// The start of a line whose end did not come yet.
+    limits: DecoderLimits,
+    /// The start of an incomplete line.
     line: Vec<u8>,
-    /// The last line ended with CR: an LF now belongs to it.
+    /// Whether the last line ended with CR, so that an LF now belongs to it.
     after_cr: bool,
-    /// Past the first line, which may start with a byte order mark.
+    /// Whether the first line, which may start with a byte order mark, was read.
     started: bool,
     event: Event,
-    /// Whether the event in progress has anything that its reader wants to know.
+    /// Whether the current event has a field that is reported.
     pending: bool,
     last_event_id: String,
-    failed: Option<Fault>,
+    failed: Option<DecodeError>,
 }
 
-/// An event that arrived.
+/// A decoded event.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Event {
-    /// Its name, unless that is `message`.
+    /// The event type, unless it is `message`.
     pub name: Option<String>,
-    /// Its id, if it has one of its own.
+    /// The id, if the event has one.
     pub id: Option<String>,
-    /// How long to wait before reconnecting, in milliseconds.
+    /// The reconnection delay, in milliseconds.
     pub retry: Option<u64>,
-    /// Its data, lines joined by line feeds. Empty in an event that only brings an id or a time to wait.
+    /// The data, lines joined by line feeds. Empty in an event that has only an id or a reconnection delay.
     pub data: String,
 }
 
-/// An id of more bytes is as good as none.
+/// The maximum size of an id, in bytes. A longer one is ignored.
 const MAX_ID: usize = 4096;
 
-/// How much of a stream is kept at once.
+/// The limits on what a decoder buffers.
 #[expect(clippy::exhaustive_structs, reason = "two numbers")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
-    /// The longest line, in bytes.
+pub struct DecoderLimits {
+    /// The maximum size of a line, in bytes.
     pub line: usize,
-    /// The longest data of an event, in bytes.
+    /// The maximum size of an event's data, in bytes.
     pub event: usize,
 }
 
-impl Default for Limits {
+impl Default for DecoderLimits {
     fn default() -> Self {
-        // A line has the name of its field too.
+        // A line includes the name of its field.
         Self { line: (16 << 20) + 64, event: 16 << 20 }
     }
 }
 
-/// Why a stream cannot be read any further.
+/// The error for a stream that cannot be decoded.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
+pub enum DecodeError {
     /// A line is over the limit.
     LineTooLong {
         /// The limit, in bytes.
@@ -85,11 +85,11 @@ pub enum Fault {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A field is not UTF-8. Replacing what is wrong would change messages unnoticed.
+    /// A field is not UTF-8. Replacement characters would silently change messages.
     NotUtf8,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LineTooLong { limit } => {
@@ -101,18 +101,18 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for DecodeError {}
 
 impl Decoder {
-    /// A decoder for a new stream.
-    pub fn new(limits: Limits) -> Self {
+    /// Creates a decoder for a new stream.
+    pub fn new(limits: DecoderLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Takes from `input` up to the end of the next event, or everything if none ends there.
+    /// Consumes `input` up to the end of the next event, or completely if none ends there.
     ///
-    /// After a fault it returns the same fault for ever: where the next event would start is unknown.
-    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Event>, Fault> {
+    /// After an error it always returns the same error: the start of the next event is unknown.
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Event>, DecodeError> {
         if let Some(fault) = self.failed {
             return Err(fault);
         }
@@ -121,17 +121,17 @@ impl Decoder {
         outcome
     }
 
-    /// The id that a reconnecting client sends as `Last-Event-ID`: that of the last complete event which had one.
+    /// Returns the id that a reconnecting client sends as `Last-Event-ID`: that of the last complete event with an id.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// Gets ready for the stream of the next connection; only the last event's id is kept.
+    /// Resets the decoder for the stream of the next connection. Only the last event id is kept.
     pub fn reconnect(&mut self) {
         *self = Self { last_event_id: mem::take(&mut self.last_event_id), ..Self::new(self.limits) };
     }
 
-    fn advance(&mut self, input: &mut &[u8]) -> Result<Option<Event>, Fault> {
+    fn advance(&mut self, input: &mut &[u8]) -> Result<Option<Event>, DecodeError> {
         if self.after_cr
             && let Some(&first) = input.first()
         {
@@ -150,7 +150,7 @@ impl Decoder {
                 self.keep(piece)?;
                 let mut line = mem::take(&mut self.line);
                 let event = self.end_line(&line)?;
-                // Kept for the next line that comes in pieces, unless that would hold on to a lot.
+                // The buffer is reused for the next chunked line, unless it is large.
                 if line.capacity() <= 64 << 10 {
                     line.clear();
                     self.line = line;
@@ -166,20 +166,20 @@ impl Decoder {
         Ok(None)
     }
 
-    fn check_line(&self, more: &[u8]) -> Result<(), Fault> {
+    fn check_line(&self, more: &[u8]) -> Result<(), DecodeError> {
         match self.line.len() + more.len() > self.limits.line {
-            true => Err(Fault::LineTooLong { limit: self.limits.line }),
+            true => Err(DecodeError::LineTooLong { limit: self.limits.line }),
             false => Ok(()),
         }
     }
 
-    fn keep(&mut self, piece: &[u8]) -> Result<(), Fault> {
+    fn keep(&mut self, piece: &[u8]) -> Result<(), DecodeError> {
         self.check_line(piece)?;
         self.line.extend_from_slice(piece);
         Ok(())
     }
 
-    fn end_line(&mut self, mut line: &[u8]) -> Result<Option<Event>, Fault> {
+    fn end_line(&mut self, mut line: &[u8]) -> Result<Option<Event>, DecodeError> {
         if !self.started {
             self.started = true;
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -195,16 +195,17 @@ impl Decoder {
             b"data" => {
                 let value = text(value)?;
                 if self.event.data.len() + value.len() > self.limits.event {
-                    return Err(Fault::EventTooLong { limit: self.limits.event });
+                    return Err(DecodeError::EventTooLong { limit: self.limits.event });
                 }
-                // Exactly what it takes: most events have one line.
+                // The exact size: most events have one line.
                 self.event.data.reserve_exact(if self.event.data.is_empty() { value.len() + 1 } else { 0 });
                 self.event.data.push_str(value);
                 self.event.data.push('\n');
                 self.pending = true;
             }
             b"id" if !value.contains(&0) => {
-                // No header carries more, and it is kept for as long as the stream: there is nothing to come back with.
+                // A header cannot carry a longer id, and it is kept for the life of the stream: the stream is not
+                // resumable then.
                 let id = if value.len() > MAX_ID { "" } else { text(value)? };
                 self.event.id = Some(id.to_owned());
                 self.pending = true;
@@ -213,13 +214,13 @@ impl Decoder {
                 self.event.name = Some(text(value)?).filter(|name| !is_default(name)).map(str::to_owned)
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                // Too many digits for a number are as good as none.
+                // A number that overflows is ignored.
                 if let Ok(milliseconds) = text(value)?.parse() {
                     self.event.retry = Some(milliseconds);
                     self.pending = true;
                 }
             }
-            // A comment, or a field of a later day.
+            // A comment, or an unknown field.
             _ => {}
         }
         Ok(None)
@@ -242,14 +243,14 @@ fn is_default(name: &str) -> bool {
     matches!(name, "" | "message")
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)
+fn text(bytes: &[u8]) -> Result<&str, DecodeError> {
+    std::str::from_utf8(bytes).map_err(|_| DecodeError::NotUtf8)
 }
 
-/// Where the first line of `bytes` ends.
+/// Returns the end of the first line of `bytes`.
 pub(super) fn line_end(bytes: &[u8]) -> Option<usize> {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    // Block by block: a loop without a way out in the middle is one that the compiler makes wide.
+    // By blocks: the compiler vectorizes a loop without an early exit.
     let blocks =
         bytes.chunks_exact(16).take_while(|block| !block.iter().fold(false, |any, byte| any | is_end(byte)));
     let skipped = 16 * blocks.count();
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
     use crate::sse::Frame;
 
-    fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> Result<Vec<Event>, Fault> {
+    fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> Result<Vec<Event>, DecodeError> {
         let mut events = Vec::new();
         for mut piece in pieces.iter().copied() {
             while let Some(event) = decoder.next(&mut piece)? {
@@ -363,13 +364,13 @@ mod tests {
 
     #[test]
     fn limits_hold_however_the_stream_is_cut() {
-        let limits = Limits { line: 10, event: 12 };
+        let limits = DecoderLimits { line: 10, event: 12 };
         for (stream, expected) in [
             ("data: abcd\n\n", Ok(())),
-            ("data: abcde\n\n", Err(Fault::LineTooLong { limit: 10 })),
-            (": a very long comment", Err(Fault::LineTooLong { limit: 10 })),
+            ("data: abcde\n\n", Err(DecodeError::LineTooLong { limit: 10 })),
+            (": a very long comment", Err(DecodeError::LineTooLong { limit: 10 })),
             ("data: abcd\ndata: abcd\ndata: ab\n\n", Ok(())),
-            ("data: abcd\ndata: abcd\ndata: abc\n\n", Err(Fault::EventTooLong { limit: 12 })),
+            ("data: abcd\ndata: abcd\ndata: abc\n\n", Err(DecodeError::EventTooLong { limit: 12 })),
             ("data\ndata\ndata\ndata\ndata\ndata\ndata\ndata\ndata\ndata\ndata\ndata\ndata\n", Ok(())),
         ] {
             for size in 1..=stream.len() {
@@ -386,7 +387,7 @@ mod tests {
     #[test]
     fn what_is_not_utf_8_ends_the_stream() {
         for stream in [&b"data: \xff\n"[..], b"id: \xff\n", b"event: \xe4\xb8\n"] {
-            assert_eq!(feed(&mut Decoder::default(), &[stream]), Err(Fault::NotUtf8));
+            assert_eq!(feed(&mut Decoder::default(), &[stream]), Err(DecodeError::NotUtf8));
         }
         assert_eq!(feed(&mut Decoder::default(), &[b": \xff\n\xff: \xff\ndata: a\n\n"]), Ok(vec![data("a")]));
         // Cut inside a character.

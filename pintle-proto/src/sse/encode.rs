@@ -2,10 +2,10 @@ use std::fmt;
 
 use super::decode::line_end;
 
-/// A comment that says nothing, so that no proxy takes a silent stream for a dead one.
+/// An empty comment, which keeps proxies from closing an idle stream.
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// An event about to be written.
+/// An event to be written.
 ///
 /// ```
 /// use pintle_proto::sse::Frame;
@@ -26,44 +26,44 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A message. JSON without line breaks takes one line; other text may take several, and each of its line breaks,
-    /// of whatever kind, is read as a line feed.
+    /// Creates an event with data. JSON without line breaks takes one line; other text may take several, and each of
+    /// its line breaks is read as a line feed.
     pub const fn data(data: &'a str) -> Self {
         Self { event: None, id: None, retry: None, data: Some(data) }
     }
 
-    /// The event that starts a stream: it says nothing, but a client that saw its id can come back.
+    /// Creates the event that starts a stream. It has no data, but a client that received its id can resume the stream.
     pub const fn priming(id: &'a str) -> Self {
         Self { event: None, id: Some(id), retry: None, data: Some("") }
     }
 
-    /// How long a client is to wait before it comes back, in milliseconds.
+    /// Creates an event with only a reconnection delay, in milliseconds.
     pub const fn retry(milliseconds: u64) -> Self {
         Self { event: None, id: None, retry: Some(milliseconds), data: None }
     }
 
-    /// With an id, for `Last-Event-ID`.
+    /// Sets the id, for `Last-Event-ID`.
     #[must_use]
     pub const fn id(mut self, id: &'a str) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// With a name other than `message`.
+    /// Sets an event type other than `message`.
     #[must_use]
     pub const fn event(mut self, name: &'a str) -> Self {
         self.event = Some(name);
         self
     }
 
-    /// With the time to wait before coming back, in milliseconds.
+    /// Sets the reconnection delay, in milliseconds.
     #[must_use]
     pub const fn with_retry(mut self, milliseconds: u64) -> Self {
         self.retry = Some(milliseconds);
         self
     }
 
-    /// Writes the event behind what is in `out`, or nothing.
+    /// Appends the event to `out`. On error nothing is written.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), BadFrame> {
         let broken = |text: &str| text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | 0));
         if self.event.is_some_and(broken) {
@@ -100,11 +100,11 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What cannot be written: a line break or a NUL where the format has no room for it.
+/// The error for a line break or a NUL where the format does not allow it.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BadFrame {
-    /// In the event's name.
+    /// In the event type.
     Event,
     /// In the id.
     Id,
@@ -131,7 +131,7 @@ fn line(out: &mut Vec<u8>, field: &str, value: &str) {
     out.push(b'\n');
 }
 
-/// The lines of a text, whether CR, LF or CRLF is between them.
+/// Returns the lines of a text, separated by CR, LF or CRLF.
 fn lines(mut text: &str) -> impl Iterator<Item = &str> {
     let mut done = false;
     std::iter::from_fn(move || {

@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub use decode::{Decoder, Event, Fault, Limits};
+pub use decode::{DecodeError, Decoder, DecoderLimits, Event};
 pub use encode::{BadFrame, Frame, KEEP_ALIVE};

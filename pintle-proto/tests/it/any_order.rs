@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pintle_proto::{
     Limits,
-    client::{Engine, Event, Extras, Inbound, Mode, Opening, Profile, Step},
+    client::{Engine, Extras, Inbound, Mode, Opening, OpeningEvent, OpeningStep, Profile},
 };
 use pintle_types::{Message, RequestId};
 use proptest::prelude::*;
@@ -68,11 +68,11 @@ fn open(engine: &mut Engine, profile: &Profile, revision: &str) {
         (Mode::Legacy, format!(r#"{{"protocolVersion":"{revision}"}}"#))
     };
     let (mut opening, _) = Opening::new(profile.clone(), mode, None);
-    let mut step = opening.step(Event::Answer(Ok(&answer.parse().unwrap())));
-    if let Step::Notify(_) = step {
-        step = opening.step(Event::Done);
+    let mut step = opening.step(OpeningEvent::Answer(Ok(&answer.parse().unwrap())));
+    if let OpeningStep::Notify(_) = step {
+        step = opening.step(OpeningEvent::Done);
     }
-    let Step::Ready(opened) = step else { panic!("{step:?}") };
+    let OpeningStep::Ready(opened) = step else { panic!("{step:?}") };
     engine.settle(&opened);
 }
 

@@ -2,7 +2,9 @@
 
 use pintle_proto::{
     Limits, Revision,
-    client::{Engine, Event, Ignored, Inbound, Mode, OpenError, Opening, Profile, Step, Verdict},
+    client::{
+        Engine, Ignored, Inbound, Mode, OpenError, Opening, OpeningEvent, OpeningStep, Profile, Verdict,
+    },
 };
 use pintle_types::{Message, Request};
 use serde_json::{Value, json};
@@ -51,7 +53,7 @@ fn open(server: Server, mode: Mode, remembered: Option<&str>, revisions: &[&str]
     loop {
         assert!(sent.len() < 10, "it goes on for ever: {sent:?}");
         step = match step {
-            Step::Send { method, params, revision } => {
+            OpeningStep::Send { method, params, revision } => {
                 let Request { id, params, .. } = engine.opening_request(method, params);
                 assert!(!ids.contains(&id), "an id is used twice");
                 ids.push(id.clone());
@@ -63,20 +65,20 @@ fn open(server: Server, mode: Mode, remembered: Option<&str>, revisions: &[&str]
                     Garbles => {
                         engine.abandon(&id);
                         requests += 1;
-                        step = opening.step(Event::Garbled);
+                        step = opening.step(OpeningEvent::Garbled);
                         continue;
                     }
                     Rejects(status, error) => {
                         engine.abandon(&id);
                         requests += 1;
                         let error = error.map(|error| serde_json::from_value(error).unwrap());
-                        step = opening.step(Event::Status { status, error: error.as_ref() });
+                        step = opening.step(OpeningEvent::Status { status, error: error.as_ref() });
                         continue;
                     }
                     Keeps => {
                         engine.abandon(&id);
                         requests += 1;
-                        step = opening.step(Event::Silence);
+                        step = opening.step(OpeningEvent::Silence);
                         // What comes after all is an answer to nothing.
                         let late = json!({"jsonrpc": "2.0", "id": id, "result": discover_result(&[R5])});
                         assert!(matches!(
@@ -88,35 +90,35 @@ fn open(server: Server, mode: Mode, remembered: Option<&str>, revisions: &[&str]
                     Exits => {
                         engine.lose();
                         requests += 1;
-                        step = opening.step(Event::Closed);
+                        step = opening.step(OpeningEvent::Closed);
                         continue;
                     }
                 };
                 requests += 1;
                 match engine.receive(Message::parse(body.to_string().as_bytes())) {
-                    Inbound::Answer { outcome, .. } => opening.step(Event::from(&outcome)),
+                    Inbound::Answer { outcome, .. } => opening.step(OpeningEvent::from(&outcome)),
                     other => panic!("{other:?}"),
                 }
             }
-            Step::Notify(notification) => {
+            OpeningStep::Notify(notification) => {
                 sent.push(notification.method.into());
-                opening.step(Event::Done)
+                opening.step(OpeningEvent::Done)
             }
-            Step::Reopen => {
+            OpeningStep::Reopen => {
                 sent.push("(start again)".into());
-                opening.step(Event::Done)
+                opening.step(OpeningEvent::Done)
             }
-            Step::TwoEndpoints => {
+            OpeningStep::TwoEndpoints => {
                 sent.push("(two endpoints)".into());
-                opening.step(Event::Done)
+                opening.step(OpeningEvent::Done)
             }
-            Step::Ready(opened) => {
+            OpeningStep::Ready(opened) => {
                 engine.settle(&opened);
                 assert_eq!(engine.revision(), Some(opened.revision));
                 assert_eq!(opened.verdict.revision(), opened.revision);
                 return Story { sent, end: format!("ready {}", opened.revision), error: None };
             }
-            Step::Failed(error) => return Story { sent, end: error.to_string(), error: Some(error) },
+            OpeningStep::Failed(error) => return Story { sent, end: error.to_string(), error: Some(error) },
             other => panic!("{other:?}"),
         };
     }
@@ -368,7 +370,7 @@ fn a_refused_version_is_tried_again_once_even_if_it_is_the_same() {
     let refuses_always: Server = |_, _, _| Refuses(unsupported(&[R5]));
     let story = open(refuses_always, Mode::Auto, None, &[]);
     assert_eq!(story.sent.len(), 2);
-    assert!(story.end.contains("lists revision `2026-07-28` as supported and refuses it"), "{}", story.end);
+    assert!(story.end.contains("lists revision `2026-07-28` as supported but refuses it"), "{}", story.end);
 
     // What has shown its era is not started again for the sake of the other.
     let dies: Server = |_, _, n| if n == 0 { Refuses(unsupported(&[R5])) } else { Exits };
@@ -529,7 +531,7 @@ fn garbage_is_taken_for_an_old_server_that_prints() {
     let noise: Server = |m, p, n| if m == "initialize" { legacy_r4(m, p, n) } else { Garbles };
     assert_eq!(open(noise, Mode::Auto, None, &[]).end, format!("ready {R4}"));
     let only: Server = |_, _, _| Garbles;
-    assert!(open(only, Mode::Auto, None, &[]).end.contains("no JSON-RPC message"));
+    assert!(open(only, Mode::Auto, None, &[]).end.contains("is not a JSON-RPC message"));
 }
 
 #[test]
@@ -547,7 +549,9 @@ fn what_the_server_says_of_itself_is_kept() {
     let (mut opening, _) = Opening::new(profile(), Mode::Modern, None);
     let mut result = discover_result(&[R5]);
     result["instructions"] = json!("Be kind.");
-    let Step::Ready(opened) = opening.step(Event::Answer(Ok(&result.to_string().parse().unwrap()))) else {
+    let OpeningStep::Ready(opened) =
+        opening.step(OpeningEvent::Answer(Ok(&result.to_string().parse().unwrap())))
+    else {
         panic!()
     };
     assert_eq!(opened.info.as_ref().unwrap().get("name"), Some("\"s\""));
@@ -555,15 +559,15 @@ fn what_the_server_says_of_itself_is_kept() {
     assert_eq!(opened.instructions.as_deref(), Some("Be kind."));
     assert_eq!(opened.verdict.to_string(), R5);
     // It is open; there is nothing more to tell it.
-    assert!(matches!(opening.step(Event::Closed), Step::Failed(OpenError::OutOfStep)));
+    assert!(matches!(opening.step(OpeningEvent::Closed), OpeningStep::Failed(OpenError::OutOfStep)));
 
     let (mut opening, _) = Opening::new(profile(), Mode::Legacy, None);
     let mut result = initialize_result(R3);
     result["instructions"] = json!("Be kind.");
     // Not an extension of that revision, whatever the server thinks.
     result["capabilities"]["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
-    opening.step(Event::Answer(Ok(&result.to_string().parse().unwrap())));
-    let Step::Ready(opened) = opening.step(Event::Done) else { panic!() };
+    opening.step(OpeningEvent::Answer(Ok(&result.to_string().parse().unwrap())));
+    let OpeningStep::Ready(opened) = opening.step(OpeningEvent::Done) else { panic!() };
     assert_eq!(opened.info.as_ref().unwrap().get("name"), Some("\"s\""));
     let capabilities = opened.capabilities.as_ref().unwrap();
     assert_eq!(capabilities.get("tools"), Some("{}"));

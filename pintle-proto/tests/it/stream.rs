@@ -223,7 +223,8 @@ impl Stream {
 
     /// Tells the session something of the application's.
     pub(crate) fn tell(&mut self, method: &str, params: &str) {
-        let bytes = self.engine.listener().expect("a session").tell(method, Some(&params.parse().unwrap()));
+        let bytes =
+            self.engine.listener().expect("a session").notification(method, Some(&params.parse().unwrap()));
         self.written.push(bytes);
     }
 

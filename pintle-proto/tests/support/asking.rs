@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use pintle_proto::{
     Limits, Revision,
     client::{
-        Cache, Engine, Event, Extras, Inbound, InputRequired, Mode, Opening, Outcome, Profile, Rounds, Step,
+        Cache, Engine, Extras, Inbound, InputRequired, Mode, Opening, OpeningEvent, OpeningStep, Profile,
+        RequestOutcome, Rounds,
     },
 };
 use pintle_types::{Frame, Message, RawObject, Request, RequestId, RpcError};
@@ -68,41 +69,48 @@ impl Client {
         let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
         for _ in 0..16 {
             step = match step {
-                Step::Send { method, params, .. } => {
+                OpeningStep::Send { method, params, .. } => {
                     let request = self.engine.opening_request(method, params);
                     self.send(request);
                     self.opening_answer(method, &mut opening, course)
                 }
-                Step::Notify(notification) => {
+                OpeningStep::Notify(notification) => {
                     printed(&Message::Notification(notification));
-                    opening.step(Event::Done)
+                    opening.step(OpeningEvent::Done)
                 }
-                Step::Reopen => {
+                OpeningStep::Reopen => {
                     self.lose();
-                    opening.step(Event::Done)
+                    opening.step(OpeningEvent::Done)
                 }
-                Step::TwoEndpoints => opening.step(course.of(&[Event::Done, Event::Closed])),
-                Step::Ready(opened) => {
+                OpeningStep::TwoEndpoints => {
+                    opening.step(course.of(&[OpeningEvent::Done, OpeningEvent::Closed]))
+                }
+                OpeningStep::Ready(opened) => {
                     assert!(self.profile.revisions.contains(&opened.revision));
                     return self.engine.settle(&opened);
                 }
-                Step::Failed(error) => return assert!(!error.to_string().is_empty()),
+                OpeningStep::Failed(error) => return assert!(!error.to_string().is_empty()),
                 other => panic!("a step that no driver knows: {other:?}"),
             };
         }
         panic!("the opening goes on for ever");
     }
 
-    fn opening_answer(&mut self, method: &str, opening: &mut Opening, course: &mut Course<'_>) -> Step {
+    fn opening_answer(
+        &mut self,
+        method: &str,
+        opening: &mut Opening,
+        course: &mut Course<'_>,
+    ) -> OpeningStep {
         let last = self.sent;
         let id = RequestId::from(last);
         match course.below(8) {
-            0 => return opening.step(Event::Silence),
-            1 => return opening.step(Event::Closed),
+            0 => return opening.step(OpeningEvent::Silence),
+            1 => return opening.step(OpeningEvent::Closed),
             2 => {
                 let error = RpcError::invalid_request("no");
                 let error = course.of(&[None, Some(&error)]);
-                return opening.step(Event::Status { status: 404, error });
+                return opening.step(OpeningEvent::Status { status: 404, error });
             }
             _ => {}
         }
@@ -119,7 +127,7 @@ impl Client {
         };
         assert_eq!(answered, id);
         assert!(self.waiting.remove(&id));
-        opening.step(Event::from(&outcome))
+        opening.step(OpeningEvent::from(&outcome))
     }
 
     fn step(&mut self, course: &mut Course<'_>) {
@@ -189,8 +197,10 @@ impl Client {
                 let at = self.rounds.iter().position(|(out, _)| *out == id);
                 let rounds = at.map(|at| self.rounds.swap_remove(at).1);
                 match (outcome, rounds) {
-                    (Outcome::InputRequired(asked), Some(rounds)) => self.next_round(&asked, rounds, course),
-                    (Outcome::Complete(result), Some(rounds)) if rounds.may_cache() => {
+                    (RequestOutcome::InputRequired(asked), Some(rounds)) => {
+                        self.next_round(&asked, rounds, course)
+                    }
+                    (RequestOutcome::Complete(result), Some(rounds)) if rounds.may_cache() => {
                         let ticket = self.cache.ticket();
                         self.cache.store("tools/list", &RawObject::empty(), "ann", ticket, &result, 5);
                     }

@@ -74,8 +74,7 @@ impl fmt::Display for Fault {
 }
 
 /// Formats faults as one text for a model: one per line, followed by what to do.
-#[must_use]
-pub fn faults_text(faults: &[Fault]) -> String {
+pub(crate) fn faults_text(faults: &[Fault]) -> String {
     let mut text = String::new();
     for fault in faults {
         text.push_str(&fault.to_string());

@@ -128,11 +128,11 @@ fn nothing_is_served_before_the_handshake_and_another_one_is_a_new_agreement() {
         );
         pair.client().out.push_back(early.into());
         pair.drive();
-        assert_eq!(pair.client().heard(), ["ignored an answer to request \"early\", which was never sent"]);
+        assert_eq!(pair.client().heard(), ["ignored a response to request \"early\", which was never sent"]);
         assert_eq!(pair.open().as_deref(), Ok(*revision));
         pair.client().out.push_back(late.into());
         pair.drive();
-        assert_eq!(pair.client().heard(), ["ignored an answer to request \"late\", which was never sent"]);
+        assert_eq!(pair.client().heard(), ["ignored a response to request \"late\", which was never sent"]);
         let codes: Vec<Value> = pair
             .wire
             .iter()

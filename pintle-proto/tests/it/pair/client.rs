@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use pintle_proto::{
     Limits, Revision,
     client::{
-        Change, End, Engine, Event, Extras, Ignored, Inbound, InputRequired, Mode, OpenError, Opened,
-        Opening, Outcome, Profile, RetryError, Rounds, SendError, Step,
+        Change, End, Engine, Extras, Ignored, Inbound, InputRequired, Mode, OpenError, Opened, Opening,
+        OpeningEvent, OpeningStep, Profile, RequestOutcome, RetryError, Rounds, SendError,
     },
 };
 use pintle_types::{ErrorCode, Frame, Message, RawObject, RequestId, RpcError};
@@ -109,32 +109,32 @@ impl Client {
         self.step(step, now);
     }
 
-    fn step(&mut self, step: Step, now: u64) {
+    fn step(&mut self, step: OpeningStep, now: u64) {
         match step {
-            Step::Send { method, params, .. } => {
+            OpeningStep::Send { method, params, .. } => {
                 let request = self.engine.opening_request(method, params);
                 self.awaited = Some(request.id.clone());
                 self.timers.push((now + PATIENCE_MS, Timer::Silence(request.id.clone())));
                 self.send(Message::Request(request));
             }
-            Step::Notify(notification) => {
+            OpeningStep::Notify(notification) => {
                 self.send(Message::Notification(notification));
-                self.happened(Event::Done, now);
+                self.happened(OpeningEvent::Done, now);
             }
-            Step::Reopen => {
+            OpeningStep::Reopen => {
                 self.heard.push("started again".into());
-                self.happened(Event::Done, now);
+                self.happened(OpeningEvent::Done, now);
             }
-            Step::Ready(opened) => {
+            OpeningStep::Ready(opened) => {
                 self.engine.settle(&opened);
                 self.opened = Some(Ok(*opened));
             }
-            Step::Failed(error) => self.opened = Some(Err(error)),
+            OpeningStep::Failed(error) => self.opened = Some(Err(error)),
             other => panic!("{other:?}"),
         }
     }
 
-    fn happened(&mut self, event: Event<'_>, now: u64) {
+    fn happened(&mut self, event: OpeningEvent<'_>, now: u64) {
         self.awaited = None;
         let step = self.opening.as_mut().unwrap().step(event);
         self.step(step, now);
@@ -144,7 +144,7 @@ impl Client {
     pub(crate) fn closed(&mut self, now: u64) {
         self.out.clear();
         self.engine.lose();
-        self.happened(Event::Closed, now);
+        self.happened(OpeningEvent::Closed, now);
     }
 
     /// Sends a request; its number, to ask for its end with.
@@ -235,7 +235,7 @@ impl Client {
             Timer::Silence(id) => {
                 if self.awaited.as_ref() == Some(&id) {
                     self.engine.abandon(&id);
-                    self.happened(Event::Silence, now);
+                    self.happened(OpeningEvent::Silence, now);
                 }
             }
             Timer::Retry(call, params) => {
@@ -290,7 +290,7 @@ impl Client {
     fn inbound(&mut self, inbound: Inbound, now: u64) {
         match inbound {
             Inbound::Answer { id, outcome } if self.awaited.as_ref() == Some(&id) => {
-                self.happened(Event::from(&outcome), now);
+                self.happened(OpeningEvent::from(&outcome), now);
             }
             Inbound::Answer { id, outcome } => {
                 let call = self.in_flight.remove(&id).expect("an answer to nothing");
@@ -328,11 +328,11 @@ impl Client {
         }
     }
 
-    fn answered(&mut self, call: usize, outcome: Outcome, now: u64) {
+    fn answered(&mut self, call: usize, outcome: RequestOutcome, now: u64) {
         let end = match outcome {
-            Outcome::Complete(result) => Ok(result.decode().unwrap()),
-            Outcome::InputRequired(asked) => return self.next_round(call, &asked, now),
-            Outcome::Error(error) => Err(Failure::Error(error)),
+            RequestOutcome::Complete(result) => Ok(result.decode().unwrap()),
+            RequestOutcome::InputRequired(asked) => return self.next_round(call, &asked, now),
+            RequestOutcome::Error(error) => Err(Failure::Error(error)),
             other => panic!("{other:?}"),
         };
         self.heard.push("answer".into());

@@ -44,7 +44,7 @@ fn refused(pair: Pair, call: usize, said: &str) {
     assert_eq!(charges, 0, "nothing was done");
 }
 
-const FOREIGN: &str = "`requestState` is not one of this server's for this call: make the call anew";
+const FOREIGN: &str = "`requestState` is not one of this server's for this call: start the call again";
 
 #[test]
 fn an_honest_client_gets_through() {
@@ -81,11 +81,11 @@ fn a_tampered_state_is_refused() {
 #[test]
 fn a_state_of_the_wrong_shape_is_refused() {
     let forges: [(Forge, &str); 3] = [
-        (|params| params["requestState"] = 5.into(), "`requestState` does not fit"),
-        (|params| params["inputResponses"] = json!([]), "`inputResponses` does not fit"),
+        (|params| params["requestState"] = 5.into(), "`requestState` is invalid"),
+        (|params| params["inputResponses"] = json!([]), "`inputResponses` is invalid"),
         (
             |params| params["inputResponses"] = json!({"seat": {"roots": []}}),
-            "the answer to `seat` does not fit",
+            "the answer to `seat` is invalid",
         ),
     ];
     for (forge, said) in forges {
@@ -105,7 +105,7 @@ fn an_expired_state_is_refused() {
         limits.state_ttl_ms = ttl;
         let (pair, call) = thinking(Server::bounded(ALL, limits), None);
         if expired {
-            refused(pair, call, "`requestState` has expired: make the call anew");
+            refused(pair, call, "`requestState` has expired: start the call again");
         } else {
             assert!(end(pair, call).0.is_ok());
         }
@@ -178,6 +178,6 @@ fn a_question_that_is_another_one_now_is_not_answered_with_the_old_answer() {
     let (end, charges) = end(pair, call);
     let Err(Failure::Error(error)) = end else { panic!("{end:?}") };
     assert_eq!(error.code.0, -32603);
-    assert!(error.message.starts_with("the key `seat` stands for another question already"));
+    assert!(error.message.starts_with("the key `seat` is already used for another question"));
     assert_eq!(charges, 0);
 }

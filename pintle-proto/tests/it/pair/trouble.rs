@@ -85,7 +85,7 @@ fn an_answer_to_the_probe_after_the_handshake_changes_nothing() {
         let mut pair = pair(Mode::Auto, ALL, manner);
         pair.advance(10 * PATIENCE_MS);
         assert_eq!(pair.opened(), Some(Ok(R4.into())), "{late}");
-        assert_eq!(pair.client().heard(), ["ignored an answer to request 1, which is no longer waited for"]);
+        assert_eq!(pair.client().heard(), ["ignored a response to request 1, which has ended"]);
         run_all(&mut pair);
     }
 }

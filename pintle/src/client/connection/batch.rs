@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use pintle_proto::client::Outcome;
+use pintle_proto::client::RequestOutcome;
 use pintle_types::{RawObject, method};
 use serde::Serialize;
 use tokio::{task::JoinSet, time::Instant};
@@ -91,9 +91,13 @@ impl<'a> Batch<'a> {
         for pending in waiting {
             results.push(match pending {
                 Ok(pending) => match options.wait(pending, started).await {
-                    Ok(Outcome::Complete(result) | Outcome::Extension { result, .. }) => Ok(result),
-                    Ok(Outcome::Error(error) | Outcome::UrlRequired { error, .. }) => Err(Error::Rpc(error)),
-                    Ok(Outcome::Violation(violation)) => Err(Error::Protocol(violation)),
+                    Ok(RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. }) => {
+                        Ok(result)
+                    }
+                    Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
+                        Err(Error::Rpc(error))
+                    }
+                    Ok(RequestOutcome::Violation(violation)) => Err(Error::Protocol(violation)),
                     Ok(_) => Err(Error::Decode("the server asks in a batch".into())),
                     Err(missing) => Err(failed(missing)),
                 },

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, time::Duration};
 
-use pintle_proto::client::{Cache, Outcome, Rounds, Ticket};
+use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
 use pintle_types::{
     ErrorCode, Meta, RawObject, RawObjectBuilder, method, plain_error,
     schema::{CallToolResult, LoggingLevel, ProgressParams},
@@ -180,14 +180,14 @@ impl Connection {
                 self.readmit_after_asking(&mut admission, sent).await?;
             }
             match self.exchange(method.clone(), sent, options, &mut admission).await? {
-                Outcome::Complete(result) => {
+                RequestOutcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, ticket, &result);
                     }
                     return Ok(result);
                 }
-                Outcome::Extension { result, .. } => return Ok(result),
-                Outcome::InputRequired(asked) => {
+                RequestOutcome::Extension { result, .. } => return Ok(result),
+                RequestOutcome::InputRequired(asked) => {
                     // What is rare is boxed: else the future of every call, which is moved, had room for it.
                     let answers = Box::pin(rounds::answer(self.shared(), &asked)).await?;
                     let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
@@ -197,7 +197,7 @@ impl Connection {
                     next = Some(round.params);
                     asked_user = true;
                 }
-                Outcome::UrlRequired { urls, error } => {
+                RequestOutcome::UrlRequired { urls, error } => {
                     let shown = rounds::show_pages(self.shared(), &urls, options.timeout);
                     if pages_shown || !Box::pin(shown).await? {
                         return Err(Error::Rpc(error));
@@ -206,13 +206,13 @@ impl Connection {
                     next = None;
                 }
                 // The tool has other headers by now than we know of, or we never asked.
-                Outcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
+                RequestOutcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
                     refreshed = true;
                     self.shared().forget_tools();
                     Box::pin(self.tools()).await?;
                 }
-                Outcome::Error(error) => return Err(Error::Rpc(error)),
-                Outcome::Violation(violation) => return Err(Error::Protocol(violation)),
+                RequestOutcome::Error(error) => return Err(Error::Rpc(error)),
+                RequestOutcome::Violation(violation) => return Err(Error::Protocol(violation)),
                 _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
             }
         }
@@ -224,7 +224,7 @@ impl Connection {
         params: &RawObject,
         options: &mut CallOptions,
         admission: &mut Option<Admission>,
-    ) -> Result<Outcome> {
+    ) -> Result<RequestOutcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
         let mut changes = 0;
         loop {
@@ -270,7 +270,7 @@ impl Connection {
         }
     }
 
-    fn keep(&self, method: &str, params: &RawObject, ticket: Ticket, result: &RawObject) {
+    fn keep(&self, method: &str, params: &RawObject, ticket: CacheTicket, result: &RawObject) {
         self.shared().with_cache(|cache, now| cache.store(method, params, "", ticket, result, now));
     }
 }

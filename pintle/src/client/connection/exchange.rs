@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use pintle_proto::client::Outcome;
+use pintle_proto::client::RequestOutcome;
 use pintle_types::{
     RawObject,
     schema::{LoggingLevel, ProgressParams},
@@ -97,7 +97,7 @@ impl CallOptions {
         &mut self,
         mut pending: CallReceiver,
         started: Instant,
-    ) -> Result<Outcome, Missing> {
+    ) -> Result<RequestOutcome, Missing> {
         let shared: Arc<ConnectionState> = pending.shared().clone();
         let mut begun = shared.deadline_pauses.ended();
         let mut deadline = self.deadline(started);

@@ -13,7 +13,7 @@ use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
 use pintle_proto::{
     Revision,
-    client::{Outcome, SendError, Verdict},
+    client::{RequestOutcome, SendError, Verdict},
 };
 use pintle_types::{
     RawObject, method,
@@ -282,7 +282,7 @@ impl Connection {
             other => other,
         };
         match answered.map_err(failed)? {
-            Outcome::Violation(violation) => Err(Error::Protocol(violation)),
+            RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
             // A server that says anything is alive.
             _ => Ok(()),
         }
@@ -299,8 +299,8 @@ impl Connection {
             // Then it goes with each request.
             Err(Missing::Failed(CallFailure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
             other => match other.map_err(failed)? {
-                Outcome::Error(error) => Err(Error::Rpc(error)),
-                Outcome::Violation(violation) => Err(Error::Protocol(violation)),
+                RequestOutcome::Error(error) => Err(Error::Rpc(error)),
+                RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
                 _ => Ok(()),
             },
         }
@@ -425,7 +425,7 @@ impl Connection {
     }
 
     /// Sends one request and returns its outcome, without rounds, cache or policy.
-    async fn once(&self, method: &'static str, params: RawObject) -> Result<Outcome, Missing> {
+    async fn once(&self, method: &'static str, params: RawObject) -> Result<RequestOutcome, Missing> {
         let (post, pending) = mailbox(&self.shared);
         let mut options = CallOptions::of(self);
         options.progress = false;
@@ -441,8 +441,8 @@ impl Connection {
             let command = Command::Watch(watch.clone(), post);
             self.command(command).await.map_err(|failure| failed(failure.into()))?;
             match CallOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
-                Ok(Outcome::Error(error)) => return Err(Error::Rpc(error)),
-                Ok(Outcome::Violation(violation)) => return Err(Error::Protocol(violation)),
+                Ok(RequestOutcome::Error(error)) => return Err(Error::Rpc(error)),
+                Ok(RequestOutcome::Violation(violation)) => return Err(Error::Protocol(violation)),
                 Ok(_) => return Ok(()),
                 Err(Error::Failed(lost)) if again && lost.delivery == Delivery::LostSession => again = false,
                 Err(error) => return Err(error),

@@ -9,7 +9,7 @@ use std::{
 
 use http::HeaderMap;
 use pintle_proto::{
-    client::{Event, Inbound, OpenError, Opening, Outcome, Step, Verdict},
+    client::{Inbound, OpenError, Opening, OpeningEvent, OpeningStep, RequestOutcome, Verdict},
     http::Probed,
 };
 use pintle_types::{Message, RawObject, RequestId, method, schema::SetLevelParams};
@@ -43,7 +43,7 @@ impl Refusal {
 
 /// The outcome of a request of the opening.
 enum OpeningReply {
-    Answer(Outcome),
+    Answer(RequestOutcome),
     Failed(Box<Failed>),
     Silence,
     Gone,
@@ -58,14 +58,14 @@ impl Driver {
         let mut refusals = Vec::new();
         loop {
             step = match step {
-                Step::Send { method, params, revision } => {
+                OpeningStep::Send { method, params, revision } => {
                     let timeouts = &self.shared.settings.timeouts;
                     let wait = if opening.may_fall_back() { timeouts.probe } else { timeouts.initialize };
                     let request = self.engine.opening_request(method, params);
                     let id = request.id.clone();
                     self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
                     match self.answer_to(&id, wait).await {
-                        OpeningReply::Answer(outcome) => opening.step(Event::from(&outcome)),
+                        OpeningReply::Answer(outcome) => opening.step(OpeningEvent::from(&outcome)),
                         OpeningReply::Failed(failed) => {
                             self.engine.abandon(&id);
                             match era_evidence(&failed) {
@@ -79,33 +79,33 @@ impl Driver {
                         OpeningReply::Silence => {
                             self.transport.abandon(&id);
                             self.engine.abandon(&id);
-                            opening.step(Event::Silence)
+                            opening.step(OpeningEvent::Silence)
                         }
                         OpeningReply::Gone => {
                             self.engine.lose();
-                            opening.step(Event::Closed)
+                            opening.step(OpeningEvent::Closed)
                         }
                     }
                 }
-                Step::Notify(notification) => {
+                OpeningStep::Notify(notification) => {
                     let message = Message::Notification(notification);
                     self.send_as(&message, opening.agreed(), HeaderMap::new());
-                    opening.step(Event::Done)
+                    opening.step(OpeningEvent::Done)
                 }
                 // What never read the question would end again.
-                Step::Reopen if self.transport.ended_unread() => opening.step(Event::Closed),
-                Step::Reopen => match self.restart() {
-                    Ok(()) => opening.step(Event::Done),
-                    Err(_) => opening.step(Event::Closed),
+                OpeningStep::Reopen if self.transport.ended_unread() => opening.step(OpeningEvent::Closed),
+                OpeningStep::Reopen => match self.restart() {
+                    Ok(()) => opening.step(OpeningEvent::Done),
+                    Err(_) => opening.step(OpeningEvent::Closed),
                 },
-                Step::TwoEndpoints => {
+                OpeningStep::TwoEndpoints => {
                     let wait = self.shared.settings.timeouts.initialize;
                     match timeout(wait, poll_fn(|cx| self.transport.poll_sse_endpoints(cx))).await {
-                        Ok(Ok(())) => opening.step(Event::Done),
+                        Ok(Ok(())) => opening.step(OpeningEvent::Done),
                         Ok(Err(failed)) => match failed.status {
                             Some(status) if failed.probed == Probed::Rejected => {
                                 Refusal::note(&mut refusals, "GET", &failed);
-                                opening.step(Event::Status { status, error: None })
+                                opening.step(OpeningEvent::Status { status, error: None })
                             }
                             _ => return Err(failed_after(failed, &refusals)),
                         },
@@ -116,7 +116,7 @@ impl Driver {
                         }
                     }
                 }
-                Step::Ready(opened) => {
+                OpeningStep::Ready(opened) => {
                     self.engine.settle(&opened);
                     self.shared.set_facts(Facts::new(
                         *opened,
@@ -126,7 +126,7 @@ impl Driver {
                     self.resume();
                     return Ok(());
                 }
-                Step::Failed(error) => return Err(self.refused(error, &refusals)),
+                OpeningStep::Failed(error) => return Err(self.refused(error, &refusals)),
                 _ => return Err(self.refused(OpenError::OutOfStep, &refusals)),
             };
         }
@@ -305,10 +305,12 @@ fn may_answer(oversized: &Oversized, id: &RequestId) -> bool {
 }
 
 /// The evidence about the server's era in a failed request, if any.
-fn era_evidence(failed: &Failed) -> Option<Event<'_>> {
+fn era_evidence(failed: &Failed) -> Option<OpeningEvent<'_>> {
     match (failed.probed, failed.status) {
-        (Probed::Rejected, Some(status)) => Some(Event::Status { status, error: failed.error.as_ref() }),
-        (Probed::Answered, _) => Some(Event::Garbled),
+        (Probed::Rejected, Some(status)) => {
+            Some(OpeningEvent::Status { status, error: failed.error.as_ref() })
+        }
+        (Probed::Answered, _) => Some(OpeningEvent::Garbled),
         (Probed::Rejected | Probed::Challenged | Probed::Nothing, _) => None,
     }
 }

@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use pintle_proto::{
-    client::{Ignored, Inbound, Outcome, Question},
+    client::{Ignored, Inbound, RequestOutcome, ServerQuestion},
     http::Probed,
 };
 use pintle_types::{Frame, Message, RequestId, Response, RpcError};
@@ -152,7 +152,7 @@ impl Driver {
                 match self.waiting.remove(&id) {
                     Some(Waiter::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
                     Some(Waiter::Subscriber(post, uri)) => {
-                        if !matches!(outcome, Outcome::Complete(_)) {
+                        if !matches!(outcome, RequestOutcome::Complete(_)) {
                             self.forget(&uri);
                         }
                         post.end(Ok(outcome), self.shared.noticed());
@@ -191,14 +191,14 @@ impl Driver {
                 self.stray = Some(id.into());
             }
             Inbound::Ignored(ignored) => tracing::debug!(%ignored, "ignored a message of the server"),
-            Inbound::Violation(violation) => tracing::warn!(%violation, "the server broke the protocol"),
+            Inbound::Violation(violation) => tracing::warn!(%violation, "the server violated the protocol"),
             _ => tracing::debug!("ignored a message of the server that is of no kind we know"),
         }
     }
 
     /// Starts the handler of an input request.
-    fn think(&mut self, question: Question) {
-        let Question { id, method, params, .. } = question;
+    fn think(&mut self, question: ServerQuestion) {
+        let ServerQuestion { id, method, params, .. } = question;
         let handlers = self.shared.settings.handlers.clone();
         let server = self.shared.facts().info.clone();
         let asked = id.clone();

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use pintle_proto::client::{End, Extras, Outcome, SendError};
+use pintle_proto::client::{End, Extras, RequestOutcome, SendError};
 use pintle_types::{
     ErrorCode, RawObject, RequestId, method,
     schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
@@ -241,7 +241,7 @@ impl Driver {
                 }
                 post.end(
                     match &refused {
-                        Some(error) => Ok(Outcome::Error(error.clone())),
+                        Some(error) => Ok(RequestOutcome::Error(error.clone())),
                         None => Err(CallFailure::Refused("the server ended the subscription at once".into())),
                     },
                     0,
@@ -297,5 +297,5 @@ impl Driver {
 }
 
 fn done(post: CallSender) {
-    post.end(Ok(Outcome::Complete(RawObject::empty())), 0);
+    post.end(Ok(RequestOutcome::Complete(RawObject::empty())), 0);
 }

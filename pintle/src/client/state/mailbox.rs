@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use pintle_proto::client::{Outcome, SendError};
+use pintle_proto::client::{RequestOutcome, SendError};
 use pintle_types::{RawObject, RequestId};
 
 use super::connection_state::ConnectionState;
@@ -22,7 +22,7 @@ pub(in crate::client) enum CallUpdate {
     /// A progress notification.
     Progress(RawObject),
     /// The end, and how many callback events came before it.
-    End(Result<Outcome, CallFailure>, u64),
+    End(Result<RequestOutcome, CallFailure>, u64),
 }
 
 /// Why a request has no answer.
@@ -65,7 +65,7 @@ struct MailboxState {
     progress: VecDeque<RawObject>,
     progress_bytes: usize,
     dropped: u64,
-    end: Option<(Result<Outcome, CallFailure>, u64)>,
+    end: Option<(Result<RequestOutcome, CallFailure>, u64)>,
     /// The id of the call's request, once it is sent.
     request: Option<RequestId>,
     /// Whether the sender was dropped.
@@ -99,7 +99,7 @@ impl CallSender {
         inside.wake();
     }
 
-    pub(in crate::client) fn end(self, end: Result<Outcome, CallFailure>, notices: u64) {
+    pub(in crate::client) fn end(self, end: Result<RequestOutcome, CallFailure>, notices: u64) {
         let mut inside = self.mailbox.lock();
         inside.end = Some((end, notices));
         // Dropping `self` wakes the caller.

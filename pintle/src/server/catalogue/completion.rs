@@ -9,7 +9,8 @@ use std::{
     task::Poll,
 };
 
-/// A partial value that a client wants completed.
+/// A partial value that a client wants completed: the argument of a completer, as in
+/// [`ToolRoute::complete`](crate::server::ToolRoute::complete).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Partial {

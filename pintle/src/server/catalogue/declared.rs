@@ -4,6 +4,8 @@ use serde::de::DeserializeOwned;
 use crate::server::Route;
 
 /// A function with `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]`, for [`routes!`](crate::routes).
+///
+/// The attributes implement it. Import it to configure a route before it is added: `add::route().title("Add")`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool, a prompt or a resource",
     note = "put `#[pintle::tool]` on the function `{Self}`, or add it with `pintle::server::tool(\"{Self}\", {Self})`"

@@ -52,7 +52,7 @@ impl Recipient<'_> {
             None => notice.is_for(self.granted(notice).as_ref()),
         };
         let params = RawObject::from_serialize(&notice.params).ok();
-        wanted.then(|| self.listener.tell(&notice.method, params.as_ref()))
+        wanted.then(|| self.listener.notification(&notice.method, params.as_ref()))
     }
 
     /// Returns what a session is granted of a member of the filter. A session has no filter, so it wants all of the extensions

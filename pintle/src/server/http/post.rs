@@ -3,7 +3,7 @@
 use http::Response;
 use pintle_proto::{
     Revision,
-    http::{Accepts, Body as Shape, Head, Post, Refusal, RequestHead, name_in, name_member, route},
+    http::{Accepts, Head, Post, PostBody, Refusal, RequestHead, name_in, name_member, route},
     server::{Call, Stamped},
 };
 use pintle_types::{Frame, Message};
@@ -116,9 +116,9 @@ fn destination(
     let mut endpoint = cx.endpoint();
     endpoint.names = &names;
     let post = match frame {
-        Frame::Batch(_) => route(head, &Shape::Batch, &endpoint)?,
-        Frame::One(Message::Notification(_)) => route(head, &Shape::Notification, &endpoint)?,
-        Frame::One(Message::Response(_)) => route(head, &Shape::Response, &endpoint)?,
+        Frame::Batch(_) => route(head, &PostBody::Batch, &endpoint)?,
+        Frame::One(Message::Notification(_)) => route(head, &PostBody::Notification, &endpoint)?,
+        Frame::One(Message::Response(_)) => route(head, &PostBody::Response, &endpoint)?,
         Frame::One(Message::Request(request)) => {
             let stamped = cx.snapshot.service.stamped(request).map_err(Refusal::bad_request)?;
             let version = stamped.version();
@@ -128,7 +128,7 @@ fn destination(
             let name = member.zip(params).and_then(|(member, params)| name_in(params, member));
             let shape =
                 RequestHead::new(&request.method, version, stamped.has_capabilities(), name.as_deref());
-            let post = route(head, &Shape::Request(shape), &endpoint)?;
+            let post = route(head, &PostBody::Request(shape), &endpoint)?;
             let destination = Destination::of(cx, &post)?;
             return Ok((destination, Some(stamped)));
         }

@@ -1,7 +1,7 @@
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
 
 use http::{HeaderValue, Response, StatusCode, header::ALLOW, request::Parts};
-use pintle_proto::http::{Accepts, Endpoint, Head, Opening, Refusal, open};
+use pintle_proto::http::{Accepts, Endpoint, EndpointRequest, Head, Refusal, open};
 use pintle_types::RpcError;
 
 use super::{
@@ -55,7 +55,7 @@ enum Route<'a> {
     /// A POST of messages: its response has one of these types.
     Post(Accepts),
     /// A GET, DELETE or OPTIONS. It has no body.
-    Bodyless(Opening<'a>),
+    Bodyless(EndpointRequest<'a>),
     /// The event stream of the oldest revision.
     EventStream,
     /// A POST to the message endpoint of the oldest revision.
@@ -186,7 +186,7 @@ impl HttpRequestCx {
             return Err(unknown_path(self.path(), path));
         }
         Ok(match open(head, &settings.guard, &self.endpoint())? {
-            Opening::Post(accepts) => Route::Post(accepts),
+            EndpointRequest::Post(accepts) => Route::Post(accepts),
             bodyless => Route::Bodyless(bodyless),
         })
     }
@@ -209,7 +209,7 @@ impl HttpRequestCx {
     async fn answer_bodyless(
         &self,
         head: &Head<'_>,
-        opening: Opening<'_>,
+        opening: EndpointRequest<'_>,
     ) -> Result<Response<Body>, Refusal> {
         let (shared, extensions) = (&self.http.0, self.context.extensions());
         let find = async |id| {
@@ -217,25 +217,25 @@ impl HttpRequestCx {
             self.session(head, id).await
         };
         Ok(match opening {
-            Opening::Listen { .. } if shared.calls.is_closed() => return Err(closed()),
-            Opening::Listen { session } => {
+            EndpointRequest::Listen { .. } if shared.calls.is_closed() => return Err(closed()),
+            EndpointRequest::Listen { session } => {
                 let session = find(session).await?;
                 // The POSTs of the session may go to other processes.
                 session.set_initialized();
                 get_stream::open(shared, &session, extensions.clone()).await
             }
-            Opening::Resume { session, last_event_id } => {
+            EndpointRequest::Resume { session, last_event_id } => {
                 let session = find(session).await?;
                 session.set_initialized();
                 get_stream::resume(shared, &session, last_event_id, extensions.clone()).await?
             }
-            Opening::End { session } => {
+            EndpointRequest::End { session } => {
                 let session = find(session).await?;
                 let ended = shared.end(&session, Ended::ByPeer { known: None }).await;
                 ended.map_err(|error| store_failed(&error))?;
                 bare(StatusCode::NO_CONTENT)
             }
-            Opening::Options { allow } => options(allow),
+            EndpointRequest::Options { allow } => options(allow),
             _ => return Err(Refusal::unknown_session()),
         })
     }

@@ -144,6 +144,6 @@ async fn a_request_that_is_too_long_is_refused_under_its_id() {
         client.sends(&line).await;
         let refused = client.receives().await;
         assert_eq!(refused["id"], id);
-        assert_eq!(refused["error"]["message"], "a message of more than 2000 bytes: send less");
+        assert_eq!(refused["error"]["message"], "the message is larger than 2000 bytes: send less");
     }
 }

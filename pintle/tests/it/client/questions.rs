@@ -211,7 +211,7 @@ async fn rounds_send_only_their_own_answers_and_end_some_time() {
         }
     };
     let (result, ()) = tokio::join!(server.call_tool("t", ()), script);
-    assert!(result.unwrap_err().to_string().starts_with("the server still asks after 16 rounds"));
+    assert!(result.unwrap_err().to_string().starts_with("the server still asks questions after 16 rounds"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -564,7 +564,7 @@ async fn errors_are_in_the_words_of_json_and_advise_only_the_reader() {
             "{error}"
         );
         let error = server.call_tool("t", ()).await.unwrap_err().to_string();
-        assert!(error.ends_with("is no response: `jsonrpc` is not \"2.0\""), "{error}");
+        assert!(error.ends_with("is malformed: `jsonrpc` is not \"2.0\""), "{error}");
     };
     tokio::join!(calls, script);
 }

@@ -31,22 +31,22 @@ async fn any_other_redirect_is_an_error() {
         (
             307,
             "https://server.test/mcp",
-            "status 307: the server sent the client to another origin; connect to that one if it is meant",
+            "status 307: the server redirected to another origin; connect to that one if it is intended",
         ),
         (
             308,
             "//evil.test/mcp",
-            "status 308: the server sent the client to another origin; connect to that one if it is meant",
+            "status 308: the server redirected to another origin; connect to that one if it is intended",
         ),
         (
             302,
             "/login",
-            "status 302: only redirects with status 307 and 308 keep the request; the server sent another",
+            "status 302: only redirects with status 307 or 308 keep the request; the server sent another status",
         ),
         (
             303,
             "/mcp/",
-            "status 303: only redirects with status 307 and 308 keep the request; the server sent another",
+            "status 303: only redirects with status 307 or 308 keep the request; the server sent another status",
         ),
     ] {
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {

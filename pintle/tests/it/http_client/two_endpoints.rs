@@ -104,8 +104,8 @@ async fn the_end_of_the_stream_is_the_end_of_the_session() {
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_elsewhere_is_refused() {
     for (events, said) in [
-        ("event: endpoint\ndata: https://evil.test/messages\n\n", "sent the client to another origin"),
-        ("event: endpoint\ndata: //evil.test/messages\n\n", "sent the client to another origin"),
+        ("event: endpoint\ndata: https://evil.test/messages\n\n", "redirected to another origin"),
+        ("event: endpoint\ndata: //evil.test/messages\n\n", "redirected to another origin"),
         (": nothing\n\n", "`http://server.test/mcp` named no endpoint for messages"),
     ] {
         let (mut server, http) = script();

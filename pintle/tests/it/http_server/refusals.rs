@@ -99,12 +99,12 @@ async fn a_refusal_says_what_to_change() {
         (
             ("GET", "/mcp", &[], ""),
             400,
-            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the `Mcp-Session-Id` header is missing; send `initialize` first, and the id it is answered with from then on"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the `Mcp-Session-Id` header is missing; send `initialize` first, then the id from its response"}}"#,
         ),
         (
             ("DELETE", "/mcp", &[], ""),
             400,
-            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the `Mcp-Session-Id` header is missing; send `initialize` first, and the id it is answered with from then on"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the `Mcp-Session-Id` header is missing; send `initialize` first, then the id from its response"}}"#,
         ),
         (
             ("POST", "/mcp", &[("mcp-session-id", nobody)], PING),
@@ -172,7 +172,7 @@ async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
     let wire = Wire::new(&http()).open(R4, json!({})).await;
     let mut answer = wire.with("mcp-protocol-version", "1999-01-01").call(1, "ping", json!({})).await;
     assert_eq!(answer.status, 400);
-    let said = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the `MCP-Protocol-Version` header says `1999-01-01`; send `2025-11-25` or `2025-06-18` or `2025-03-26`"}}"#;
+    let said = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the `MCP-Protocol-Version` header is `1999-01-01`; send `2025-11-25` or `2025-06-18` or `2025-03-26`"}}"#;
     assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), said);
 }
 

@@ -263,7 +263,7 @@ async fn a_json_only_server_asks_on_the_get_stream() {
         let params = json!({"name": "write", "_meta": {"progressToken": 1}});
         let mut unheard = client.call(1, "tools/call", params.clone()).await;
         let said = unheard.json().await.to_string();
-        assert!(said.contains("the client holds no stream open"), "{said}");
+        assert!(said.contains("the client has no open stream"), "{said}");
 
         let mut stream = client.get().await;
         let call = tokio::spawn({

@@ -157,7 +157,7 @@ async fn a_client_that_says_too_much_of_itself_gets_no_session() {
     let mut refused = wire.post(message).await;
     let error = refused.json().await;
     assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32602)));
-    assert!(error["error"]["message"].as_str().unwrap().contains("say less in `initialize`"), "{error}");
+    assert!(error["error"]["message"].as_str().unwrap().contains("send a shorter `initialize`"), "{error}");
     assert!(!refused.headers.contains_key("mcp-session-id"));
     assert_eq!(http.sessions(), 0);
 }

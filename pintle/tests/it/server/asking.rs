@@ -138,5 +138,5 @@ async fn a_state_that_was_tampered_with_or_is_anothers_or_old_is_refused() {
     let (mut raw, state) = asked(&server.limits(limits), ann(), &call).await;
     let old = brought(&mut raw, call, &state).await;
     assert_eq!(old["error"]["code"], -32602);
-    assert_eq!(old["error"]["message"], "`requestState` has expired: make the call anew");
+    assert_eq!(old["error"]["message"], "`requestState` has expired: start the call again");
 }

@@ -115,14 +115,14 @@ async fn several_of_an_enum_where_the_revision_has_words_for_it() {
 async fn an_answer_that_does_not_fit_names_the_question_and_the_field() {
     each(&server(), &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
         for (content, said) in [
-            (json!({"to": "Oslo"}), "the answer to `trip` does not fit: `seats` is missing"),
+            (json!({"to": "Oslo"}), "the answer to `trip` is invalid: `seats` is missing"),
             (
                 json!({"to": "Oslo", "seats": 10}),
-                "the answer to `trip` does not fit: `seats` is `10` and may be at most 9",
+                "the answer to `trip` is invalid: `seats` is `10` and may be at most 9",
             ),
             (
                 json!({"to": "Oslo", "seats": 1, "class": "third"}),
-                "the answer to `trip` does not fit: `class` is `third` and should be one of `second`, `first`",
+                "the answer to `trip` is invalid: `class` is `third` and should be one of `second`, `first`",
             ),
         ] {
             let content = content.clone();

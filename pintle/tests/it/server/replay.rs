@@ -166,7 +166,7 @@ async fn other_answers_are_refused_and_change_nothing() {
     raw.request("tools/call", answered(&state, 5.into())).await;
     let refused = raw.recv().await;
     assert_eq!(refused["error"]["code"], -32602);
-    assert!(said(&refused).ends_with("make the call anew"), "{refused}");
+    assert!(said(&refused).ends_with("start the call again"), "{refused}");
     raw.request("tools/call", answered(&state, 4.into())).await;
     assert_eq!(text(&raw.recv().await), "1: 4");
     assert_eq!(desk.counts(), (1, 1));

@@ -59,15 +59,15 @@ pub(in crate::client::http) struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    pub(in crate::client::http) fn sse(self) -> sse::Limits {
+    pub(in crate::client::http) fn sse(self) -> sse::DecoderLimits {
         // A line has the name of its field too.
-        sse::Limits { line: self.bytes.saturating_add(64), event: self.bytes }
+        sse::DecoderLimits { line: self.bytes.saturating_add(64), event: self.bytes }
     }
 
     /// Describes a malformed event stream, and what to do.
-    pub(in crate::client::http) fn explain(self, fault: &sse::Fault) -> String {
+    pub(in crate::client::http) fn explain(self, fault: &sse::DecodeError) -> String {
         match fault {
-            sse::Fault::LineTooLong { .. } | sse::Fault::EventTooLong { .. } => {
+            sse::DecodeError::LineTooLong { .. } | sse::DecodeError::EventTooLong { .. } => {
                 format!("{fault}: ask for less, or raise {}", self.name)
             }
             _ => fault.to_string(),

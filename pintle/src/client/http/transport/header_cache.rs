@@ -3,7 +3,7 @@ use std::{borrow::Cow, sync::Arc};
 use http::HeaderMap;
 use pintle_proto::http::{
     NameSource,
-    dress::{BadHeader, Posts},
+    headers::{BadHeader, PostHeaders},
     name_member,
 };
 use pintle_types::{Message, Request, method};
@@ -18,7 +18,7 @@ const NAMES: [NameSource<'static>; 3] = [
 /// A cache of the headers of POSTs on one connection.
 #[derive(Debug)]
 pub(in crate::client::http) struct HeaderCache {
-    posts: Posts,
+    posts: PostHeaders,
     /// The headers of every POST.
     common: Arc<HeaderMap>,
     /// The headers of the last POST that had more: the next often has the same (see `bench/LEDGER.md`).
@@ -34,7 +34,7 @@ struct Cached {
 }
 
 impl HeaderCache {
-    pub(in crate::client::http) fn new(posts: Posts, common: HeaderMap) -> Self {
+    pub(in crate::client::http) fn new(posts: PostHeaders, common: HeaderMap) -> Self {
         Self { posts, common: Arc::new(common), last: None }
     }
 
@@ -54,7 +54,7 @@ impl HeaderCache {
         {
             return Ok(last.headers.clone());
         }
-        let own = self.posts.own(messages, &NAMES)?;
+        let own = self.posts.of(messages, &NAMES)?;
         if own.is_empty() {
             return Ok(self.common.clone());
         }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn cache(revision: Revision) -> HeaderCache {
-        let posts = Posts::new(Some(revision), None).unwrap();
+        let posts = PostHeaders::new(Some(revision), None).unwrap();
         let common = posts.common().clone();
         HeaderCache::new(posts, common)
     }

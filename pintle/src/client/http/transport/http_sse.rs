@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_proto::{
-    http::{Probed, dress, resolve_endpoint},
+    http::{Probed, headers, resolve_endpoint},
     sse::Decoder,
 };
 
@@ -32,7 +32,7 @@ pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
 }
 
 async fn listen(line: &HttpSession, named: &mut bool) -> Result<String, Failed> {
-    let bad = |bad: dress::BadHeader| Failed::new(bad.to_string());
+    let bad = |bad: headers::BadHeader| Failed::new(bad.to_string());
     let ask = line.listen(None).map_err(bad)?;
     let (head, mut body) = line.wire.fetch(&ask).await?.into_parts();
     if !head.status.is_success() {

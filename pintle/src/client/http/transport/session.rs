@@ -14,7 +14,7 @@ use pintle_proto::{
     Revision,
     http::{
         MCP_SESSION_ID, Streams,
-        dress::{self, Posts},
+        headers::{self, PostHeaders},
         is_session_id,
     },
 };
@@ -159,7 +159,7 @@ impl HttpSession {
         &self,
         messages: &[Message],
         body: Bytes,
-    ) -> Result<PreparedRequest, dress::BadHeader> {
+    ) -> Result<PreparedRequest, headers::BadHeader> {
         let mut state = self.state();
         let HttpSessionState { session, revision, posts, endpoint } = &mut *state;
         let address = endpoint.as_ref().unwrap_or(&self.wire.address).clone();
@@ -167,7 +167,7 @@ impl HttpSession {
         let posts = match posts {
             Some(posts) => posts,
             none => {
-                let made = Posts::new(*revision, session.as_deref())?;
+                let made = PostHeaders::new(*revision, session.as_deref())?;
                 let common = self.wire.with_usual(made.common(), &address, true);
                 none.insert(HeaderCache::new(made, common))
             }
@@ -180,11 +180,11 @@ impl HttpSession {
     pub(in crate::client::http) fn listen(
         &self,
         last: Option<&str>,
-    ) -> Result<PreparedRequest, dress::BadHeader> {
+    ) -> Result<PreparedRequest, headers::BadHeader> {
         let state = self.state();
         let headers = match state.revision {
-            Some(revision) => dress::session_get(revision.as_str(), state.session.as_deref(), last)?,
-            None => dress::event_stream(),
+            Some(revision) => headers::session_get(revision.as_str(), state.session.as_deref(), last)?,
+            None => headers::event_stream(),
         };
         Ok(self.without_body(Method::GET, &headers))
     }
@@ -194,7 +194,7 @@ impl HttpSession {
         let mut state = self.state();
         let session = state.session.take()?;
         state.posts = None;
-        let headers = dress::session_delete(state.revision?.as_str(), &session).ok()?;
+        let headers = headers::session_delete(state.revision?.as_str(), &session).ok()?;
         Some(self.without_body(Method::DELETE, &headers))
     }
 

@@ -142,10 +142,10 @@ pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> HandlerFuture + Send + 'stat
     })
 }
 
-const EXPIRED: &str = "`requestState` has expired: make the call anew";
+const EXPIRED: &str = "`requestState` has expired: start the call again";
 const OTHER_ANSWERS: &str = "`requestState` was used with other answers already: go on with the newest state that you \
-    were given, or make the call anew";
-const USED: &str = "`requestState` was used already, and its reply is not kept any more: make the call anew if it is safe to repeat";
+    were given, or start the call again";
+const USED: &str = "`requestState` was used already, and its reply is not kept any more: start the call again if it is safe to repeat";
 
 /// Whether a client takes it for one.
 fn is_failure(outcome: &Outcome) -> bool {

@@ -1,9 +1,9 @@
 //! The headers of a client's requests.
 //!
 //! ```
-//! use pintle_proto::http::dress;
+//! use pintle_proto::http::headers;
 //!
-//! let headers = dress::stateless_post("new", "tools/call", Some("grüßen")).unwrap();
+//! let headers = headers::stateless_post("new", "tools/call", Some("grüßen")).unwrap();
 //! assert_eq!(headers["accept"], "application/json, text/event-stream");
 //! assert_eq!(headers["mcp-method"], "tools/call");
 //! assert_eq!(headers["mcp-name"], "=?base64?Z3LDvMOfZW4=?=");
@@ -28,31 +28,32 @@ use super::{
 };
 use crate::Revision;
 
-/// The POSTs of a connection: what all of them wear, and what each has of its own.
+/// The headers of a connection's POST requests: those that all of them share, and those of a single request.
 ///
 /// ```
-/// use pintle_proto::{Revision, http::dress::Posts};
+/// use pintle_proto::{Revision, http::headers::PostHeaders};
 /// use pintle_types::Message;
 ///
-/// let posts = Posts::new(Some(Revision::LATEST), None).unwrap();
+/// let posts = PostHeaders::new(Some(Revision::LATEST), None).unwrap();
 /// assert_eq!(posts.common()["accept"], "application/json, text/event-stream");
 /// let call = Message::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#).unwrap();
-/// let own = posts.own(&[call], &[]).unwrap();
+/// let own = posts.of(&[call], &[]).unwrap();
 /// assert_eq!(own[0], ("mcp-method".parse().unwrap(), "tools/call".parse().unwrap()));
 /// assert_eq!(own[1], ("mcp-name".parse().unwrap(), "add".parse().unwrap()));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Posts {
+pub struct PostHeaders {
     common: HeaderMap,
     mirrored: bool,
 }
 
-impl Posts {
-    /// With this revision, once it is agreed on, and in this session, if the server gave one out.
+impl PostHeaders {
+    /// Creates the headers for an agreed revision, if there is one, and for the session that the server assigned, if it
+    /// did.
     ///
     /// # Errors
     ///
-    /// No header can carry the session.
+    /// The session id is not a valid header value.
     pub fn new(agreed: Option<Revision>, session: Option<&str>) -> Result<Self, BadHeader> {
         let mut common = post(8);
         let mirrored = agreed.is_some_and(|revision| Streams::of(revision).mirrored);
@@ -63,17 +64,18 @@ impl Posts {
         Ok(Self { common, mirrored })
     }
 
-    /// What all of them wear.
+    /// Returns the headers that all requests share.
     pub fn common(&self) -> &HeaderMap {
         &self.common
     }
 
-    /// What this one has of its own. `extensions` are the methods of extensions that name something.
+    /// Returns the headers of the request that carries `messages`. `extensions` are the methods of extensions whose
+    /// requests carry `Mcp-Name`.
     ///
     /// # Errors
     ///
-    /// It names something that no header can carry.
-    pub fn own(
+    /// The method or the name is not a valid header value.
+    pub fn of(
         &self,
         messages: &[Message],
         extensions: &[NameSource<'_>],
@@ -88,7 +90,7 @@ impl Posts {
         };
         let mut own = Vec::with_capacity(4);
         let sent = match method {
-            // Nearly every one; it need not be copied.
+            // The usual case: a static method name is not copied.
             Cow::Borrowed(method) if encode_value(method) == *method => HeaderValue::from_static(method),
             method => value(&MCP_METHOD, method)?,
         };
@@ -101,7 +103,7 @@ impl Posts {
     }
 }
 
-/// For a POST of the stateless era. `name` is what [`name_member`] says the request names.
+/// Returns the headers of a stateless POST. `name` is the value of the member that [`name_member`] returns.
 pub fn stateless_post(version: &str, method: &str, name: Option<&str>) -> Result<HeaderMap, BadHeader> {
     let mut headers = post(5);
     set(&mut headers, &MCP_PROTOCOL_VERSION, version)?;
@@ -112,19 +114,20 @@ pub fn stateless_post(version: &str, method: &str, name: Option<&str>) -> Result
     Ok(headers)
 }
 
-/// For the POST that opens a session, before anything is agreed on.
+/// Returns the headers of the POST that opens a session, before a revision is agreed on.
 pub fn initialize() -> HeaderMap {
     post(2)
 }
 
-/// For a POST of the session era, after the handshake. Servers need not give out sessions.
+/// Returns the headers of a session-era POST after the handshake. `session` is `None` if the server assigned no
+/// session.
 pub fn session_post(version: &str, session: Option<&str>) -> Result<HeaderMap, BadHeader> {
     let mut headers = post(4);
     agreed(&mut headers, version, session)?;
     Ok(headers)
 }
 
-/// For a GET of the session era: to listen, or to resume after the last event that was seen.
+/// Returns the headers of a session-era GET, which opens a stream or resumes one after the last event received.
 pub fn session_get(
     version: &str,
     session: Option<&str>,
@@ -138,21 +141,21 @@ pub fn session_get(
     Ok(headers)
 }
 
-/// For the DELETE that ends a session.
+/// Returns the headers of the DELETE that ends a session.
 pub fn session_delete(version: &str, session: &str) -> Result<HeaderMap, BadHeader> {
     let mut headers = HeaderMap::with_capacity(2);
     agreed(&mut headers, version, Some(session))?;
     Ok(headers)
 }
 
-/// For the GET that opens the stream of the oldest transport.
+/// Returns the headers of the GET that opens the event stream of the HTTP+SSE transport.
 pub fn event_stream() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(4);
     headers.insert(ACCEPT, HeaderValue::from_static(EVENTS));
     headers
 }
 
-/// A value that no header can carry.
+/// The error for a text that is not a valid header value.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BadHeader {
@@ -164,7 +167,7 @@ impl fmt::Display for BadHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the value of `{}` has characters, or white space around it, that no header can carry",
+            "the value of `{}` is not a valid header value: remove control characters and surrounding white space",
             self.name
         )
     }
@@ -187,7 +190,7 @@ fn agreed(headers: &mut HeaderMap, version: &str, session: Option<&str>) -> Resu
 fn in_session(headers: &mut HeaderMap, session: Option<&str>) -> Result<(), BadHeader> {
     if let Some(session) = session {
         set(headers, &MCP_SESSION_ID, session)?;
-        // Whoever holds it can speak in the session: keep it out of logs and HPACK tables.
+        // The id is a credential of the session: keep it out of logs and HPACK tables.
         if let Some(value) = headers.get_mut(&MCP_SESSION_ID) {
             value.set_sensitive(true);
         }
@@ -200,7 +203,8 @@ fn set(headers: &mut HeaderMap, name: &HeaderName, text: &str) -> Result<(), Bad
     Ok(())
 }
 
-/// From bytes: the id of an event may be any UTF-8. White space around a value is lost on the way.
+/// Converts a text to a header value, as bytes because an event id may be any UTF-8. Surrounding white space is
+/// refused: it is lost in transit.
 fn value(name: &HeaderName, text: &str) -> Result<HeaderValue, BadHeader> {
     let whole = Some(text.as_bytes()).filter(|bytes| trim(bytes).len() == bytes.len());
     let value = whole.and_then(|bytes| HeaderValue::from_bytes(bytes).ok());
@@ -267,14 +271,14 @@ mod tests {
         let task = Message::parse(task).unwrap();
         let told = Message::parse(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
         let tasks = [NameSource::new("tasks/get", "taskId")];
-        let all = |posts: &Posts, messages: &[Message]| {
+        let all = |posts: &PostHeaders, messages: &[Message]| {
             let mut headers = posts.common().clone();
-            headers.extend(posts.own(messages, &tasks).unwrap().into_iter().map(|(n, v)| (Some(n), v)));
+            headers.extend(posts.of(messages, &tasks).unwrap().into_iter().map(|(n, v)| (Some(n), v)));
             lines(&headers)
         };
         for revision in Revision::all() {
             let version = format!("mcp-protocol-version: {revision}");
-            let posts = Posts::new(Some(revision), Some("9f")).unwrap();
+            let posts = PostHeaders::new(Some(revision), Some("9f")).unwrap();
             if !revision.is_stateless() {
                 let worn = [both, json, &version, "mcp-session-id: 9f"];
                 assert_eq!(all(&posts, std::slice::from_ref(&call)), worn);
@@ -290,8 +294,11 @@ mod tests {
             assert_eq!(all(&posts, std::slice::from_ref(&told)), worn);
         }
         // Nothing is agreed on, or nothing but the session.
-        assert_eq!(all(&Posts::new(None, None).unwrap(), std::slice::from_ref(&call)), [both, json]);
-        assert_eq!(all(&Posts::new(None, Some("9f")).unwrap(), &[call]), [both, json, "mcp-session-id: 9f"]);
+        assert_eq!(all(&PostHeaders::new(None, None).unwrap(), std::slice::from_ref(&call)), [both, json]);
+        assert_eq!(
+            all(&PostHeaders::new(None, Some("9f")).unwrap(), &[call]),
+            [both, json, "mcp-session-id: 9f"]
+        );
     }
 
     #[test]
@@ -303,10 +310,7 @@ mod tests {
             stateless_post("2026-07-28", "\ttools/list", None),
         ] {
             let said = bad.unwrap_err().to_string();
-            assert!(
-                said.contains("has characters, or white space around it, that no header can carry"),
-                "{said}"
-            );
+            assert!(said.contains("is not a valid header value"), "{said}");
         }
     }
 }

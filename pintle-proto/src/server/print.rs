@@ -1,19 +1,20 @@
-//! Writing messages without building them first.
+//! Serialization of messages directly into a buffer.
 
 use pintle_types::{RequestId, RpcError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Part, Revision, server::Body};
+use super::Body;
+use crate::{Part, Revision};
 
-/// `{"jsonrpc":"2.0","id":…,"result":`; the caller adds an object and a brace.
+/// Writes `{"jsonrpc":"2.0","id":…,"result":`; the caller adds an object and a closing brace.
 pub(crate) fn open_result(out: &mut Vec<u8>, id: &RequestId) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     self::id(out, id);
     out.extend_from_slice(br#","result":"#);
 }
 
-/// How long that is, with the brace at the end. Of an id with escapes it may be more.
+/// Returns the length of that prefix and the closing brace. An id with escapes may take more.
 pub(crate) fn room(id: &RequestId) -> usize {
     let id = match id {
         RequestId::Number(number) => {
@@ -25,7 +26,7 @@ pub(crate) fn room(id: &RequestId) -> usize {
     r#"{"jsonrpc":"2.0","id":,"result":}"#.len() + id
 }
 
-/// A whole error response.
+/// Writes a complete error response.
 pub(crate) fn error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     self::id(out, id);
@@ -34,7 +35,7 @@ pub(crate) fn error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.push(b'}');
 }
 
-/// A whole notification, in the shapes of `revision`.
+/// Returns a complete notification, in the shapes of `revision`.
 pub(crate) fn notification(revision: Revision, method: &str, params: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
@@ -50,8 +51,8 @@ pub(crate) fn notification(revision: Revision, method: &str, params: &impl Seria
     out
 }
 
-/// Lowers what was printed from `at` on. What cannot be lowered, because it nests too deep for a tree or means something
-/// that the revision lacks, is left as it is: the receiver of a notification ignores what it does not know.
+/// Lowers the JSON written from `at` on. A value that cannot be lowered, because it is nested too deep or the revision
+/// cannot express it, is left unchanged: receivers ignore unknown members of a notification.
 fn lower(revision: Revision, part: Part<'_>, out: &mut Vec<u8>, at: usize) {
     let printed = out.get(at..).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
     if !revision.lowers(part, printed) {
@@ -64,17 +65,17 @@ fn lower(revision: Revision, part: Part<'_>, out: &mut Vec<u8>, at: usize) {
     }
 }
 
-/// Takes the line breaks out of a printed message: what a handler passes on may have some between its tokens, and on
-/// a line-delimited stream they would end the message. Inside a string JSON allows none, so a space changes nothing.
+/// Replaces line breaks in a serialized message by spaces: a handler may pass on JSON with line breaks between its
+/// tokens, and on a line-delimited stream they would end the message. JSON strings contain no raw line breaks.
 pub(crate) fn one_line(message: &mut [u8]) {
-    // Always stored, so that the compiler makes one wide pass of it: half the instructions of searching first.
+    // The byte is always stored, so that the compiler vectorizes the loop: half the instructions of searching first.
     for byte in message {
         *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
     }
 }
 
-/// An object behind what is written already. A large one that nobody else has is not copied: what is written is put in
-/// front of it. (Measured: moving 1 MiB takes 45 µs, and 150 in fresh pages.)
+/// Appends an object to the output. A large one that is not shared is not copied: the output so far is inserted before
+/// it (see `bench/LEDGER.md`).
 pub(crate) fn object(out: &mut Vec<u8>, object: Body) {
     match object {
         Body::Own(object) | Body::Text(object) if object.as_str().len() >= LARGE => {
@@ -86,7 +87,7 @@ pub(crate) fn object(out: &mut Vec<u8>, object: Body) {
     }
 }
 
-/// The same, open for more members: the caller writes some, and the brace.
+/// Appends an object without its closing brace: the caller writes more members, and the brace.
 pub(crate) fn open_object(out: &mut Vec<u8>, object: Body) {
     let empty = object.is_empty();
     self::object(out, object);
@@ -96,19 +97,19 @@ pub(crate) fn open_object(out: &mut Vec<u8>, object: Body) {
     }
 }
 
-/// From this many bytes on a result is not worth copying.
+/// The size, in bytes, from which a result is not copied.
 pub(crate) const LARGE: usize = 4 << 10;
 
-/// An id, as it came.
+/// Writes an id in the JSON type it was received in.
 pub(crate) fn id(out: &mut Vec<u8>, id: &RequestId) {
     json(out, id);
 }
 
-/// Any value of ours.
+/// Writes a value of one of this workspace's types.
 ///
 /// # Panics
 ///
-/// Never: our own types print, and a value of the user's that does not was refused when it became a `RawObject`.
+/// Never: these types serialize, and a value of the user's that does not was refused when it became a `RawObject`.
 pub(crate) fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(&mut *out, value).expect("a value of ours prints as JSON into memory");
 }
