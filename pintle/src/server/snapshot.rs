@@ -132,8 +132,8 @@ impl Snapshot {
         self.served = Served::new(self.service.revisions().iter().copied());
     }
 
-    /// Updates the declared capabilities after a change of the catalogue, if they differ. (Measured: 2,000 instructions for each
-    /// tool of a server that starts.)
+    /// Updates the declared capabilities after a change of the catalogue, if they differ (see
+    /// `bench/LEDGER.md`).
     pub(crate) fn declare_catalogue(&mut self) {
         let can = self.capabilities();
         if can != *self.service.capabilities() {

@@ -209,7 +209,7 @@ async fn what_comes_later_does_not_hide_the_first_reason() {
     let ends: [(Ends, &str); 4] = [
         (|asked| asked.status(403), "HTTP status 403"),
         (|asked| asked.status(500), "with status 500"),
-        (|asked| asked.answer(200, &[("content-type", "text/html")], "<html>"), "no JSON-RPC message"),
+        (|asked| asked.answer(200, &[("content-type", "text/html")], "<html>"), "is not a JSON-RPC message"),
         (|asked| asked.answer(404, &[], "no such page"), "no such page"),
     ];
     for (end, last) in ends {

@@ -22,8 +22,8 @@ impl SessionId {
         if text.len() != 32 {
             return None;
         }
-        // One pass, where checking and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long.
-        // (Measured: 100 instructions for each request in a session.)
+        // One pass, where checking and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long
+        // (see `bench/LEDGER.md`).
         let half = |text: &[u8]| {
             text.iter().fold((0_u64, 0), |(number, seen), byte| {
                 let digit = DIGITS[usize::from(*byte)];
@@ -48,8 +48,8 @@ const DIGITS: [u8; 256] = {
 };
 const NO_DIGIT: u8 = 16;
 
-/// Takes the id itself for its hash: it is random already, and only ids that were given out are in the table. (Measured:
-/// 150 instructions for each request in a session.)
+/// Takes the id itself for its hash: it is random already, and only ids that were given out are in the table (see
+/// `bench/LEDGER.md`).
 #[derive(Default)]
 pub(super) struct AsItIs(u64);
 

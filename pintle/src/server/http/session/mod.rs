@@ -82,8 +82,7 @@ struct Core {
     follows: bool,
     /// How many calls that run have had their turn.
     slots_used: u32,
-    /// The call that runs, for as long as it is the only one: most are. (Measured: 1,100 of 48,400 instructions of a
-    /// small call went into a map for it.)
+    /// The running call, if it is the only one, as most are (see `bench/LEDGER.md`).
     running: Option<Cx>,
     /// Only while there is something in it.
     busy: Option<Box<Busy>>,
