@@ -4,6 +4,7 @@ use pintle_types::{Notification, RawObject, Request, RequestId, Response, RpcErr
 use serde::Serialize;
 
 use super::{
+    capabilities::Capabilities,
     extras::Extras,
     flights::{Flight, FlightState, Flights, Progress},
     opening::Opened,
@@ -98,7 +99,7 @@ impl Engine {
     /// Returns a request of the opening, whose params are complete.
     pub fn opening_request(&mut self, method: &'static str, params: RawObject) -> Request {
         let method = Cow::Borrowed(method);
-        let flight = Flight { method: method.clone(), progress: Progress::Unasked, log: false };
+        let flight = Flight { method: method.clone(), progress: Progress::Unasked, log: false, can: None };
         Request::new(self.flights.add(flight).into(), method, Some(params))
     }
 
@@ -170,9 +171,16 @@ impl Engine {
                 Some(prepared)
             }
         };
+        let can = extras.capabilities.map(Capabilities::of);
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
-        let id = self.flights.add(Flight { method: method.clone(), progress, log });
+        let id = self.flights.add(Flight { method: method.clone(), progress, log, can });
         Ok(Request::new(id.into(), method, prepared))
+    }
+
+    /// Returns the method of a request that is in flight.
+    pub fn method(&self, id: &RequestId) -> Option<&str> {
+        let FlightState::Flying(number) = self.flights.state(id) else { return None };
+        self.flights.get(number).map(|flight| &*flight.method)
     }
 
     /// Returns a notification in the shapes of the server's revision.
@@ -298,6 +306,34 @@ mod tests {
                 "the response to request 2 is malformed: `jsonrpc` is not \"2.0\""
             );
         }
+    }
+
+    #[test]
+    fn capabilities_of_one_request_are_declared_and_honoured_for_it_alone() {
+        let mut client = engine("2026-07-28", "{}");
+        let form = object(r#"{"elicitation":{"form":{}}}"#);
+        let extras = Extras { capabilities: Some(&form), ..Extras::default() };
+        let call = object(r#"{"name":"t"}"#);
+        let first = said(client.request("tools/call", &call, &extras).unwrap());
+        assert!(first.contains(r#"clientCapabilities":{"elicitation":{"form":{}}}"#), "{first}");
+        let second = said(client.request("tools/call", &call, &Extras::default()).unwrap());
+        assert!(second.contains(r#"clientCapabilities":{}"#), "{second}");
+        assert_eq!(client.method(&1.into()), Some("tools/call"));
+        let asks = |id: u8| {
+            let question = r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object"}}}"#;
+            let result = format!(r#"{{"resultType":"input_required","inputRequests":{{"k":{question}}}}}"#);
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+        };
+        let outcome = |inbound| match inbound {
+            Inbound::Answer { outcome, .. } => outcome,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(outcome(hear(&mut client, &asks(1))), RequestOutcome::InputRequired(_)));
+        assert!(matches!(
+            outcome(hear(&mut client, &asks(2))),
+            RequestOutcome::Violation(Violation::UndeclaredQuestion { .. })
+        ));
+        assert_eq!(client.method(&1.into()), None);
     }
 
     #[test]

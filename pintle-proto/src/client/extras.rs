@@ -16,6 +16,9 @@ pub struct Extras<'a> {
     pub tracestate: Option<&'a str>,
     /// The W3C `baggage`.
     pub baggage: Option<&'a str>,
+    /// The client's capabilities for this request, in place of those of its profile. Ignored in the session era, which negotiates
+    /// them once.
+    pub capabilities: Option<&'a RawObject>,
 }
 
 impl Extras<'_> {
@@ -54,8 +57,10 @@ impl Extras<'_> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Self { progress, log_level, traceparent, tracestate, baggage } = self;
-        !progress && [log_level, traceparent, tracestate, baggage].iter().all(|part| part.is_none())
+        let Self { progress, log_level, traceparent, tracestate, baggage, capabilities } = self;
+        !progress
+            && capabilities.is_none()
+            && [log_level, traceparent, tracestate, baggage].iter().all(|part| part.is_none())
     }
 }
 

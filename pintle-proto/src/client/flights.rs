@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use pintle_types::RequestId;
 
-use super::own_ids::OwnIds;
+use super::{capabilities::Capabilities, own_ids::OwnIds};
 
 /// The client's requests in flight.
 ///
@@ -21,6 +21,8 @@ pub(super) struct Flight {
     pub(super) method: Cow<'static, str>,
     pub(super) progress: Progress,
     pub(super) log: bool,
+    /// The capabilities that were declared for this request alone.
+    pub(super) can: Option<Capabilities>,
 }
 
 /// The progress of a request.
@@ -61,6 +63,10 @@ impl Flights {
         let flight = self.flights.remove(&id)?;
         self.logging -= usize::from(flight.log);
         Some(flight)
+    }
+
+    pub(super) fn get(&self, id: i64) -> Option<&Flight> {
+        self.flights.get(&id)
     }
 
     pub(super) fn get_mut(&mut self, id: i64) -> Option<&mut Flight> {

@@ -98,6 +98,11 @@ impl Reading {
     /// Reads the result of a request, which is in canonical shapes. Only the members that the protocol defines for
     /// every result are decoded.
     pub fn read(&self, method: &str, result: RawObject) -> RequestOutcome {
+        self.read_with(method, result, self.can)
+    }
+
+    /// Reads the result of a request that declared these capabilities.
+    pub(super) fn read_with(&self, method: &str, result: RawObject, can: Capabilities) -> RequestOutcome {
         match result.get("resultType") {
             None | Some("\"complete\"") => return RequestOutcome::Complete(result),
             Some(_) => {}
@@ -114,7 +119,7 @@ impl Reading {
         };
         match &*result_type {
             "complete" => RequestOutcome::Complete(result),
-            "input_required" => match self.input_required(method, &result) {
+            "input_required" => match self.input_required(method, &result, can) {
                 Ok(asked) => RequestOutcome::InputRequired(asked),
                 Err(violation) => RequestOutcome::Violation(violation),
             },
@@ -128,7 +133,12 @@ impl Reading {
         }
     }
 
-    fn input_required(&self, method: &str, result: &RawObject) -> Result<InputRequired, Violation> {
+    fn input_required(
+        &self,
+        method: &str,
+        result: &RawObject,
+        can: Capabilities,
+    ) -> Result<InputRequired, Violation> {
         if !method::find(method).is_some_and(|row| row.may_ask) {
             return Err(Violation::InputNotAllowed { method: method.into() });
         }
@@ -153,7 +163,7 @@ impl Reading {
             }
             let key: Box<str> = serde_json::from_str(&format!("\"{printed}\""))
                 .map_err(|_| malformed("a key is not a valid string"))?;
-            requests.push(question(key, request, self.can, self.revision).map_err(|fault| match fault {
+            requests.push(question(key, request, can, self.revision).map_err(|fault| match fault {
                 QuestionError::Malformed(reason) => malformed(reason),
                 QuestionError::Violation(violation) => violation,
             })?);

@@ -82,7 +82,7 @@ impl Engine {
             EraState::Stateless(stateless) if stateless.subscriptions.contains(number) => {
                 return stateless.read_end(number, result);
             }
-            EraState::Stateless(stateless) => stateless.read(&flight.method, result),
+            EraState::Stateless(stateless) => stateless.read(&flight.method, result, flight.can),
         };
         Inbound::Answer { id: number.into(), outcome }
     }

@@ -7,6 +7,7 @@ use pintle_types::{Notification, RawObject, RawValue, RequestId, RpcError, metho
 use serde_json::Value;
 
 use super::{
+    capabilities::Capabilities,
     extras::{Extras, push},
     inbound::{End, Ignored, Inbound},
     profile::Profile,
@@ -33,6 +34,7 @@ pub(super) struct Introduction {
     members: String,
     /// The complete object, for a request without other members.
     whole: Box<RawValue>,
+    info: Option<RawObject>,
 }
 
 /// The server's description from `server/discover`.
@@ -66,15 +68,21 @@ pub(super) fn discovery(revision: Revision, result: &RawObject) -> Option<Discov
 
 impl Introduction {
     pub(super) fn new(profile: &Profile, revision: Revision) -> Self {
-        let mut members = String::new();
-        push(&mut members, PROTOCOL_VERSION, &Value::from(revision.as_str()).to_string());
-        push(&mut members, CLIENT_CAPABILITIES, declared(&profile.capabilities).as_str());
-        if profile.introduce {
-            push(&mut members, CLIENT_INFO, profile.info.as_str());
-        }
+        let info = profile.introduce.then(|| profile.info.clone());
+        let members = Self::members(revision, &profile.capabilities, info.as_ref());
         let whole = RawValue::from_string(format!("{{{members}}}"))
             .expect("members that were printed from JSON just now");
-        Self { members, whole }
+        Self { members, whole, info }
+    }
+
+    fn members(revision: Revision, capabilities: &RawObject, info: Option<&RawObject>) -> String {
+        let mut members = String::new();
+        push(&mut members, PROTOCOL_VERSION, &Value::from(revision.as_str()).to_string());
+        push(&mut members, CLIENT_CAPABILITIES, declared(capabilities).as_str());
+        if let Some(info) = info {
+            push(&mut members, CLIENT_INFO, info.as_str());
+        }
+        members
     }
 }
 
@@ -122,7 +130,11 @@ impl Stateless {
         if extras.is_empty() && own.is_none_or(RawObject::is_empty) {
             return params.with("_meta", &self.introduction.whole);
         }
-        let mut meta = self.introduction.members.clone();
+        let Introduction { members, info, .. } = &self.introduction;
+        let mut meta = match extras.capabilities {
+            None => members.clone(),
+            Some(capabilities) => Introduction::members(self.revision, capabilities, info.as_ref()),
+        };
         extras.write(id, own, &mut meta);
         if let Some(level) = extras.log_level {
             push(&mut meta, LOG_LEVEL, &Value::from(level).to_string());
@@ -147,10 +159,16 @@ impl Stateless {
     }
 
     /// Reads the response to a request.
-    pub(super) fn read(&self, method: &str, result: Result<RawObject, RpcError>) -> RequestOutcome {
-        match result {
-            Ok(result) => self.reading.read(method, result),
-            Err(mut error) => {
+    pub(super) fn read(
+        &self,
+        method: &str,
+        result: Result<RawObject, RpcError>,
+        can: Option<Capabilities>,
+    ) -> RequestOutcome {
+        match (result, can) {
+            (Ok(result), None) => self.reading.read(method, result),
+            (Ok(result), Some(can)) => self.reading.read_with(method, result, can),
+            (Err(mut error), _) => {
                 self.revision.raise_error(method, &mut error);
                 RequestOutcome::Error(error)
             }
