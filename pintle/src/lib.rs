@@ -107,6 +107,7 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
+mod properties;
 pub mod proto;
 #[cfg(feature = "validation")]
 pub mod schema;

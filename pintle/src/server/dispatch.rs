@@ -6,8 +6,7 @@ use pintle_types::{RawValue, RpcError, method};
 use crate::server::{
     Cx, Entry, Next, ToolRoute,
     call::{
-        replay,
-        run::{HandlerFuture, Start},
+        run::{HandlerFuture, Start, run_claimed},
         target::{TextArguments, ToolCall},
     },
     catalogue::{complete, lists, source},
@@ -61,7 +60,7 @@ fn go(cx: &Cx, next: &Next) -> HandlerFuture {
         return next.go(cx.clone());
     }
     let next = next.clone();
-    replay::enter(cx, move |cx| next.go(cx))
+    run_claimed(cx, move |cx| next.go(cx))
 }
 
 /// Returns the text of a member that must be a string.
@@ -143,7 +142,7 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             .transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
         lists::passes_filters(cx, Entry::Resource(&resource)).then(|| match cx.call().returned() {
-            true => replay::enter(cx, |cx| source.read(cx)),
+            true => run_claimed(cx, |cx| source.read(cx)),
             false => source.read(cx.clone()),
         })
     } else if let Some((route, vars)) = catalogue.template(&uri) {

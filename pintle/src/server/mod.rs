@@ -463,7 +463,8 @@ impl Server {
         lint::lint(&self.snapshot().catalogue)
     }
 
-    /// Returns an error that lists everything that is wrong with the registrations. Every `serve` method does the same.
+    /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does
+    /// the same.
     pub fn check(&self) -> Result<()> {
         self.snapshot().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
     }

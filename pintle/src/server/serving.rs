@@ -12,7 +12,7 @@ use crate::{Ended, Error, Result};
 
 /// A connection being served.
 ///
-/// Dropping it lets the connection go on by itself, as with a `tokio` task; [`close`](Self::close) ends it.
+/// Dropping it detaches the connection, as with a `tokio` task; [`close`](Self::close) ends it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct Serving {
 /// How a connection ended.
 enum ConnectionEnd {
     Ended(Ended),
-    /// The error goes to the first who waits for it.
+    /// The error is returned by the first `wait`.
     Failed(Mutex<Option<Error>>),
 }
 
@@ -49,18 +49,19 @@ impl Serving {
         connection: impl Future<Output = Result<Ended>> + Send + 'static,
         stop: Arc<Stop>,
     ) -> Self {
-        let (tell, end) = watch::channel(None);
+        let (sender, end) = watch::channel(None);
         tokio::spawn(async move {
             let end = match connection.await {
                 Ok(ended) => ConnectionEnd::Ended(ended),
                 Err(error) => ConnectionEnd::Failed(Mutex::new(Some(error))),
             };
-            tell.send_replace(Some(Arc::new(end)));
+            sender.send_replace(Some(Arc::new(end)));
         });
         Self { end, handle: ServingHandle(stop) }
     }
 
-    /// Waits until the connection ends, and says why. It may be waited for by several, and again; an error is told once.
+    /// Waits until the connection ends, and returns the reason. It may be called concurrently and repeatedly; an error is returned
+    /// once, and [`Error::Closed`] after that.
     pub async fn wait(&self) -> Result<Ended> {
         let mut end = self.end.clone();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
@@ -70,18 +71,18 @@ impl Serving {
                 let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
                 Err(error.unwrap_or(Error::Closed(Ended::Stopped)))
             }
-            // A task that was ended by its runtime has nobody to report to.
+            // The runtime was shut down.
             None => Err(Error::Closed(Ended::Stopped)),
         }
     }
 
-    /// Reads no more, lets running calls come to their end for as long as `grace`, and ends the connection.
+    /// Stops reading, waits up to `grace` for running calls, and ends the connection.
     pub async fn close(self, grace: Duration) -> Result<Ended> {
         self.handle.close(grace);
         self.wait().await
     }
 
-    /// A way to close it from elsewhere, while this is waited for.
+    /// Returns a handle to close the connection while another task waits for its end.
     pub fn handle(&self) -> ServingHandle {
         self.handle.clone()
     }
@@ -93,7 +94,7 @@ impl fmt::Debug for Serving {
     }
 }
 
-/// A way to close what is being served, for others than the one who waits for it. Cheap to clone.
+/// A handle to close a connection or an HTTP server that another task waits for. Cheap to clone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,43 +118,43 @@ impl ServingHandle {
         Self(stop)
     }
 
-    /// Takes nothing more, lets what runs come to its end for as long as `grace`, and ends the rest. Returns at once; whoever
-    /// waits learns when it is over. Once more with less grace ends it sooner.
+    /// Stops reading, gives running calls up to `grace`, and then ends them. Returns at once. A second call with a shorter `grace`
+    /// shortens the time.
     pub fn close(&self, grace: Duration) {
         self.0.ask(grace);
     }
 }
 
-/// The wish that a connection ends.
+/// A request to close a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Stop(Mutex<Wish>);
+pub(crate) struct Stop(Mutex<StopRequest>);
 
 #[derive(Debug, Default)]
-struct Wish {
+struct StopRequest {
     grace: Option<Duration>,
     waker: Option<Waker>,
 }
 
 impl Stop {
     pub(crate) fn ask(&self, grace: Duration) {
-        let mut wish = self.lock();
-        wish.grace = Some(grace);
-        let waker = wish.waker.take();
-        drop(wish);
+        let mut request = self.lock();
+        request.grace = Some(grace);
+        let waker = request.waker.take();
+        drop(request);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// The grace, once: when somebody wishes so for the first time. Until then the task will be woken.
+    /// Returns the grace period once after each request. The task is woken by the next request.
     pub(crate) fn asked(&self, cx: &mut Context<'_>) -> Option<Duration> {
-        let mut wish = self.lock();
-        match &mut wish.waker {
+        let mut request = self.lock();
+        match &mut request.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        wish.grace.take()
+        request.grace.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wish> {
+    fn lock(&self) -> MutexGuard<'_, StopRequest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -53,31 +53,31 @@ pub(crate) struct ServerSettings {
     pub(crate) page: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) keepalive: Option<Duration>,
-    /// For calls that still run when the other side has hung up.
+    /// The time that running calls have when the peer has disconnected.
     pub(crate) grace: Duration,
-    /// For the answer to a question.
+    /// The timeout of a question.
     pub(crate) question: Duration,
-    /// For calls of sessions over HTTP whose client has hung up.
+    /// The time that a call of an HTTP session may run after its client has disconnected.
     pub(crate) detached_call: Duration,
-    /// For the next request of a session over HTTP.
+    /// The time after which an idle HTTP session ends.
     pub(crate) idle_session: Duration,
     pub(crate) uninitialized_session: Duration,
-    /// Handlers of one connection that run at the same time; more wait.
+    /// The limit of concurrent calls of one connection or session. Further calls are queued.
     pub(crate) running: usize,
-    /// Whether no other process has the keys that seal states.
+    /// Whether the keys that seal states are random, and so known to this process only.
     pub(crate) seals_alone: bool,
-    /// Sees to it that a state is used once.
+    /// The guard against the replay of states.
     pub(crate) replay: Arc<dyn ReplayGuard>,
-    /// Bytes of one result.
+    /// The limit of bytes of one result.
     pub(crate) result_bytes: usize,
     pub(crate) logging: bool,
     pub(crate) tool_completion: bool,
     pub(crate) extensions: JsonObject,
     pub(crate) experimental: JsonObject,
-    /// Kinds that are announced although there are none yet, because some will come.
+    /// The capabilities that are declared although the catalogue has no such entries yet.
     pub(crate) expected: Expected,
     pub(crate) list_hint: CacheHint,
-    /// For those lists that are kept for another time than the rest.
+    /// The cache hints of lists that differ from `list_hint`.
     pub(crate) list_hints: HashMap<ListKind, CacheHint>,
 }
 
@@ -115,25 +115,24 @@ pub(crate) struct Expected {
 }
 
 impl Snapshot {
-    /// All that is wrong with what was registered. Looked for once: servers that are chosen for each request are asked with
-    /// each.
+    /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
+    /// request is checked with each.
     pub(crate) fn fault(&self) -> Option<&str> {
         let verdict = self.verdict.get_or_init(|| {
             let mut faults = self.faults.clone();
             faults.extend(self.catalogue.missing(&self.own));
-            (!faults.is_empty()).then(|| faults.join("; ").into())
+            (!faults.is_empty()).then(|| faults.join("\n").into())
         });
         verdict.as_deref()
     }
 
-    /// Brings what the service declares in line with all that there is.
+    /// Updates the declared capabilities and the served revisions.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
         self.served = Served::new(self.service.revisions().iter().copied());
     }
 
-    /// Updates the declared capabilities after a change of the catalogue, if they differ (see
-    /// `bench/LEDGER.md`).
+    /// Updates the declared capabilities after a change of the catalogue, if they differ (see `bench/LEDGER.md`).
     pub(crate) fn declare_catalogue(&mut self) {
         let can = self.capabilities();
         if can != *self.service.capabilities() {

@@ -14,15 +14,15 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     io,
-    pin::Pin,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use super::{Incoming, Transport};
+use crate::properties::{Property, PropertyResult, check as check_properties};
 
 /// Checks every property on a fresh pair of connected transports.
 ///
@@ -37,15 +37,11 @@ where
     R: Transport,
     F: Future<Output = io::Result<(L, R)>>,
 {
-    let mut broken = Vec::new();
-    for (property, run) in PROPERTIES {
-        let what = match connect().await {
-            Ok((left, right)) => in_time(run(Box::new(left), Box::new(right))).await,
-            Err(error) => Err(format!("not connected: {error}")),
-        };
-        broken.extend(what.err().map(|what| Broken { property, what }));
-    }
-    if broken.is_empty() { Ok(()) } else { Err(broken) }
+    let open = async || {
+        let (left, right) = connect().await?;
+        Ok((Box::new(left) as BoxTransport, Box::new(right) as BoxTransport))
+    };
+    check_properties(&PROPERTIES, open).await
 }
 
 /// A property that does not hold.
@@ -67,28 +63,19 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 type BoxTransport = Box<dyn Transport>;
-type PropertyResult = Result<(), String>;
-type PropertyTest = fn(BoxTransport, BoxTransport) -> Pin<Box<dyn Future<Output = PropertyResult> + Send>>;
 
-const PROPERTIES: [(&str, PropertyTest); 8] = [
-    ("flushing nothing is done at once", |left, right| Box::pin(idle(left, right))),
-    ("messages arrive in the order they were sent", |left, right| Box::pin(order(left, right))),
-    ("messages of 1 byte to 4 MiB arrive unchanged", |left, right| Box::pin(sizes(left, right))),
-    ("both ends may send 8 MiB before they read", |left, right| Box::pin(full(left, right))),
-    ("receiving may be given up and taken up again", |left, right| Box::pin(given_up(left, right))),
-    ("a new waker replaces the old one", |left, right| Box::pin(new_waker(left, right))),
-    ("what was flushed arrives after its sender is dropped, then the end", |left, right| {
+const PROPERTIES: [Property<(BoxTransport, BoxTransport)>; 8] = [
+    ("flushing nothing is done at once", |(left, right)| Box::pin(idle(left, right))),
+    ("messages arrive in the order they were sent", |(left, right)| Box::pin(order(left, right))),
+    ("messages of 1 byte to 4 MiB arrive unchanged", |(left, right)| Box::pin(sizes(left, right))),
+    ("both ends may send 8 MiB before they read", |(left, right)| Box::pin(full(left, right))),
+    ("receiving may be given up and taken up again", |(left, right)| Box::pin(given_up(left, right))),
+    ("a new waker replaces the old one", |(left, right)| Box::pin(new_waker(left, right))),
+    ("what was flushed arrives after its sender is dropped, then the end", |(left, right)| {
         Box::pin(end(left, right))
     }),
-    ("sending to an end that is gone fails when flushed", |left, right| Box::pin(gone(left, right))),
+    ("sending to an end that is gone fails when flushed", |(left, right)| Box::pin(gone(left, right))),
 ];
-
-/// Timeout of each property test.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-async fn in_time(run: impl Future<Output = PropertyResult>) -> PropertyResult {
-    timeout(TIMEOUT, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {TIMEOUT:?}")))
-}
 
 async fn idle(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     for mut end in [left, right] {

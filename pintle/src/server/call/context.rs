@@ -6,15 +6,16 @@ use http::{Extensions, HeaderMap, Method, Uri};
 #[cfg(feature = "http-server")]
 use crate::server::access::peer_address::PeerAddress;
 
-/// What came with a request besides its message.
+/// The context of a request: its extensions, and its head if it came over HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct RequestContext {
+    /// The extensions without the peer address.
     left: Extensions,
-    /// What it looked like over HTTP.
+    /// The head of the HTTP request.
     pub(crate) head: Option<HttpHead>,
     #[cfg(feature = "http-server")]
     address: Option<PeerAddress>,
-    /// What was left, and the address.
+    /// The extensions with the peer address, once they were asked for.
     #[cfg(feature = "http-server")]
     with_address: OnceLock<Extensions>,
 }
@@ -24,14 +25,14 @@ impl RequestContext {
         Self { left, ..Self::default() }
     }
 
-    /// Creates the context of a request over HTTP. The address is added to the extensions on demand (see
+    /// Creates the context of a request over HTTP. The address is added to the extensions when they are first asked for (see
     /// `bench/LEDGER.md`).
     #[cfg(feature = "http-server")]
     pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
         Self { left, head: Some(head), address, with_address: OnceLock::new() }
     }
 
-    /// All that layers below have left for the handler.
+    /// Returns the extensions that layers have inserted, and the peer address.
     pub(crate) fn extensions(&self) -> &Extensions {
         #[cfg(feature = "http-server")]
         if let Some(address) = self.address {
@@ -44,21 +45,21 @@ impl RequestContext {
         &self.left
     }
 
-    /// Where it came from, if that is known.
+    /// Returns the peer address, if it is known.
     #[cfg(feature = "http-server")]
     pub(crate) fn address(&self) -> Option<PeerAddress> {
         self.address.or_else(|| self.left.get::<PeerAddress>().copied())
     }
 
-    /// The same but for the address: for those who look for something else.
+    /// Returns the extensions without the peer address.
     pub(crate) fn left(&self) -> &Extensions {
         &self.left
     }
 }
 
-/// The head of the HTTP request that brought a call: for handlers that read a header.
+/// The head of the HTTP request of a call, for handlers that read a header.
 ///
-/// A handler takes it as an argument, or asks [`Cx::http`](crate::server::Cx::http), which copies nothing.
+/// A handler takes it as an argument, or calls [`Cx::http`](crate::server::Cx::http), which copies nothing.
 ///
 /// ```
 /// use pintle::server::{HttpHead, tool};
@@ -75,12 +76,12 @@ pub struct HttpHead {
     pub method: Method,
     /// The target, as the client wrote it.
     pub uri: Uri,
-    /// The headers, all of them.
+    /// The headers.
     pub headers: HeaderMap,
 }
 
 impl HttpHead {
-    /// A head: for tests of what reads one.
+    /// Creates a head, for tests of handlers that read one.
     pub fn new(method: Method, uri: Uri, headers: HeaderMap) -> Self {
         Self { method, uri, headers }
     }

@@ -4,15 +4,15 @@ use super::cx::WeakCx;
 use crate::server::Cx;
 
 thread_local! {
-    /// The calls whose code runs on this thread, the innermost last, with the span that brought each here.
+    /// The calls whose code runs on this thread, the innermost last, each with the span that entered it.
     static CURRENT: RefCell<Vec<(Option<u64>, WeakCx)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Says, until it is dropped, that the code which runs is this call's.
+/// Marks a call as the current one of this thread, until this is dropped.
 pub(crate) struct Here(());
 
 impl Here {
-    /// `None` if nobody would want to know, which costs nothing.
+    /// Returns `None` if the client receives no log messages.
     pub(crate) fn new(cx: &Cx) -> Option<Self> {
         cx.wants_any_log().then(|| {
             enter(None, cx.downgrade());
@@ -28,7 +28,7 @@ impl Drop for Here {
 }
 
 pub(crate) fn enter(span: Option<u64>, call: WeakCx) {
-    // A thread that ends has no call to tell of.
+    // Fails only while the thread ends.
     let _ = CURRENT.try_with(|current| {
         if let Ok(mut current) = current.try_borrow_mut() {
             current.push((span, call));
@@ -46,7 +46,7 @@ pub(crate) fn leave(span: Option<u64>) {
     });
 }
 
-/// The call whose code runs on this thread.
+/// Returns the call whose code runs on this thread.
 pub(crate) fn current() -> Option<WeakCx> {
     CURRENT.try_with(|current| current.try_borrow().ok()?.last().map(|(_, call)| call.clone())).ok().flatten()
 }

@@ -205,7 +205,7 @@ impl Drop for CallDriver {
     }
 }
 
-/// What only calls with their own sink can do: run in a task, be held back, and be waited for by a shutdown.
+/// The methods of calls with their own sink: they can run in a task, be held back, and be awaited by a shutdown.
 #[cfg(feature = "http-server")]
 mod spawned {
     use std::{

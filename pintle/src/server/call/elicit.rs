@@ -1,3 +1,4 @@
+use pintle_proto::inputs::{Answer, AskError, Question};
 use pintle_types::{
     JsonObject,
     schema::{ElicitAction, ElicitFormParams, ElicitParams, ElicitResult},
@@ -5,9 +6,10 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::server::{Answer, AskError, Cx, Form, Question};
+use super::cx::Cx;
+use crate::server::form::Form;
 
-/// What a user did with a question.
+/// The answer of a user to a form.
 ///
 /// ```
 /// use pintle::server::{Cx, Elicited, ToolError};
@@ -29,16 +31,16 @@ use crate::server::{Answer, AskError, Cx, Form, Question};
 #[expect(clippy::exhaustive_enums, reason = "every revision has these three")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Elicited<T> {
-    /// Filled in the form.
+    /// The user filled in the form.
     Accept(T),
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Went away without a word.
+    /// The user closed the form without an answer.
     Cancel,
 }
 
 impl<T> Elicited<T> {
-    /// What was filled in, if anything was.
+    /// Returns the content of the form, if the user accepted.
     pub fn accepted(self) -> Option<T> {
         match self {
             Self::Accept(value) => Some(value),
@@ -50,9 +52,9 @@ impl<T> Elicited<T> {
 impl Cx {
     /// Asks the user for a `T`: the client shows a form with its fields.
     ///
-    /// A flat struct of texts, numbers, booleans and enums will do; doc comments are its descriptions. Say
-    /// [`asks`](crate::server::ToolRoute::asks) when the tool is registered, and a `T` that cannot be a form is found when the server
-    /// starts. See [`ask`](Self::ask) for what may run twice.
+    /// `T` is a flat struct of strings, numbers, booleans and enums; doc comments are the descriptions of the fields. Declare
+    /// `T` with [`asks`](crate::server::ToolRoute::asks) when the tool is registered, so that a `T` that cannot be a form is
+    /// reported when the server starts. See [`ask`](Self::ask) for code that may run twice.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError, tool};
@@ -74,7 +76,7 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// If the client cannot show forms ([`can_elicit`](Self::can_elicit) tells), or what came back does not fit `T`.
+    /// Returns an error if the client cannot show forms (see [`can_elicit`](Self::can_elicit)) or the answer is not a `T`.
     pub async fn elicit<T>(&self, key: &str, message: &str) -> Result<Elicited<T>, AskError>
     where
         T: DeserializeOwned + JsonSchema + 'static,
@@ -87,11 +89,11 @@ impl Cx {
         self.show(key, message, form, |content| form.read(content)).await
     }
 
-    /// Asks the user to fill in a form that was made by hand.
+    /// Asks the user to fill in a form that is built at run time.
     ///
     /// # Errors
     ///
-    /// If the client cannot show forms, or what came back does not fit.
+    /// Returns an error if the client cannot show forms or the answer does not match the form.
     pub async fn elicit_form(
         &self,
         key: &str,

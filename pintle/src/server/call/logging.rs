@@ -24,14 +24,14 @@ use super::{
     cx::{Cx, WeakCx},
 };
 
-/// A `tracing_subscriber` layer that sends what happens in the course of a call to the client that made it.
+/// Creates a `tracing_subscriber` layer that sends the events of a call to the client that made it.
 ///
-/// A client hears what it asked for and nothing else; the server says with [`Server::logging`](crate::server::Server::logging)
-/// that it can be asked. Events in tasks and threads that carry the call's span (`in_current_span`) count too. The
-/// target is the `logger`, the message is `msg` in `data`, and fields are its other members. `TRACE` is sent as `debug`;
-/// a field `mcp.level` names a level that `tracing` lacks.
+/// A client receives the levels that it requested; the server has to declare [`Server::logging`](crate::server::Server::logging).
+/// Events in tasks and threads that carry the call's span (`in_current_span`) are sent too. The target is the `logger`, the
+/// message is `msg` in `data`, and fields are its other members. `TRACE` is sent as `debug`; a field `mcp.level` names a level
+/// that `tracing` lacks.
 ///
-/// Clients may be anybody's: filter this layer if events of other crates should stay on this side.
+/// Clients may not be trusted: filter this layer if events of other crates should not be sent to them.
 ///
 /// ```
 /// use pintle::{Server, server::tool};
@@ -52,12 +52,12 @@ pub fn layer() -> Logging {
     Logging { spans: RwLock::default(), known: AtomicUsize::new(0) }
 }
 
-/// What [`layer`] makes.
+/// A `tracing_subscriber` layer that sends log messages to clients. Created by [`layer`].
 #[derive(Debug)]
 pub struct Logging {
-    /// The spans that were opened in the course of a call, and of which.
+    /// The open spans that were created during a call, with the call.
     spans: RwLock<HashMap<u64, WeakCx>>,
-    /// How many these are: mostly none, and then nobody looks.
+    /// The number of these spans, so that the lock is not taken while there are none.
     known: AtomicUsize,
 }
 
@@ -115,7 +115,7 @@ impl<S: Subscriber> Layer<S> for Logging {
             return;
         }
         let level = level(*metadata.level());
-        // Dropped before anything is formatted, unless the event has a level of its own.
+        // Dropped before anything is formatted, unless a field of the event names its level.
         let own = metadata.fields().field(LEVEL).is_some();
         if !own && !cx.wants_log(level) {
             return;
@@ -133,7 +133,7 @@ fn forward(cx: &Cx, event: &Event<'_>, level: LoggingLevel) {
     }
 }
 
-/// What this crate has to say is for the log of this side: it names panics and peers.
+/// Returns whether an event is one of this project. Those are not sent to clients: they name panics and peers.
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     let name = metadata.target().split("::").next().unwrap_or_default();
     matches!(name, "pintle" | "pintle_proto" | "pintle_types")
@@ -151,7 +151,7 @@ fn level(level: Level) -> LoggingLevel {
 /// The field that names a level.
 const LEVEL: &str = "mcp.level";
 
-/// An event on its way to be printed.
+/// The content of an event.
 struct Message {
     level: LoggingLevel,
     logger: Option<String>,

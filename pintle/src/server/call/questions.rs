@@ -5,7 +5,7 @@ use pintle_types::RequestId;
 
 use super::sink::AnswerSender;
 
-/// OpenQuestions that were sent and not answered, and who asked them.
+/// The questions that were sent and not answered yet, and the calls that asked them.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions {
     replies: HashMap<RequestId, (Option<Ticket>, AnswerSender)>,
@@ -25,22 +25,22 @@ impl OpenQuestions {
         self.replies.is_empty()
     }
 
-    /// Whether this call waits for an answer.
+    /// Returns whether this call waits for an answer.
     pub(crate) fn has(&self, ticket: Ticket) -> bool {
         self.of_call.contains_key(&ticket)
     }
 
-    /// How many calls wait for an answer.
+    /// Returns the number of calls that wait for an answer.
     pub(crate) fn calls(&self) -> usize {
         self.of_call.len()
     }
 
-    /// Whose question it is.
+    /// Returns the call that asked a question.
     pub(crate) fn asker(&self, id: &RequestId) -> Option<Ticket> {
         self.replies.get(id)?.0
     }
 
-    /// Takes out the one that was answered.
+    /// Removes a question that was answered.
     pub(crate) fn take(&mut self, id: &RequestId) -> Option<AnswerSender> {
         let (ticket, reply) = self.replies.remove(id)?;
         if let Some(ticket) = ticket
@@ -54,7 +54,7 @@ impl OpenQuestions {
         Some(reply)
     }
 
-    /// Takes out those of a call that is over: whoever waits hears of it.
+    /// Removes the questions of a call that is over. Dropping their senders ends them with an error.
     pub(crate) fn of(&mut self, ticket: Ticket) -> Vec<RequestId> {
         if self.of_call.is_empty() {
             return Vec::new();
@@ -66,7 +66,7 @@ impl OpenQuestions {
         ids
     }
 
-    /// Takes out those for whose answer nobody waits.
+    /// Removes the questions whose handlers no longer wait.
     pub(crate) fn given_up(&mut self) -> Vec<RequestId> {
         let gone = self.replies.iter().filter(|(_, (_, reply))| reply.is_closed());
         let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
@@ -76,7 +76,7 @@ impl OpenQuestions {
         gone
     }
 
-    /// Takes out all.
+    /// Removes all questions.
     pub(crate) fn all(&mut self) -> Vec<RequestId> {
         self.of_call.clear();
         std::mem::take(&mut self.replies).into_keys().collect()

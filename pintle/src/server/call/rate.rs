@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often something may happen: a burst at once, then so many a second.
+/// A token bucket: a burst, then a fixed number of events per second.
 #[derive(Debug)]
 pub(crate) struct Rate {
     left: f64,
     at: Option<Instant>,
 }
 
-/// Messages that may come at once.
+/// The capacity of the bucket.
 const BURST: f64 = 256.0;
-/// How many more each second brings.
+/// The tokens that are added per second.
 const PER_SECOND: f64 = 100.0;
 
 impl Default for Rate {
@@ -21,9 +21,9 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// Takes one. `false` if there is none left for now.
+    /// Takes a token. Returns `false` if there is none.
     pub(crate) fn take(&mut self) -> bool {
-        // As long as the burst lasts nobody looks at the clock.
+        // The clock is not read while the burst lasts.
         if self.left < 1.0 {
             let now = Instant::now();
             let since = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));

@@ -12,10 +12,10 @@ use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 use tokio::time::{Instant, sleep};
 
-use super::replay::StateClaim;
+use super::replay::{Acquired, StateClaim};
 use crate::server::{Cx, clock::sealed_at};
 
-/// A handler's future, whatever its type was.
+/// The boxed future of a handler.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// The result of dispatching a call.
@@ -26,20 +26,20 @@ pub(crate) enum Start {
     Run(HandlerFuture),
 }
 
-/// A call on its way to its end, or to the point where it waits for the client's next round.
+/// The future of a handler with its timeout, its span and its claim. It also completes if a question ends the round.
 pub(crate) struct HandlerRun {
     handler: Option<HandlerFuture>,
     cx: Cx,
     timeout: Option<Duration>,
-    /// Set when the handler first waits: a call that waits for its turn has not begun.
+    /// Set when the handler first waits.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// What was left of its time when it began to ask.
+    /// The rest of the timeout, while the call waits for its client.
     left: Option<Duration>,
-    /// Whether the handler is done, and only what came of it is being kept.
+    /// Whether the handler has completed, and `handler` is the completion of its claim.
     settling: bool,
-    /// What is to be said before the end, if it was asked for already.
+    /// The notifications before the outcome, if they were taken already.
     last: Vec<Bytes>,
-    /// Carries the call to whatever carries the span; only where the client wants to read what is logged there.
+    /// The span of the call, if the client receives log messages.
     #[cfg(feature = "logging")]
     span: tracing::Span,
 }
@@ -64,18 +64,18 @@ impl HandlerRun {
         }
     }
 
-    /// What must be said before the call's end.
+    /// Returns the notifications that have to be sent before the outcome.
     pub(crate) fn last_notifications(&mut self) -> Vec<Bytes> {
         let mut last = std::mem::take(&mut self.last);
         last.extend(self.cx.last_notifications());
         last
     }
 
-    /// Ready when its time is up. For a call whose handler has to wait for its turn again, this is all there is to look at.
+    /// Polls the timeout only, for a handler that is held back.
     pub(crate) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let Some(after) = self.timeout else { return Poll::Pending };
         if self.cx.is_asking() {
-            // The client's time is not the call's: what is left of it is for afterwards.
+            // The timeout does not run while the call waits for its client.
             let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
             self.left = left.or(self.left);
             return Poll::Pending;
@@ -87,8 +87,7 @@ impl HandlerRun {
         Poll::Ready(Outcome::Failed(RpcError::internal(message)))
     }
 
-    /// Before anybody is told, so that nothing of it runs any more when the answer is read. A handler that panics while it
-    /// is dropped is as good as gone too.
+    /// Drops the handler, so that nothing of it runs when the response is sent. A panic of its destructor is ignored.
     fn drop_handler(&mut self) {
         let handler = self.handler.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(handler)));
@@ -107,7 +106,7 @@ impl Future for HandlerRun {
         let _entered = span.enter();
         loop {
             let Some(handler) = &mut self.handler else { return Poll::Pending };
-            // The handler first: questions that it asks side by side go out in one round.
+            // The handler is polled before `parked` is read, so that concurrent questions are sent in one round.
             let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
             let outcome = match polled {
                 Ok(Poll::Ready(outcome)) => outcome,
@@ -120,9 +119,9 @@ impl Future for HandlerRun {
             };
             self.drop_handler();
             let Some(held) = self.cx.held().filter(|_| !self.settling) else { return Poll::Ready(outcome) };
-            // What is said at the end is made before the end: from there on the call is silent.
+            // Taken before the call is finished: it emits nothing after that.
             let (last, sealed_at) = (self.cx.last_notifications(), sealed_at(&outcome));
-            match held.settle(&self.cx, outcome, sealed_at) {
+            match held.settle(self.cx.call(), &self.cx.snapshot().service, outcome, sealed_at) {
                 Err(outcome) => {
                     self.last = last;
                     return Poll::Ready(outcome);
@@ -139,7 +138,7 @@ impl Future for HandlerRun {
 impl Drop for HandlerRun {
     fn drop(&mut self) {
         if self.cx.held().is_some() {
-            // Nothing of it may act when somebody else is told what was done.
+            // Dropped before the state is released with its progress.
             self.drop_handler();
         }
         self.cx.end();
@@ -149,7 +148,25 @@ impl Drop for HandlerRun {
     }
 }
 
-/// The client learns that it happened; what was said is for the log of this side.
+/// Runs a handler once the state that its call came with is claimed. If the state was used before, its reply is the call's.
+pub(crate) fn run_claimed(
+    cx: &Cx,
+    handler: impl FnOnce(Cx) -> HandlerFuture + Send + 'static,
+) -> HandlerFuture {
+    let cx = cx.clone();
+    Box::pin(async move {
+        let Some(used) = cx.call().state_use() else { return handler(cx).await };
+        let guard = &cx.snapshot().settings.replay;
+        let claim = cx.hold(|| StateClaim::new(guard.clone(), cx.call(), &used));
+        match claim.acquire(cx.call()).await {
+            Ok(Acquired::First) => handler(cx.clone()).await,
+            Ok(Acquired::Replied) => cx.end_round().await,
+            Err(outcome) => outcome,
+        }
+    })
+}
+
+/// Returns the outcome of a handler that panicked. The message of the panic is logged and not sent to the client.
 fn panicked(cx: &Cx, panic: &(dyn Any + Send)) -> Outcome {
     let message =
         panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));

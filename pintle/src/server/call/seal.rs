@@ -39,15 +39,15 @@ pub struct StateKeys {
 #[derive(Clone)]
 struct Key {
     id: KeyId,
-    /// What the key of each seal is made from.
+    /// The secret that the key of each seal is derived from.
     secret: Prk,
 }
 
-/// So many random bytes make the key of one seal: enough that no two ever have the same.
+/// The length of the random salt of a seal, long enough that no salt repeats.
 const SALT: usize = 24;
 
 impl Key {
-    /// A key that is used once, so that the nonce needs not be random: twelve bytes of it would not be enough for that.
+    /// Derives a key that is used once, with a zero nonce: twelve random bytes would be too few to be unique.
     fn once(&self, salt: &[u8]) -> Result<(LessSafeKey, Nonce), Unspecified> {
         let key: UnboundKey = self.secret.expand(&[b"state", salt], &CHACHA20_POLY1305)?.into();
         Ok((LessSafeKey::new(key), Nonce::assume_unique_for_key([0; 12])))

@@ -57,7 +57,7 @@ impl Values {
     message = "`{Self}` cannot be the result of a completer",
     note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
 )]
-pub trait IntoValues: sealed::Sealed {
+pub trait IntoValues: sealed::ValuesSealed {
     /// Converts the result into values, or into the reason why there are none.
     fn into_values(self) -> Result<Values, String>;
 }
@@ -66,11 +66,11 @@ mod sealed {
     use std::fmt;
 
     #[expect(unnameable_types, reason = "nobody else implements it")]
-    pub trait Sealed {}
+    pub trait ValuesSealed {}
 
-    impl Sealed for super::Values {}
-    impl<T: Into<String>> Sealed for Vec<T> {}
-    impl<T: super::IntoValues, E: fmt::Display> Sealed for Result<T, E> {}
+    impl ValuesSealed for super::Values {}
+    impl<T: Into<String>> ValuesSealed for Vec<T> {}
+    impl<T: super::IntoValues, E: fmt::Display> ValuesSealed for Result<T, E> {}
 }
 
 impl IntoValues for Values {

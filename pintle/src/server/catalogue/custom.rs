@@ -1,19 +1,22 @@
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::Peer;
-use pintle_types::{Notification, RawObject, RpcError};
+use pintle_types::{
+    Notification, RawObject, RpcError,
+    method::{self, Capability},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Error,
+    Error, Result,
     server::{Cx, Server},
 };
 
 impl Server {
     /// Adds a handler for a method that the protocol does not define. Any caller may call it: check [`Cx::identity`].
     ///
-    /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
-    /// overwritten.
+    /// A name that is already registered, or that is a method of the protocol, is an error: [`check`](Self::check) reports it, and
+    /// `serve` refuses to start. Nothing is overwritten.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -43,9 +46,7 @@ impl Server {
         let name = name.into();
         self.noting(|server| {
             server.change(|state| {
-                if state.custom.contains_key(&name) {
-                    return Err(method_taken(&name));
-                }
+                check_method(&state.custom, &name)?;
                 state.service = state.service.clone().methods([name.clone()]);
                 state.custom.insert(name, CustomMethod::new(handler));
                 Ok(())
@@ -86,9 +87,18 @@ impl Server {
 pub(crate) type OnNotification =
     dyn Fn(Notification, Option<Arc<Peer>>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// The error of a method that has two handlers.
-pub(super) fn method_taken(name: &str) -> Error {
-    Error::misuse(format!("a handler for the method `{name}` is already registered; choose another name"))
+/// Refuses a method that has a handler, or that the protocol defines: its handler would never run. The methods of tasks are
+/// left to extensions.
+pub(super) fn check_method(known: &HashMap<String, CustomMethod>, name: &str) -> Result<()> {
+    if method::find(name).is_some_and(|row| row.capability != Some(Capability::Tasks)) {
+        return Err(Error::misuse(format!("`{name}` is a method of the protocol; choose another name")));
+    }
+    if known.contains_key(name) {
+        return Err(Error::misuse(format!(
+            "a handler for the method `{name}` is already registered; choose another name"
+        )));
+    }
+    Ok(())
 }
 
 /// The handler of a method that the application or an extension defines.

@@ -4,11 +4,11 @@ use pintle_proto::{
     Peer,
     server::{Extension as Wire, Grant},
 };
-use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError};
+use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError, schema::ResultType};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::custom::{CustomMethod, OnNotification, method_taken};
+use super::custom::{CustomMethod, OnNotification, check_method};
 use crate::{
     Error, Result,
     server::{Cx, Notice, Server},
@@ -165,8 +165,8 @@ impl Installation {
 impl Server {
     /// Adds an extension.
     ///
-    /// An extension, method or notification that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
-    /// overwritten.
+    /// An extension, method, notification, result type or filter member that is already registered, or that the protocol
+    /// defines, is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is overwritten.
     #[must_use]
     pub fn with(self, extension: impl ProtocolExtension) -> Self {
         self.noting(|server| server.install(Installation::of(extension)))
@@ -186,11 +186,10 @@ impl Server {
             declare(&mut extensions, "extension", name, Value::Object(settings))?;
             let mut custom = state.custom.clone();
             for (method, handler) in methods {
-                if custom.contains_key(&method) {
-                    return Err(method_taken(&method));
-                }
+                check_method(&custom, &method)?;
                 custom.insert(method, handler);
             }
+            check_owned(state.service.extensions(), &wire)?;
             self.add_notification_handlers(notified)?;
             (state.custom, state.settings.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
@@ -202,6 +201,31 @@ impl Server {
     pub fn tell(&self, notice: Notice) {
         self.changes().publish_notice(&Arc::new(notice));
     }
+}
+
+/// Refuses a result type or a member of subscription filters that another extension, or the protocol, defines.
+fn check_owned(known: &[Wire], new: &Wire) -> Result<()> {
+    let taken = |what: &str, name: &str, owner: &str| {
+        Error::misuse(format!("the {what} `{name}` of `{}` is one of {owner}; choose another name", new.name))
+    };
+    for (at, kind) in new.result_types.iter().enumerate() {
+        if [ResultType::Complete, ResultType::InputRequired].iter().any(|own| own.as_str() == kind) {
+            return Err(taken("result type", kind, "the protocol"));
+        }
+        let owner = known.iter().find(|other| other.result_types.contains(kind));
+        let owner = owner.or_else(|| new.result_types[..at].contains(kind).then_some(new));
+        if let Some(owner) = owner {
+            return Err(taken("result type", kind, &format!("the extension `{}`", owner.name)));
+        }
+    }
+    for (at, member) in new.listens.iter().enumerate() {
+        let owner = known.iter().find(|other| other.listens.contains(member));
+        let owner = owner.or_else(|| new.listens[..at].contains(member).then_some(new));
+        if let Some(owner) = owner {
+            return Err(taken("filter member", member, &format!("the extension `{}`", owner.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Adds a capability with its settings, unless there is one of this name.

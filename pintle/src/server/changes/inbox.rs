@@ -17,7 +17,7 @@ pub(crate) struct ChangeInbox(Mutex<Inbox>);
 #[derive(Debug, Default)]
 struct Inbox {
     pending: PendingChanges,
-    /// What its listeners watch, the first of them apart: most inboxes have one.
+    /// The resources that the first listener watches. Most inboxes have one.
     watched: Option<Watched>,
     also_watched: Vec<Watched>,
     /// Whether nobody reads: then one mark for all resources is enough.
@@ -29,7 +29,7 @@ struct Inbox {
     waker: Option<Waker>,
 }
 
-/// What was taken from an inbox.
+/// The changes that were taken from an inbox.
 #[derive(Debug)]
 pub(crate) struct TakenChanges {
     pub(crate) changes: PendingChanges,

@@ -29,7 +29,41 @@ use crate::server::{Cx, Description, HandlerError, ToolError};
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
 ///
-/// This is implemented for functions of up to six [`FromCall`] arguments and need not be implemented for other types.
+/// It is implemented for functions and closures of up to six [`FromCall`] arguments. Implement it for a type of your own if
+/// handlers are values, for example a tool that is built from configuration: [`describe`](Self::describe) delegates to the
+/// arguments that [`call`](Self::call) extracts, and `M` is any type, such as `()`.
+///
+/// ```
+/// use pintle::server::{Args, Cx, Description, FromCall, Handler, Outcome, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Name {
+///     name: String,
+/// }
+///
+/// /// Greets in one language.
+/// struct Greeter {
+///     greeting: String,
+/// }
+///
+/// impl Handler<()> for Greeter {
+///     type Output = String;
+///
+///     fn describe(description: &mut Description<'_>) {
+///         Args::<Name>::describe(description);
+///     }
+///
+///     fn call(&self, cx: Cx) -> impl Future<Output = Result<String, Outcome>> + Send + 'static {
+///         let greeting = self.greeting.clone();
+///         async move {
+///             let Args(Name { name }) = Args::from_call(&cx)?;
+///             Ok(format!("{greeting}, {name}!"))
+///         }
+///     }
+/// }
+///
+/// let hello = tool("hello", Greeter { greeting: "Hello".to_owned() });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",

@@ -27,11 +27,11 @@ fn offset(text: &str, error: &Error) -> usize {
 /// A list or object that is not closed yet.
 struct Container {
     starts: usize,
-    position: Position,
+    position: ErrorPosition,
 }
 
 /// The position of the current value in its container.
-enum Position {
+enum ErrorPosition {
     Index(usize),
     /// A member; `has_name` is false until its name has been read.
     Member {
@@ -51,19 +51,19 @@ fn value_before(text: &str, offset: usize) -> (String, &str) {
         at += 1;
         match byte {
             b'{' => {
-                let position = Position::Member { name: String::new(), has_name: false };
+                let position = ErrorPosition::Member { name: String::new(), has_name: false };
                 open.push(Container { starts: first, position });
                 starts = offset;
             }
             b'[' => {
-                open.push(Container { starts: first, position: Position::Index(0) });
+                open.push(Container { starts: first, position: ErrorPosition::Index(0) });
                 starts = offset;
             }
             b'}' | b']' => starts = open.pop().map_or(offset, |closed| closed.starts),
             b',' => {
                 match open.last_mut().map(|container| &mut container.position) {
-                    Some(Position::Index(index)) => *index += 1,
-                    Some(Position::Member { has_name, .. }) => *has_name = false,
+                    Some(ErrorPosition::Index(index)) => *index += 1,
+                    Some(ErrorPosition::Member { has_name, .. }) => *has_name = false,
                     None => {}
                 }
                 starts = offset;
@@ -72,7 +72,7 @@ fn value_before(text: &str, offset: usize) -> (String, &str) {
             b'"' => {
                 at = string_end(bytes, at).min(offset);
                 match open.last_mut().map(|container| &mut container.position) {
-                    Some(Position::Member { name, has_name }) if !*has_name => {
+                    Some(ErrorPosition::Member { name, has_name }) if !*has_name => {
                         *has_name = true;
                         *name = text
                             .get(first..at)
@@ -99,8 +99,8 @@ fn pointer(open: &[Container]) -> String {
     let mut pointer = String::new();
     for Container { position, .. } in open {
         let token = match position {
-            Position::Index(index) => index.to_string(),
-            Position::Member { name, .. } => name.replace('~', "~0").replace('/', "~1"),
+            ErrorPosition::Index(index) => index.to_string(),
+            ErrorPosition::Member { name, .. } => name.replace('~', "~0").replace('/', "~1"),
         };
         pointer.push('/');
         pointer.push_str(&token);

@@ -9,7 +9,7 @@ use pintle_types::RpcError;
 use super::Http;
 use crate::server::{Server, snapshot::Snapshot};
 
-/// How it is decided which server answers.
+/// The rule that chooses the server of a request.
 #[derive(Clone)]
 pub(super) enum Choice {
     One(Server),
@@ -20,15 +20,15 @@ pub(super) enum Choice {
 type ByHead = dyn Fn(&Parts) -> Server + Send + Sync;
 type Awaited = dyn Fn(&Parts) -> Choosing + Send + Sync;
 
-/// A choice that is being made.
+/// The future of a choice.
 pub(super) type Choosing = Pin<Box<dyn Future<Output = Result<Server, Refusal>> + Send>>;
 
-/// Who answers from here on.
+/// The choice of the server.
 impl Http {
-    /// Chooses the server by the head of the request: one for each tenant, or for each path. A session stays with the
-    /// server that it was opened with, and what that one requires and filters holds for it.
+    /// Chooses the server by the head of the request, for example by tenant or path. A session stays with the server that it
+    /// was opened with, whose requirements and filters apply to it.
     ///
-    /// A server with which something [is wrong](Server::check) is not served: the answer is 500, and the log says what.
+    /// A server with [invalid registrations](Server::check) is not served: the response is 500, and the faults are logged.
     ///
     /// ```
     /// use pintle::Server;
@@ -49,9 +49,10 @@ impl Http {
         })
     }
 
-    /// The same, with something to wait for: a database, say. It may refuse, and the client reads why.
+    /// Chooses the server asynchronously, for example with a database query. It may refuse the request, and the client gets
+    /// the reason.
     ///
-    /// What it needs of the head it takes before it waits.
+    /// The future does not borrow the head: copy what it needs.
     ///
     /// ```
     /// use http::StatusCode;
@@ -87,7 +88,7 @@ impl Http {
     }
 }
 
-/// 500 if something is wrong with a server that was chosen.
+/// Refuses a request with 500 if the registrations of the chosen server are invalid.
 pub(super) fn check(snapshot: &Snapshot) -> Result<(), Refusal> {
     let Some(fault) = snapshot.fault() else { return Ok(()) };
     tracing::error!(fault, "the server that was chosen for a request is not served");

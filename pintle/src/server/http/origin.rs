@@ -1,4 +1,4 @@
-//! Where a request came from: the address that the sessions of an anonymous client are counted by.
+//! The address of an anonymous client, which its sessions are counted by.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,14 +6,14 @@ use http::{HeaderMap, HeaderName, header::FORWARDED};
 
 use crate::{Error, Result};
 
-/// An IPv4 address or an IPv6 network of 64 bits, in eight bytes: one subscriber has all addresses of such a network.
+/// An IPv4 address, or an IPv6 network of 64 bits, whose addresses usually belong to one subscriber.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct AddressKey(std::num::NonZeroU64);
 
 impl AddressKey {
     pub(super) fn of(address: IpAddr) -> Self {
         let key = match address.to_canonical() {
-            // No IPv6 network that is in use begins like this.
+            // No IPv6 network in use has this prefix.
             IpAddr::V4(address) => 0xffff << 32 | u64::from(address.to_bits()),
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         };
@@ -21,33 +21,32 @@ impl AddressKey {
     }
 }
 
-/// The proxies whose word on a client's address counts.
+/// The proxies whose headers determine the address of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrustedProxies(Vec<Network>);
 
-/// All addresses that begin with the same bits. IPv4 is written as IPv6.
+/// An address prefix. IPv4 addresses are mapped to IPv6.
 #[derive(Clone, Copy, Debug)]
 struct Network {
     first: u128,
     bits: u32,
 }
 
-/// Hops of one request that are looked at.
+/// The limit of hops of one request that are read.
 const HOPS: usize = 32;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 impl TrustedProxies {
-    /// Addresses, or networks such as `10.0.0.0/8`.
+    /// Parses addresses, or networks such as `10.0.0.0/8`.
     pub(super) fn parse<T: AsRef<str>>(proxies: impl IntoIterator<Item = T>) -> Result<Self> {
         proxies.into_iter().map(|proxy| Network::parse(proxy.as_ref())).collect::<Result<_>>().map(Self)
     }
 
-    /// The address of the client: that of the connection, unless it is a trusted proxy's that says where the request came
-    /// from.
+    /// Returns the address of the client: that of the connection or, if that is a trusted proxy, the one in its header.
     ///
-    /// A proxy that writes one of the two headers passes the other on as the client wrote it. So where there are both, they
-    /// have to agree.
+    /// A proxy that writes one of the two headers forwards the other as the client wrote it. If both are present, they have to
+    /// agree.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
@@ -61,8 +60,8 @@ impl TrustedProxies {
         }
     }
 
-    /// Who sent the request to the first of the trusted proxies, by one of the headers. Each proxy adds to its end, so only
-    /// what trusted ones have added is looked at.
+    /// Returns the address in one of the headers of the peer of the first trusted proxy. Each proxy appends to the header, so
+    /// only the part that trusted proxies added is read.
     fn named(
         &self,
         peer: IpAddr,
@@ -77,7 +76,7 @@ impl TrustedProxies {
         let hops = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
         let mut nearest = peer;
         for hop in hops.take(HOPS) {
-            // A hop that has no address hides whoever is behind it.
+            // A hop without an address hides the hops before it.
             let Some(address) = read(hop.trim()) else { break };
             nearest = address;
             if !self.trusts(address) {
@@ -118,7 +117,7 @@ impl Network {
     }
 }
 
-/// An address as IPv6 writes it.
+/// Returns the bits of an address, with IPv4 mapped to IPv6.
 fn bits(address: IpAddr) -> u128 {
     let address: Ipv6Addr = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -127,7 +126,7 @@ fn bits(address: IpAddr) -> u128 {
     address.to_bits()
 }
 
-/// The address in a hop of `Forwarded`: `for=192.0.2.1;proto=https`, `for="[2001:db8::1]:4711"`.
+/// Parses the address in a hop of `Forwarded`: `for=192.0.2.1;proto=https`, `for="[2001:db8::1]:4711"`.
 fn forwarded_for(hop: &str) -> Option<IpAddr> {
     let named = hop.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;

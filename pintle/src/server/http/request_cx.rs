@@ -51,7 +51,7 @@ pub(super) enum Source<B> {
 }
 
 /// The handler of a request, chosen by its head.
-enum Route<'a> {
+enum HttpRoute<'a> {
     /// A POST of messages: its response has one of these types.
     Post(Accepts),
     /// A GET, DELETE or OPTIONS. It has no body.
@@ -139,19 +139,19 @@ impl HttpRequestCx {
             Err(refusal) => return Ok(turned_away(&refusal)),
         };
         Ok(match route {
-            Route::Post(accepts) => match self.read(body).await {
+            HttpRoute::Post(accepts) => match self.read(body).await {
                 Ok(content) => post::answer(&self, &head, content, accepts).await,
                 Err(response) => *response,
             },
-            Route::Bodyless(opening) => {
+            HttpRoute::Bodyless(opening) => {
                 let answered = Box::pin(self.answer_bodyless(&head, opening)).await;
                 answered.unwrap_or_else(|refusal| turned_away(&refusal))
             }
-            Route::EventStream => {
+            HttpRoute::EventStream => {
                 let opened = Box::pin(two_endpoints::open_stream(&self)).await;
                 opened.unwrap_or_else(|refusal| turned_away(&refusal))
             }
-            Route::Message(session) => {
+            HttpRoute::Message(session) => {
                 Box::pin(async {
                     match self.read(body).await {
                         Ok(content) => two_endpoints::receive(&self, &session, content).await,
@@ -173,21 +173,21 @@ impl HttpRequestCx {
     }
 
     /// Chooses the route of the request, or refuses it, by its head alone.
-    fn route<'a>(&self, head: &Head<'a>) -> Result<Route<'a>, Refusal> {
+    fn route<'a>(&self, head: &Head<'a>) -> Result<HttpRoute<'a>, Refusal> {
         let settings = &self.settings;
         if let Some(part) = settings.two_endpoints.as_ref().and_then(|two| two.part(self.path())) {
             settings.guard.check(head)?;
             return match part {
-                Part::Stream => two_endpoints::check_stream(self, head).map(|()| Route::EventStream),
-                Part::Messages => two_endpoints::find_session(self, head).map(Route::Message),
+                Part::Stream => two_endpoints::check_stream(self, head).map(|()| HttpRoute::EventStream),
+                Part::Messages => two_endpoints::find_session(self, head).map(HttpRoute::Message),
             };
         }
         if let Some(path) = settings.path.as_deref().filter(|path| *path != self.path()) {
             return Err(unknown_path(self.path(), path));
         }
         Ok(match open(head, &settings.guard, &self.endpoint())? {
-            EndpointRequest::Post(accepts) => Route::Post(accepts),
-            bodyless => Route::Bodyless(bodyless),
+            EndpointRequest::Post(accepts) => HttpRoute::Post(accepts),
+            bodyless => HttpRoute::Bodyless(bodyless),
         })
     }
 

@@ -1,5 +1,4 @@
-//! Whether the caller may have what its message asks for: decided once, before anything of the message is run, and against
-//! the state that would run it.
+//! Checks the rights that a message requires: once, before any of its requests runs, and against the snapshot that runs it.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +24,7 @@ use crate::server::{
     catalogue::Catalogue, snapshot::Snapshot,
 };
 
-/// Refuses a body that is not the one that its caller has signed.
+/// Refuses a body that does not match the signature of its caller.
 pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {
     let Some(caller) = extensions.get::<Authenticated>() else { return Ok(()) };
     caller.check_body(body).map_err(|challenge| {
@@ -37,7 +36,7 @@ pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box
     })
 }
 
-/// Refuses a call or a subscription of the stateless era that needs more than its caller has.
+/// Refuses a stateless call or subscription that requires rights that its caller lacks.
 pub(super) fn check_call(
     snapshot: &Snapshot,
     context: &RequestContext,
@@ -52,8 +51,8 @@ pub(super) fn check_call(
     needs.finish(Some(call.id()), Some(peer.revision))
 }
 
-/// Refuses what comes in a session and needs more than its caller has; a batch as a whole, with all that any part of it
-/// needs, so that nobody is asked twice.
+/// Refuses messages of a session that require rights that the caller lacks. A batch is refused as a whole, with all rights
+/// that it requires, so that the caller has to be asked for consent once.
 pub(super) fn check_frame(
     snapshot: &Snapshot,
     context: &RequestContext,
@@ -83,7 +82,7 @@ struct Needs<'a> {
     context: &'a RequestContext,
     principal: Option<&'a str>,
     needed: BTreeSet<&'a str>,
-    /// The first that needs more than there is, for the message.
+    /// The first entry whose rights the caller lacks, for the error message.
     lacking: Option<String>,
 }
 
@@ -92,7 +91,7 @@ impl<'a> Needs<'a> {
         Self { snapshot, context, principal, needed: BTreeSet::new(), lacking: None }
     }
 
-    /// Of a session; but a request that says itself who sends it is not the session's client's.
+    /// Adds the rights that a request of a session requires. A stateless request among them is one of the peer in its `_meta`.
     fn add_request(&mut self, peer: Option<&Arc<Peer>>, request: &Request) {
         let Some(params) = &request.params else { return };
         match self.snapshot.service.stamped(request) {
@@ -106,11 +105,10 @@ impl<'a> Needs<'a> {
     fn add(&mut self, peer: Option<&Peer>, method: &str, params: &RawObject) {
         let catalogue = &self.snapshot.catalogue;
         let named = |target: Target| name_in(params, target.member()?);
-        // A method of no row, or of a row without a target, names no entry of the catalogue, and nothing is required for it
-        // here: it passes. Lists show what the caller sees; `ping`, `logging/setLevel`, `resources/unsubscribe` and the
-        // discovery of the server are open to everybody; methods of the application and of extensions judge by themselves,
-        // with `Cx::identity` and what is in `Cx::extensions`. Whatever names a catalogue entry in another way is still
-        // refused by `lists::permit`, which stands before every handler of one.
+        // A method without a row, or with a row without a target, names no entry of the catalogue and requires no rights here.
+        // Lists contain what the caller may see; `ping`, `logging/setLevel`, `resources/unsubscribe` and discovery are open to
+        // everybody; custom methods check `Cx::identity` and `Cx::extensions` themselves. A request that names an entry in
+        // another way is still refused by `lists::permit`, which runs before the handler of every entry.
         let Some(target) = method::find(method).and_then(|row| row.target) else { return };
         match target {
             Target::Tool => {
@@ -128,18 +126,18 @@ impl<'a> Needs<'a> {
             Target::Watched => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
-                // One with more is refused elsewhere.
+                // A subscription to more is refused on admission.
                 for uri in watched.take(self.snapshot.service.bounds().watched) {
                     self.need(peer, behind(catalogue, &uri), &uri);
                 }
             }
             Target::Completed => self.complete(peer, params),
-            // An extension's, which knows whose task it is.
+            // The extension checks to whom a task belongs.
             Target::Task => {}
         }
     }
 
-    /// What completes an argument may tell as much as the thing itself.
+    /// Adds the rights that a completion requires: those of the completed entry, because values may reveal its content.
     fn complete(&mut self, peer: Option<&Peer>, params: &RawObject) {
         let catalogue = &self.snapshot.catalogue;
         let Ok(CompleteParams { reference, .. }) = params.decode() else { return };
@@ -163,7 +161,7 @@ impl<'a> Needs<'a> {
 
     fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, name: &str) {
         let Some((required, entry)) = found else { return };
-        // What is hidden is not there: whoever looks for it by name learns no more than that.
+        // A hidden entry is treated like one that does not exist.
         if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(peer, entry) {
             return;
         }
@@ -173,8 +171,8 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Whether the author's filters let the caller see this. If they cannot be asked yet, because it is not known who calls,
-    /// nothing is told here: whoever answers the request decides, once it is.
+    /// Returns whether the server's filters show an entry to the caller. Before the handshake the peer is not known, and the
+    /// entry is treated as hidden here; the request is checked again when it is dispatched.
     fn sees(&self, peer: Option<&Peer>, entry: Entry<'_>) -> bool {
         let filters = &self.snapshot.filters;
         if filters.is_empty() {
@@ -204,7 +202,7 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// An entry of the catalogue, and what it requires.
+/// An entry of the catalogue, and the rights that it requires.
 type Found<'a> = (&'a Required, Entry<'a>);
 
 fn tool<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
@@ -215,12 +213,12 @@ fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
     catalogue.prompts.get(name).map(|route| (&route.options.required, Entry::Prompt(&route.prompt)))
 }
 
-/// What this URI leads to.
+/// Finds the resource or template of a URI.
 fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
     if let Some(route) = catalogue.resources.get(uri) {
         return Some((&route.options.required, Entry::Resource(&route.resource)));
     }
-    // Of what comes from a source nothing is required.
+    // The resources of a source require no rights.
     if catalogue.sources.find(uri).is_some() {
         return None;
     }

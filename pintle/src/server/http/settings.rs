@@ -17,37 +17,37 @@ use super::{
 };
 use crate::{Result, server::Server};
 
-/// What the author chose.
+/// The settings of an [`Http`].
 #[derive(Clone)]
 pub(super) struct HttpSettings {
     pub(super) choice: Choice,
-    /// Whether the application looks at the heads of requests.
+    /// Whether a function of the application reads the heads of requests.
     pub(super) looks: bool,
-    /// The only path that is served, if it matters.
+    /// The path that is served; `None` for every path.
     pub(super) path: Option<Box<str>>,
-    /// Whether no other process has the keys that seal states.
+    /// Whether the keys that seal states are random, and so known to this process only.
     pub(super) seals_alone: bool,
     pub(super) guard: Guard,
     pub(super) principal: Option<Arc<PrincipalOf>>,
     pub(super) body_limits: BodyLimits,
-    /// Whether the author said how large a body may be; else each server does.
+    /// Whether `body_limits.limit` was set. Otherwise the limit of the server applies.
     pub(super) limited: bool,
-    /// Of all anonymous callers.
+    /// The limit of subscriptions of all anonymous callers.
     pub(super) anonymous_subscriptions: usize,
     pub(super) json_only: bool,
     pub(super) sessions: bool,
     pub(super) sessionless: bool,
-    /// After so long a silence a stream is opened, and kept alive.
+    /// The interval of keep-alive comments, and the time after which a silent call becomes a stream.
     pub(super) keep_alive: Duration,
-    /// Room for bodies that are still coming.
+    /// The memory for bodies that are being read.
     pub(super) bodies: Arc<Budget>,
-    /// When a client that was sent away, or lost its stream, is to come back.
+    /// The time after which a client reconnects to a stream.
     pub(super) retry: Duration,
-    /// For the next request of a session.
+    /// The time after which an idle session ends.
     pub(super) idle_session: Duration,
-    /// For a call whose client has hung up.
+    /// The time that a call may run after its client has disconnected.
     pub(super) detached_call: Duration,
-    /// For the first message after the handshake.
+    /// The time after which a session ends whose client sends nothing after the handshake.
     pub(super) uninitialized_session: Duration,
     pub(super) quota: Quota,
     pub(super) proxies: TrustedProxies,
@@ -56,6 +56,7 @@ pub(super) struct HttpSettings {
     pub(super) two_endpoints: Option<TwoEndpoints>,
 }
 
+/// A function that returns the principal of a request.
 type PrincipalOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 
 impl HttpSettings {
@@ -89,24 +90,25 @@ impl HttpSettings {
     }
 }
 
-/// Settings. They apply to every clone, from the next request on.
+/// Settings. They apply to all clones, from the next request on.
 impl Http {
-    /// Which `Host` and `Origin` are served. Those of this machine if nothing is said.
+    /// Sets the allowed values of `Host` and `Origin`. By default only those of this machine are allowed.
     #[must_use]
     pub fn guard(self, guard: Guard) -> Self {
         self.set(|settings| settings.guard = guard)
     }
 
-    /// Serves this path only; every other one is 404. Whatever the path is, it is served if nothing is said: a framework
-    /// has chosen by it already.
+    /// Serves this path only, and answers 404 at others. By default every path is served, since a framework usually routes by
+    /// path.
     #[must_use]
     pub fn at(self, path: impl Into<String>) -> Self {
         let path = path.into();
         self.set(|settings| settings.path = Some(path.into()))
     }
 
-    /// On whose behalf a request comes: what an authentication layer has found out, taken from the request's extensions.
-    /// What an [`Authenticated`](crate::server::Authenticated) there says if nothing is said here. A session belongs to the one who opened it; for everybody else it does not exist.
+    /// Sets the function that returns the principal of a request, as an authentication layer has left it in the extensions. By
+    /// default it is the principal of [`Authenticated`](crate::server::Authenticated). A session belongs to the principal that
+    /// opened it; for all others it does not exist.
     ///
     /// ```
     /// use pintle::Server;
@@ -128,87 +130,86 @@ impl Http {
         })
     }
 
-    /// Answers with JSON only, never with a stream of events: for clients, proxies and platforms that have none.
+    /// Answers with JSON only, for clients, proxies and platforms without event streams.
     ///
-    /// Progress and log messages of a call are left out. In a session, questions to the client go to its GET stream.
+    /// Progress and log messages of calls are not sent. In a session, questions to the client are sent on its GET stream.
     #[must_use]
     pub fn json_only(self) -> Self {
         self.set(|settings| settings.json_only = true)
     }
 
-    /// Keeps no sessions: each request of an older client is served on its own, as for the newest. Such a client can
-    /// not be asked anything, and hears of no changes.
+    /// Disables sessions: each request of a session-era client is served on its own. Such a client cannot be asked questions
+    /// and receives no change notifications.
     #[must_use]
     pub fn sessionless(self) -> Self {
         self.set(|settings| (settings.sessions, settings.sessionless) = (false, true))
     }
 
-    /// How large a request's body may be, and how slowly it may come. As large as the server's
-    /// [`Limits::message_bytes`](pintle_proto::Limits) if nothing is said.
+    /// Sets the size limit of a request body and the time it may take to arrive. The default size limit is that of the server,
+    /// [`Limits::message_bytes`](pintle_proto::Limits).
     #[must_use]
     pub fn body_limits(self, body_limits: BodyLimits) -> Self {
         self.set(|settings| (settings.body_limits, settings.limited) = (body_limits, true))
     }
 
-    /// How many bytes of bodies that are still coming are held at the same time, of all requests. Who sends more is told to
-    /// come back later. 256 MiB if nothing is said; a body that comes in one piece is not counted.
+    /// Sets the limit of memory for the bodies that are being read, of all requests together. Requests above it are refused
+    /// with a retry time. The default is 256 MiB. A body that arrives in one piece is not counted.
     #[must_use]
     pub fn max_bytes_in_transit(self, bytes: usize) -> Self {
         self.set(|settings| settings.bodies = Arc::new(Budget::new(bytes)))
     }
 
-    /// How many subscriptions anonymous callers may hold open, all together. 16,384 if nothing is said. Those of one
-    /// connection, or of one principal, are bounded by [`Limits::subscriptions`](pintle_proto::Limits).
+    /// Sets the limit of open subscriptions of all anonymous callers together. The default is 16,384. Those of one connection,
+    /// or of one principal, are limited by [`Limits::subscriptions`](pintle_proto::Limits).
     #[must_use]
     pub fn max_anonymous_subscriptions(self, limit: usize) -> Self {
         self.set(|settings| settings.anonymous_subscriptions = limit)
     }
 
-    /// After so long a silence a stream says that it is still there, and a call that has said nothing yet opens one.
-    /// 15 seconds if nothing is said.
+    /// Sets the interval of keep-alive comments on a silent stream. A call that has sent nothing for that long becomes a stream.
+    /// The default is 15 seconds.
     #[must_use]
     pub fn keep_alive(self, every: Duration) -> Self {
         self.set(|settings| settings.keep_alive = every)
     }
 
-    /// Keeps at most so many sessions. 100,000 if nothing is said. How long an idle one is kept is one of the server's
+    /// Sets the limit of sessions. The default is 100,000. The lifetime of an idle session is one of the server's
     /// [timeouts](Server::timeouts).
     ///
-    /// If there are as many, room for one more is made first among sessions whose client has sent nothing since its
-    /// handshake, the oldest first, and then among unused ones of the same [principal](Self::max_sessions_per_principal) or
-    /// [address](Self::max_sessions_per_address). If there is none either, the client is told to come back later: nobody can
-    /// throw out what others use.
+    /// At the limit, a new session replaces the oldest one whose client has sent nothing since its handshake, or else an unused
+    /// one of the same [principal](Self::max_sessions_per_principal) or [address](Self::max_sessions_per_address). If there is
+    /// neither, it is refused with a retry time, so that no client can evict the sessions that others use.
     #[must_use]
     pub fn max_sessions(self, limit: usize) -> Self {
         self.set(|settings| settings.quota.total = limit)
     }
 
-    /// Keeps at most so many sessions of one principal. 1,000 if nothing is said. One more takes the place of the one that
-    /// was unused for longest; if all are in use, it is refused with 429.
+    /// Sets the limit of sessions per principal. The default is 1,000. At the limit, a new session replaces the least recently
+    /// used one; if all are in use, it is refused with 429.
     #[must_use]
     pub fn max_sessions_per_principal(self, limit: usize) -> Self {
         self.set(|settings| settings.quota.principal = limit)
     }
 
-    /// Keeps at most so many sessions of one address, of those that have no principal. 10,000 if nothing is said. One more
-    /// takes the place of the one that was unused for longest; if all are in use, it is refused with 429.
+    /// Sets the limit of sessions per address, for sessions without a principal. The default is 10,000. At the limit, a new
+    /// session replaces the least recently used one; if all are in use, it is refused with 429.
     ///
-    /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy say which addresses are
-    /// [its own](Self::trusted_proxies), or all its clients count as one too. Where the service is mounted in a framework,
-    /// leave a [`PeerAddress`](super::PeerAddress) in the extensions of each request: without an address there is no such
-    /// limit.
+    /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy, set its addresses with
+    /// [`trusted_proxies`](Self::trusted_proxies), or all its clients count as one address. If the service is mounted in a
+    /// framework, insert a [`PeerAddress`](super::PeerAddress) into the extensions of each request: without an address this
+    /// limit does not apply.
     #[must_use]
     pub fn max_sessions_per_address(self, limit: usize) -> Self {
         self.set(|settings| settings.quota.address = limit)
     }
 
-    /// The proxies whose `Forwarded` or `X-Forwarded-For` says where a request came from: addresses, or networks. None if
-    /// nothing is said. Sessions are counted by what they say, from the end up to the first address that is not one of
-    /// these; if both headers are there and say different things, neither counts.
+    /// Sets the addresses or networks of proxies whose `Forwarded` or `X-Forwarded-For` header determines the address of a
+    /// client. By default there are none. The header is read from its end up to the first address that is not a proxy of this
+    /// list. If both headers are present and disagree, neither is used.
     ///
     /// # Errors
     ///
-    /// One of them is neither an address nor a network.
+    /// Returns an error if an element is neither an address nor a network.
     ///
     /// ```
     /// use pintle::Server;
@@ -221,27 +222,26 @@ impl Http {
         Ok(self.set(|settings| settings.proxies = proxies))
     }
 
-    /// When a client that lost its stream is to come back, if it asks. After a second if nothing is said.
+    /// Sets the time after which a client that lost its stream should reconnect. The default is one second.
     #[must_use]
     pub fn retry(self, after: Duration) -> Self {
         self.set(|settings| settings.retry = after)
     }
 
-    /// Where events are kept for clients that lost their stream: in this process if nothing is said.
+    /// Sets the log of events for clients that resume a stream. The default is a log in memory.
     #[must_use]
     pub fn event_log(self, log: impl EventLog) -> Self {
         self.set(|settings| settings.log = Arc::new(log))
     }
 
-    /// Writes sessions down, so that another process can go on with them. They live in this process only if nothing is
-    /// said.
+    /// Sets a store of sessions, so that other processes can continue them. By default sessions exist in this process only.
     #[must_use]
     pub fn session_store(self, store: impl Sessions) -> Self {
         self.set(|settings| settings.store = Some(Arc::new(store)))
     }
 
-    /// Serves clients of the oldest revision too, which has two endpoints: one that streams events, and one that takes
-    /// messages. Give both as the client sees them.
+    /// Also serves clients of the oldest revision, which has two endpoints: one for the event stream and one for messages. Both
+    /// are given as paths that the client sees.
     ///
     /// ```
     /// let http = pintle::Server::new("notes", "1.0.0").http()?.two_endpoints("/sse", "/messages");

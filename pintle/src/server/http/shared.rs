@@ -23,13 +23,13 @@ pub(super) struct HttpShared {
     pub(super) change_hub: ChangeHub,
     pub(super) sessions: SessionTable,
     pub(super) calls: Arc<CallRegistry>,
-    /// Which of them go on without their clients.
+    /// The calls whose clients have disconnected.
     pub(super) detached: DetachedCalls,
-    /// Notifications that are being handled.
+    /// Permits for notification handlers.
     pub(super) notices: Arc<Semaphore>,
 }
 
-/// As many notifications of all clients are handled at the same time; more are dropped.
+/// The limit of concurrent notification handlers, of all clients. Notifications above it are dropped.
 const NOTICES: usize = 4096;
 
 impl HttpShared {

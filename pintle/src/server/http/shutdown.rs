@@ -1,4 +1,4 @@
-//! The end of a service: new calls are refused, those that run are waited for, and then cut.
+//! The shutdown of a service: new calls are refused, and running ones are awaited and then ended.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -12,32 +12,32 @@ use super::{
 };
 use crate::Ended;
 
-/// What [`Http::shutdown`] did with the calls that were running.
+/// The result of [`Http::shutdown`]: what became of the calls that were running.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Drained {
-    /// Calls that came to their end by themselves.
+    /// The number of calls that completed.
     pub finished: usize,
-    /// Calls that still ran after the grace, and were ended with an error.
+    /// The number of calls that still ran after the grace period and were ended with an error.
     pub cut: usize,
 }
 
-/// For whoever owns the sockets: [`HttpServing::shutdown`](super::HttpServing::shutdown) does this by itself.
+/// Shutdown, for services that are mounted elsewhere. [`HttpServing::shutdown`](super::HttpServing::shutdown) includes it.
 impl Http {
-    /// Refuses new calls from here on, with 503 and `Retry-After`, and ends the streams that only wait for changes:
-    /// subscriptions with their result, the others without a word.
+    /// Refuses new calls from now on, with 503 and `Retry-After`, and closes all notification streams: see
+    /// [`close_streams`](Self::close_streams).
     ///
-    /// Calls that run go on, and answers to their questions are let in. It cannot be taken back.
+    /// Running calls continue, and answers to their questions are accepted. A closed service cannot be opened again.
     pub fn close(&self) {
         self.0.calls.close();
         self.close_streams();
     }
 
-    /// [Closes](Self::close) the service, lets the calls that run come to their end for as long as `grace`, and ends the
-    /// rest with an error that says why. Sessions end too, but stay in their [store](Self::session_store).
+    /// [Closes](Self::close) the service, waits up to `grace` for the running calls, and ends the rest with an error. Sessions
+    /// end too, but stay in their [store](Self::session_store).
     ///
-    /// This includes calls of sessions whose client has hung up. A framework's own shutdown waits for every open answer,
-    /// so do this first:
+    /// This includes calls of sessions whose client has disconnected. The graceful shutdown of a framework waits for every open
+    /// response, so call this first:
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +75,7 @@ impl Http {
         signal.add(&service);
     }
 
-    /// Ends all sessions of this process. Another one may go on with those that are written down.
+    /// Ends all sessions of this process. Other processes can continue those in the store.
     pub(super) fn end_sessions(&self) {
         for session in self.0.sessions.take_all() {
             session.end(Ended::Stopped);

@@ -1,4 +1,4 @@
-//! What clients answer, and the turns of the calls that asked.
+//! Answers of clients, and the concurrency limit of the calls that asked.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use pintle_types::{RawObject, Response};
 use super::StreamConnection;
 use crate::server::call::sink::AnswerSender;
 
-/// Answers that have come while as many calls run as may. There are no more than questions.
+/// Answers that were received while the concurrency limit was reached. There are at most as many as questions.
 pub(crate) type Answers = VecDeque<(Ticket, AnswerSender, Result<RawObject, AskError>)>;
 
 impl StreamConnection {
-    /// How many calls run. One that waits for its client does not.
+    /// Returns the number of running calls, without those that wait for their client.
     pub(super) fn active(&self) -> usize {
         let returning = self.answers.iter().filter(|(ticket, ..)| !self.questions.has(*ticket)).count();
         self.running.len().saturating_sub(self.questions.calls() + returning)
@@ -24,17 +24,17 @@ impl StreamConnection {
         let Some(reply) = self.questions.take(&id) else { return };
         let result = result.map_err(AskError::Refused);
         match asker {
-            // It runs again with the last of its answers, if it may.
+            // With its last answer the call runs again, within the concurrency limit.
             Some(ticket) if !self.questions.has(ticket) => {
                 self.answers.push_back((ticket, reply, result));
                 self.hand_out_answers();
             }
-            // The one who asked may be gone.
+            // The handler may no longer wait.
             _ => drop(reply.send(result)),
         }
     }
 
-    /// Lets calls go on whose clients have answered, as far as they may run.
+    /// Delivers answers to calls, within the concurrency limit.
     pub(super) fn hand_out_answers(&mut self) {
         if self.answers.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl StreamConnection {
             let Some((_, reply, result)) = self.answers.pop_front() else { break };
             let _ = reply.send(result);
         }
-        // Those that were given up meanwhile take nobody's place.
+        // Abandoned questions hold no slot.
         self.answers.retain(|(_, reply, _)| !reply.is_closed());
     }
 }

@@ -10,7 +10,7 @@ use super::{StreamConnection, keepalive::Silence};
 use crate::{Ended, Result, server::clock::now};
 
 impl StreamConnection {
-    /// Ready when the other side is gone.
+    /// Ready when the peer does not answer pings.
     pub(super) fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(keepalive) = &mut self.keepalive {
             match keepalive.poll(cx) {
@@ -45,12 +45,12 @@ impl StreamConnection {
         self.close_within(ended, grace);
     }
 
-    /// Reads no more. What runs may come to its end, but not what waits for an answer of the other side.
+    /// Stops reading. Running calls may complete within `grace`, except for those that wait for an answer of the peer.
     fn close_within(&mut self, ended: Ended, grace: Duration) {
         let ids = self.questions.all();
         let stopped = ended == Ended::Stopped;
         self.closing = Some((ended, Box::pin(sleep(grace))));
-        // One who has hung up cancels its own questions.
+        // A peer that has disconnected needs no cancellations.
         if stopped {
             self.take_back(&ids);
         }

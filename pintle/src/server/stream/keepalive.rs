@@ -7,55 +7,55 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Finds out whether a silent peer is still there.
+/// Detects a dead peer with pings.
 #[derive(Debug)]
 pub(crate) struct Keepalive {
     every: Duration,
-    /// When the peer was last heard of.
+    /// The time of the last message of the peer.
     last_received: Instant,
     sleep: Pin<Box<Sleep>>,
     misses: u32,
 }
 
-/// What there is to do about a silent peer.
+/// The action for a silent peer.
 #[derive(Debug)]
 pub(crate) enum Silence {
-    /// Ask whether it is there.
+    /// Send a ping.
     Ask,
-    /// It did not answer: it is gone.
+    /// Close the connection: too many pings were not answered.
     Dead,
 }
 
-/// Pings that may go unanswered.
+/// The number of pings that may remain unanswered.
 const MISSES: u32 = 2;
-/// No interval is longer: far enough, and no clock runs over.
+/// The longest interval, so that instants do not overflow.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Keepalive {
     pub(crate) fn new(every: Duration) -> Self {
-        // The clock counts milliseconds; less than one would never end.
+        // The timer has a resolution of milliseconds; a shorter interval would fire without end.
         let every = every.clamp(Duration::from_millis(1), MAX_INTERVAL);
         Self { every, last_received: Instant::now(), sleep: Box::pin(sleep(every)), misses: 0 }
     }
 
-    /// The peer gave a sign of life.
+    /// Notes that the peer is alive.
     pub(crate) fn received(&mut self) {
         self.last_received = Instant::now();
         self.misses = 0;
     }
 
-    /// A question was sent; the answer is owed.
+    /// Notes that a ping was sent.
     pub(crate) fn asked(&mut self) {
         self.misses += 1;
     }
 
-    /// Ready when the peer was silent for too long.
+    /// Ready when the peer has been silent for an interval.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Silence> {
         while self.sleep.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
             let due = self.last_received + self.every;
             if self.misses == 0 && due > now {
-                // The timer is not moved with every message; here it catches up.
+                // The timer is not reset by every message, but here.
                 self.sleep.as_mut().reset(due);
                 continue;
             }

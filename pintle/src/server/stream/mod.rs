@@ -49,12 +49,12 @@ use crate::{
     transport::{Incoming, Oversized, Skipped, Transport},
 };
 
-/// One connection, driven by one task: it reads, runs what is quick, hands the rest to tasks and writes.
+/// A connection over a byte stream, driven by one task: it reads, polls each call once, spawns the calls that have to wait, and
+/// writes.
 ///
-/// As long as much is unwritten, no more is taken from handlers and no call is begun: a peer that only writes is made
-/// to wait instead of this side's memory. Reading goes on meanwhile, for as much as one large message: a peer may have
-/// to finish writing before it can read, and what it writes may be the answer or the cancellation that everybody waits
-/// for.
+/// While too much output is unwritten, no events are taken from handlers and no calls start, so that a peer that does not read
+/// waits instead of filling memory. Reading continues meanwhile, up to the size of a large message: a peer may have to finish
+/// writing before it reads, and may be sending an answer or a cancellation that handlers wait for.
 pub(crate) struct StreamConnection {
     transport: Box<dyn Transport>,
     engine: Engine,
@@ -71,26 +71,26 @@ pub(crate) struct StreamConnection {
     queue: WaitQueue<Call>,
     queued_bytes: usize,
     questions: OpenQuestions,
-    /// Answers to questions of calls that have to wait for their turn again.
+    /// Answers to questions of calls that wait for the concurrency limit again.
     answers: Answers,
     notices: Notices,
     listens: HashMap<Ticket, (Call, Listener)>,
     inbox: Arc<ChangeInbox>,
-    /// Whether it knows what the session watches.
+    /// Whether `inbox` collects changes for the session.
     follows: bool,
     /// Whether a listener may have pending changes.
     changed: bool,
     /// Whether there may be notifications of extensions.
     noticed: bool,
-    /// Bytes that were queued since the transport was last empty.
+    /// Bytes that were passed to the transport since it was last flushed.
     unwritten: usize,
-    /// Bytes that were read since too much was unwritten.
+    /// Bytes that were read while the output is full.
     backlog: usize,
     /// Whether the last write had to wait for the peer.
     stuck: bool,
     stop: Arc<Stop>,
     keepalive: Option<Keepalive>,
-    /// Set when no more is read: how long the rest may take.
+    /// Set when the connection closes: the reason, and the time that running calls have.
     closing: Option<(Ended, Pin<Box<Sleep>>)>,
     visit: Option<Visit>,
 }
@@ -100,26 +100,26 @@ struct RunningCall {
     task: AbortHandle,
 }
 
-/// Notifications of the application's own, handled one after the other in the order they came.
+/// Notifications for handlers of the application, which run one after the other.
 #[derive(Default)]
 struct Notices {
     waiting: VecDeque<(Arc<OnNotification>, Notification, Option<Arc<Peer>>)>,
     handling: Option<task::Id>,
 }
 
-/// Above this much unwritten output handlers wait.
+/// The limit of unwritten output in bytes. Above it handlers wait.
 const FULL: usize = 1 << 20;
-/// This much is written without waiting for more to join it.
+/// The output in bytes that is flushed without waiting for more.
 const GROUP: usize = 64 << 10;
-/// As much is read at most while the output is full.
+/// The limit of bytes that are read while the output is full.
 const BACKLOG: usize = 16 << 20;
-/// What a message may cost besides its bytes, for the backlog: the answer to it, if it is a bad one.
+/// The size that a message is counted with in the backlog besides its bytes: an error response to it.
 const OVERHEAD: usize = 512;
-/// As much may wait in calls that are not begun. The next is refused.
+/// The limit of bytes of queued calls. Further calls are refused.
 const QUEUED: usize = 64 << 20;
-/// As many notifications may wait for their handler before reading waits too.
+/// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;
-/// Messages handled before other work gets a turn, and turns before other tasks do.
+/// The number of messages that are handled before other work of the connection, and of such rounds before other tasks run.
 const TURN: usize = 64;
 const TURNS: usize = 8;
 
@@ -157,7 +157,7 @@ impl StreamConnection {
         }
     }
 
-    /// Whom the other side is known to be, and what is known of it.
+    /// Sets the caller at the other end.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
         self.principal = caller.name().map(Into::into);
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
@@ -176,7 +176,7 @@ impl StreamConnection {
             if !busy || last || self.unwritten >= GROUP {
                 match self.poll_flush(cx) {
                     Ok(relieved) => busy |= relieved,
-                    // Who has hung up need not read either.
+                    // A write error is expected once the connection closes.
                     Err(error) => {
                         return Poll::Ready(
                             self.closing.as_ref().map_or(Err(error.into()), |(ended, _)| Ok(ended.clone())),
@@ -203,7 +203,7 @@ impl StreamConnection {
         self.unwritten >= FULL
     }
 
-    /// Writes. `true` if more may be said and begun now than before.
+    /// Flushes the transport. Returns whether the output was full and is not any more.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         match self.transport.poll_flush(cx)? {
             Poll::Pending => {
@@ -211,7 +211,7 @@ impl StreamConnection {
                 Ok(false)
             }
             Poll::Ready(()) => {
-                // One who takes what had to wait for it is there. That a write succeeds says nothing by itself.
+                // A peer that reads output that was stuck is alive. A write that succeeds at once proves nothing.
                 if std::mem::take(&mut self.stuck)
                     && let Some(keepalive) = &mut self.keepalive
                 {
@@ -229,8 +229,7 @@ impl StreamConnection {
     fn poll_events(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
         while taken < TURN && !self.is_full() {
-            // Taken without a waker as long as there is something: the runtime counts each poll, and a task that polls
-            // too often is sent away before it has written.
+            // `try_recv` first: `poll_recv` consumes the task budget of tokio, and would yield before the output is written.
             let Some((ticket, event)) = self.events.try_recv().ok().or_else(|| self.poll_next_event(cx))
             else {
                 break;
@@ -263,7 +262,7 @@ impl StreamConnection {
                 self.ask(ticket, &request, reply);
             }
             CallEvent::Notification(_) | CallEvent::Ask(..) | CallEvent::AskAbandoned => {}
-            // There is nothing to come back to but this stream.
+            // A byte stream cannot be resumed.
             #[cfg(feature = "http-server")]
             CallEvent::HangUp(_) => {}
             CallEvent::Done(call, outcome) => {
@@ -277,11 +276,11 @@ impl StreamConnection {
     }
 
     fn ask(&mut self, ticket: Option<Ticket>, request: &InputRequest, reply: AnswerSender) {
-        // A call that came to its end at once has nobody left to be answered.
+        // A call that completed with its first poll has no handler to answer.
         let Some(RunningCall { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else {
             return;
         };
-        // In each case the one who asked may be gone already.
+        // In each case the handler may no longer wait.
         match self.engine.ask(call, request) {
             Some(Ok((id, line))) => {
                 self.send(line.into());
@@ -299,7 +298,7 @@ impl StreamConnection {
         line.into_iter().for_each(|line| self.send(line.into()));
     }
 
-    /// Takes back what a call that is over still asks.
+    /// Cancels the questions of a call that is over.
     fn over(&mut self, call: &Call) {
         if let Some(ticket) = call.ticket() {
             let ids = self.questions.of(ticket);
@@ -320,7 +319,7 @@ impl StreamConnection {
         self.transport.send(line);
     }
 
-    /// Sees who has ended. `true` if a notification's handler was begun.
+    /// Joins the tasks that have ended, and starts the next notification handler. Returns whether there was one.
     fn poll_tasks(&mut self, cx: &mut Context<'_>) -> bool {
         while let Poll::Ready(Some(joined)) = self.tasks.poll_join_next_with_id(cx) {
             let id = match joined {
@@ -345,7 +344,7 @@ impl StreamConnection {
         true
     }
 
-    /// Begins calls whose turn has come. `true` if there was one.
+    /// Starts queued calls, within the concurrency limit. Returns whether there were any.
     fn poll_queue(&mut self, cx: &mut Context<'_>) -> bool {
         self.hand_out_answers();
         if self.queue.is_empty() {
@@ -362,7 +361,7 @@ impl StreamConnection {
         begun > 0
     }
 
-    /// Takes what has come in. `true` if there may be more to do than to write.
+    /// Receives messages. Returns whether the connection has to be polled again before it is flushed.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         let (mut taken, mut waits) = (0, false);
         while taken < TURN
@@ -387,7 +386,8 @@ impl StreamConnection {
         {
             keepalive.received();
         }
-        // Any other event wakes this task, so a call that ended at once needs no second turn (see `bench/LEDGER.md`).
+        // Everything else wakes this task, so a call that completed with its first poll needs no second round (see
+        // `bench/LEDGER.md`).
         let settled =
             waits && self.tasks.is_empty() && self.queue.is_empty() && self.notices.waiting.is_empty();
         Ok(taken > 0 && !settled)
@@ -411,7 +411,7 @@ impl StreamConnection {
                     Err(malformed) => self.engine.malformed(&malformed),
                 }
             }
-            // The handler that asked finds out when its time is up.
+            // The question of the handler times out.
             Incoming::Failed(failed) => {
                 tracing::debug!(%failed, "a question will have no answer");
                 return;
@@ -429,11 +429,11 @@ impl StreamConnection {
         self.decide(&snapshot, inbound, cx);
     }
 
-    /// Says what becomes of a message that was too long to be taken.
+    /// Returns what an oversized message is answered with.
     fn skipped(&mut self, snapshot: &Snapshot, Oversized { limit, what, .. }: Oversized) -> Inbound {
         match what {
             Skipped::Answer(id) => {
-                // Whoever asked must not wait for a better one: none will come.
+                // The question fails now, because the client will not answer again.
                 let message = format!("the client's answer has more than {limit} bytes: ask for less");
                 let answer = Response::new(Some(id), Err(RpcError::invalid_request(message)));
                 self.engine.receive(

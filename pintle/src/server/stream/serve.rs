@@ -1,4 +1,4 @@
-//! From a server to a connection.
+//! Serving a connection: `Server::serve`, `serve_to`, `serve_stdio` and `in_process`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Server {
-    /// Serves one connection in a task of its own.
+    /// Serves one connection in a task.
     ///
     /// The peer of a local transport has every right: standard streams, memory, and Unix sockets that only the user of this
     /// process can open. On any other transport the peer is anonymous, and may not use what
@@ -21,7 +21,7 @@ impl Server {
         self.serve_driven(transport, caller)
     }
 
-    /// The same, for somebody who is known: what `caller` says counts, whatever the transport.
+    /// Serves one connection of a known caller, whatever the transport.
     pub fn serve_to(&self, transport: impl Transport, caller: Caller) -> Result<Serving> {
         self.serve_driven(driven(transport), caller)
     }
@@ -35,15 +35,15 @@ impl Server {
         Ok(Serving::spawn(connection, stop))
     }
 
-    /// Serves the process's own standard streams until the client hangs up.
+    /// Serves the standard streams of this process until the client disconnects.
     ///
-    /// Nothing else reaches the wire: what the process prints goes to its standard error.
+    /// Output that the process prints goes to its standard error, so that it cannot corrupt the protocol.
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> Result<()> {
         self.serve(crate::transport::Stdio::new()?)?.wait().await.map(drop)
     }
 
-    /// A connection to this server from within the process: give it to a client.
+    /// Returns a connection to this server within the process, for a client.
     pub fn in_process(&self) -> Result<Memory> {
         let (ours, theirs) = memory();
         drop(self.serve(ours)?);

@@ -152,6 +152,58 @@ fn an_extension_that_brings_something_twice_is_reported() {
 }
 
 #[test]
+fn a_method_of_the_protocol_has_no_handler_of_the_application() {
+    let new = || Server::new("s", "0");
+    for name in ["tools/call", "ping", "initialize", "server/discover", "sampling/createMessage"] {
+        let message = format!("`{name}` is a method of the protocol; choose another name");
+        assert_eq!(reason(&new().method(name, null)), message);
+    }
+    let tools: fn(Installation) -> Installation = |clock| clock.method("tools/list", null);
+    let message = "`tools/list` is a method of the protocol; choose another name";
+    assert_eq!(reason(&new().with(Clock("com.example/a", tools))), message);
+    // Those of tasks are for the extension of that name to implement.
+    let tasks: fn(Installation) -> Installation = |tasks| tasks.method("tasks/get", null);
+    new().with(Clock("com.example/tasks", tasks)).check().unwrap();
+}
+
+#[test]
+fn a_result_type_or_filter_member_has_one_extension() {
+    let (a, b) = ("com.example/a", "com.example/b");
+    let new = || Server::new("s", "0");
+    for (server, message) in [
+        (
+            new()
+                .with(Clock(a, |clock| clock.result_type("x")))
+                .with(Clock(b, |clock| clock.result_type("x"))),
+            "the result type `x` of `com.example/b` is one of the extension `com.example/a`; choose another name",
+        ),
+        (
+            new().with(Clock(a, |clock| clock.result_type("x").result_type("x"))),
+            "the result type `x` of `com.example/a` is one of the extension `com.example/a`; choose another name",
+        ),
+        (
+            new().with(Clock(a, |clock| clock.result_type("complete"))),
+            "the result type `complete` of `com.example/a` is one of the protocol; choose another name",
+        ),
+        (
+            new().with(Clock(a, |clock| clock.listens("x"))).with(Clock(b, |clock| clock.listens("x"))),
+            "the filter member `x` of `com.example/b` is one of the extension `com.example/a`; choose another name",
+        ),
+    ] {
+        assert_eq!(reason(&server), message);
+    }
+    new().with(Clock(a, |clock| clock.result_type("x").listens("x"))).check().unwrap();
+}
+
+#[test]
+fn each_fault_has_a_line() {
+    let server = Server::new("s", "0").method("ping", null).method("x/y", null).method("x/y", null);
+    let expected = "`ping` is a method of the protocol; choose another name\n\
+        a handler for the method `x/y` is already registered; choose another name";
+    assert_eq!(reason(&server), expected);
+}
+
+#[test]
 fn two_completers_of_one_argument_are_reported() {
     let none = |_| async { Vec::<String>::new() };
     let new = || Server::new("s", "0");

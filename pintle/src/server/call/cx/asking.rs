@@ -1,4 +1,4 @@
-//! What a call asks of the client.
+//! Questions of a call to the client.
 
 use std::{
     sync::{PoisonError, atomic::Ordering},
@@ -20,10 +20,11 @@ use super::Cx;
 use crate::server::call::sink::PendingAnswer;
 
 impl Cx {
-    /// Asks the client something. `key` names the question: the same one in every round, another for another question.
+    /// Asks the client a question. `key` identifies the question within the call: use the same key in every round, and
+    /// different keys for different questions.
     ///
-    /// The code before this line may run again: a stateless client makes the call anew with the answer in it. Ask
-    /// first, act after; or wrap the act in [`once`](Self::once).
+    /// The code before this line may run again: a stateless client repeats the call with the answer in it. Ask first and act
+    /// afterwards, or wrap the action in [`once`](Self::once).
     pub async fn ask(&self, key: &str, question: Question) -> Result<Answer, AskError> {
         let kind = question.kind();
         match self.ask_for(key, &question)? {
@@ -42,9 +43,9 @@ impl Cx {
         }
     }
 
-    /// From here on, questions of this call wait so long for their answers, and not as long as
-    /// [`Timeouts::question`](crate::Timeouts::question) says. A question whose time is up is taken back, and asking is an
-    /// error; a client that makes the call again after that is told to make it anew.
+    /// Sets the time that later questions of this call wait for their answers. The default is
+    /// [`Timeouts::question`](crate::Timeouts::question). A question that times out is cancelled and returns an error. A
+    /// stateless client that repeats the call after that has to start it anew.
     ///
     /// ```
     /// use std::time::Duration;
@@ -69,7 +70,7 @@ impl Cx {
         }
     }
 
-    /// When the answer to a question that is asked now must be there, and how long that is. `None` is never.
+    /// Returns the deadline for the answer to a question that is asked now, and the timeout. `None` is no deadline.
     fn answer_deadline(&self) -> (Option<Instant>, Duration) {
         let timeout = self.effective_question_timeout();
         (Instant::now().checked_add(timeout), timeout)
@@ -90,25 +91,24 @@ impl Cx {
         }
     }
 
-    /// Whether the call waits for its client to answer something.
+    /// Returns whether the call waits for an answer of its client.
     pub(crate) fn is_asking(&self) -> bool {
         self.0.asking.load(Ordering::Relaxed) > 0
     }
 
-    /// Asks the protocol where the answer is.
+    /// Returns whether the answer to a question is known, has to be awaited or ends the round.
     fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
         self.0.call.ask(&self.0.snapshot.service, key, question).inspect_err(|error| self.note_refusal(error))
     }
 
-    /// If an answer that came with the call does not fit, and the call fails because of it, the state that it came with is
-    /// not used up.
+    /// Notes that an answer that came with the call was refused. If the call fails because of it, its state can be used again.
     pub(crate) fn note_refusal(&self, error: &AskError) {
         if let (AskError::BadAnswer { .. }, Some(held)) = (error, self.held()) {
             held.refuse();
         }
     }
 
-    /// Has the client's model write something.
+    /// Requests a completion from the client's model.
     ///
     /// See [`ask`](Self::ask) for what may run twice.
     ///
@@ -126,7 +126,7 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// If the client has no model for us ([`can_sample`](Self::can_sample) tells), or it said no.
+    /// Returns an error if the client does not support sampling (see [`can_sample`](Self::can_sample)) or refuses.
     pub async fn sample(
         &self,
         key: &str,
@@ -138,7 +138,7 @@ impl Cx {
         }
     }
 
-    /// Which directories the client works in.
+    /// Requests the root directories of the client.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -155,7 +155,7 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// If the client does not tell ([`can_list_roots`](Self::can_list_roots) says so), or it said no.
+    /// Returns an error if the client does not support roots (see [`can_list_roots`](Self::can_list_roots)) or refuses.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         match self.ask("roots", Question::Roots).await? {
             Answer::Roots(result) => Ok(result.roots),
@@ -163,45 +163,45 @@ impl Cx {
         }
     }
 
-    /// Whether the client can show its user a form.
+    /// Returns whether the client can show its user a form.
     pub fn can_elicit(&self) -> bool {
         let elicitation = self.peer().capabilities.elicitation.as_ref();
         elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Whether the client can have its user open a URL.
+    /// Returns whether the client can ask its user to open a URL.
     pub fn can_elicit_url(&self) -> bool {
         self.peer().capabilities.elicitation.as_ref().is_some_and(|modes| modes.url.is_some())
     }
 
-    /// Whether the client has a model that writes for us.
+    /// Returns whether the client supports sampling.
     pub fn can_sample(&self) -> bool {
         self.peer().capabilities.sampling.is_some()
     }
 
-    /// Whether that model can be offered tools.
+    /// Returns whether the client supports sampling with tools.
     pub fn can_sample_with_tools(&self) -> bool {
         self.peer().capabilities.sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some())
     }
 
-    /// Whether the client tells where it works.
+    /// Returns whether the client supports roots.
     pub fn can_list_roots(&self) -> bool {
         self.peer().capabilities.roots.is_some()
     }
 
-    /// What the handler left with [`set_note`](Self::set_note) in the round before: the explicit way to keep state.
+    /// Returns the note that the handler left in the previous round with [`set_note`](Self::set_note).
     pub fn note(&self) -> Option<String> {
         self.0.call.note()
     }
 
-    /// Leaves words for the next round, sealed.
+    /// Sets a note for the next round. It is sealed, so that the client cannot read or change it.
     pub fn set_note(&self, note: impl Into<String>) {
         self.0.call.set_note(Some(note.into()));
     }
 
-    /// Asks several things and ends the round: the explicit form, for those who would rather write the rounds out.
+    /// Asks several questions in one round, and returns all answers by key.
     ///
-    /// `Ok` with all answers if they are here; otherwise the call ends and is made again.
+    /// In the stateless era the round ends if an answer is missing, and the client repeats the call with it.
     ///
     /// ```
     /// use pintle::server::{Answer, Cx, Question, ToolError};
@@ -233,7 +233,7 @@ impl Cx {
             self.until_over().await;
             return Err(AskError::CallOver);
         }
-        // All of them are on their way before the first answer is waited for.
+        // All questions are sent before the first answer is awaited.
         let mut waiting = Vec::with_capacity(sent.len());
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
@@ -247,9 +247,9 @@ impl Cx {
         Ok(answers)
     }
 
-    /// Has the user open a URL, for what must not pass through the client: passwords, payments, consent elsewhere.
+    /// Asks the user to open a URL, for data that must not pass through the client, such as passwords and payments.
     ///
-    /// `true` if the user agreed to open it; that it is done is for the server to find out.
+    /// Returns whether the user agreed to open it. Whether the user completed the task there is for the server to find out.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -266,7 +266,7 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// If the client opens no pages for its user ([`can_elicit_url`](Self::can_elicit_url) tells).
+    /// Returns an error if the client cannot open URLs (see [`can_elicit_url`](Self::can_elicit_url)).
     pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
         use pintle_types::schema::{ElicitAction, ElicitUrlParams};
         let params = ElicitParams::Url(ElicitUrlParams::new(message, url));
@@ -277,7 +277,7 @@ impl Cx {
     }
 
     fn park(&self) {
-        // What other systems know the call by is the same in the next round, whoever asks for it first.
+        // Created now, so that the call key is the same in all rounds.
         self.call_key();
         self.0.call.set_answer_timeout_ms(
             u64::try_from(self.effective_question_timeout().as_millis()).unwrap_or(u64::MAX),
@@ -291,13 +291,13 @@ impl Cx {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the round is to end; if not, `waker` will hear of it. What is to be done once is not cut short.
+    /// Returns whether the round ends. If not, `waker` is woken when it does. A running [`once`](Self::once) delays it.
     pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.0.parked.load(Ordering::Acquire) && !self.0.call.is_acting()
     }
 
-    /// Ends the round with what is known by now.
+    /// Ends the round, and waits until the call is over.
     pub(crate) async fn end_round(&self) -> Outcome {
         self.0.parked.store(true, Ordering::Release);
         self.wake();
@@ -316,7 +316,7 @@ impl Cx {
     }
 }
 
-/// Says that the call waits for its client, until it is dropped.
+/// Marks the call as waiting for its client, until this is dropped.
 struct AskingGuard<'a>(&'a Cx);
 
 impl<'a> AskingGuard<'a> {
@@ -329,7 +329,7 @@ impl<'a> AskingGuard<'a> {
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         self.0.0.asking.fetch_sub(1, Ordering::Relaxed);
-        // The time of the call goes on from here, also if a task of its own has asked.
+        // The timeout of the call runs again, also if another task of the handler asked.
         self.0.wake();
     }
 }

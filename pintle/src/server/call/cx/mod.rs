@@ -28,9 +28,9 @@ use super::{
 };
 use crate::server::{Principal, Scope, Server, snapshot::Snapshot};
 
-/// The call being answered: who makes it, and what can be said to them meanwhile.
+/// The context of a call: its caller, its parameters, progress reports, log messages and questions to the client.
 ///
-/// Cheap to clone. Only handlers of tools, prompts and resources get one, because only they may ask.
+/// Cheap to clone. Handlers of tools, prompts, resources and custom methods take it as an argument.
 ///
 /// ```
 /// use pintle::server::{Cx, tool};
@@ -50,7 +50,7 @@ pub struct Cx(Arc<CallState>);
 struct CallState {
     call: Call,
     server: Server,
-    /// The server as it was when the call came: what changes meanwhile is for later calls.
+    /// The server as it was when the call was received. Later changes apply to later calls.
     snapshot: Arc<Snapshot>,
     context: Arc<RequestContext>,
     /// The texts of a call that was routed to a prompt or a resource template.
@@ -60,20 +60,20 @@ struct CallState {
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
-    /// Who polls the handler, and is to hear of `parked`.
+    /// The waker of the task that polls the handler, woken when `parked` is set.
     waker: Mutex<Option<Waker>>,
-    /// Tells tasks that still wait for an answer that there will be none.
+    /// Notified when the call is over: tasks that wait for an answer get none.
     over: Notify,
     is_over: AtomicBool,
-    /// Questions that wait for an answer.
+    /// The number of questions without an answer.
     asking: AtomicU32,
-    /// How long its questions wait, in milliseconds; 0 if it did not say.
+    /// The timeout of questions in milliseconds; 0 is the default of the server.
     question_timeout_ms: AtomicU64,
-    /// Only if it has told something.
+    /// Created by the first progress report or log message.
     notifications: Mutex<Option<Box<HeldNotifications>>>,
     /// Set once the call was routed to a tool.
     tool: OnceLock<ToolCall>,
-    /// Only if it came with a state of an earlier round.
+    /// Set once the state that the call came with is to be claimed.
     held: OnceLock<Box<StateClaim>>,
 }
 
@@ -136,12 +136,12 @@ impl Cx {
         self.params().get("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
-    /// What the call holds of the state that it came with.
+    /// Returns the claim on the state that the call came with.
     pub(crate) fn held(&self) -> Option<&StateClaim> {
         self.0.held.get().map(|held| &**held)
     }
 
-    /// The same, from here on.
+    /// Sets the claim on the state that the call came with, unless it is set, and returns it.
     pub(crate) fn hold(&self, held: impl FnOnce() -> StateClaim) -> &StateClaim {
         self.0.held.get_or_init(|| Box::new(held()))
     }
@@ -154,58 +154,58 @@ impl Cx {
         &self.0.call
     }
 
-    /// Its place among its connection's calls.
+    /// Returns the number of the call on its connection or in its session.
     #[cfg(feature = "http-server")]
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.0.call.ticket()
     }
 
-    /// Who is calling, as far as this request says.
+    /// Returns the client: its revision, capabilities and implementation, as far as they are known for this request.
     pub fn peer(&self) -> &Peer {
         self.0.call.peer()
     }
 
-    /// On whose behalf, if somebody has checked that.
+    /// Returns the authenticated principal, if there is one.
     pub fn principal(&self) -> Option<&str> {
         self.0.call.principal()
     }
 
-    /// Whether the caller is local, anonymous or somebody by name.
+    /// Returns whether the caller is local, anonymous or authenticated.
     pub fn identity(&self) -> Principal<'_> {
         Principal::of(self.principal(), self.left())
     }
 
-    /// What layers below have left for the handler.
+    /// Returns the extensions that layers have inserted into the request.
     pub fn extensions(&self) -> &Extensions {
         self.0.context.extensions()
     }
 
-    /// The same but for where the call came from, which does not say who made it.
+    /// Returns the extensions without the peer address.
     pub(crate) fn left(&self) -> &Extensions {
         self.0.context.left()
     }
 
-    /// The server, to change its catalogue or tell of changes.
+    /// Returns the server, to change its catalogue or to notify clients of changes.
     pub fn server(&self) -> &Server {
         &self.0.server
     }
 
-    /// The client's settings of an extension, if it declared it.
+    /// Returns the client's settings of an extension, if it declared the extension.
     pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
         self.peer().capabilities.extensions.as_ref()?.get(name)
     }
 
-    /// The request's parameters, not decoded.
+    /// Returns the parameters of the request, not decoded.
     pub fn params(&self) -> &RawObject {
         self.0.call.params()
     }
 
-    /// The method that was called.
+    /// Returns the method of the request.
     pub fn method(&self) -> &str {
         self.0.call.method()
     }
 
-    /// The request's `_meta`: trace context, and whatever else the client put there.
+    /// Returns the `_meta` of the request, for example its trace context.
     pub fn meta(&self) -> Meta {
         self.params().decode_member("_meta").ok().flatten().unwrap_or_default()
     }
@@ -238,7 +238,7 @@ impl Cx {
         self.0.uri.get_or_init(|| uri.into());
     }
 
-    /// Ends what still waits on behalf of this call.
+    /// Ends the call: tasks that still wait for an answer get none.
     pub(crate) fn end(&self) {
         self.0.call.close();
         self.0.is_over.store(true, Ordering::Release);

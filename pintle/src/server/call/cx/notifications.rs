@@ -1,4 +1,4 @@
-//! What a call tells while it runs: progress and log messages.
+//! Progress reports and log messages of a running call.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Cx;
 use crate::server::call::{rate::Rate, sink::CallEvent};
 
-/// What was not told yet, because there was no room or too much of it.
+/// The progress report that was held back, the number of lost log messages, and the rate limits of both.
 #[derive(Default)]
 pub(super) struct HeldNotifications {
     progress: Rate,
@@ -17,7 +17,7 @@ pub(super) struct HeldNotifications {
     held: Option<HeldProgress>,
     #[cfg(feature = "logging")]
     log: Rate,
-    /// Log messages that nobody will read.
+    /// The number of log messages that were dropped.
     lost: u64,
 }
 
@@ -28,14 +28,15 @@ struct HeldProgress {
 }
 
 impl Cx {
-    /// Tells the client how far the call is: `done` of `total`. Sent only if the client asked, and only if `done` grows.
+    /// Reports progress to the client: `done` of `total`. It is sent only if the client requested progress, and only if `done`
+    /// increases.
     ///
-    /// Report as often as you like: what comes faster than the client reads it is left out, but for the last.
+    /// Report as often as you like: reports are skipped if the client does not read them fast enough, except for the last.
     pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
         self.report(done, total.into(), None).await;
     }
 
-    /// The same, with words.
+    /// Reports progress with a message: see [`progress`](Self::progress).
     pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
         self.report(done, total.into(), Some(message)).await;
     }
@@ -45,7 +46,7 @@ impl Cx {
             return;
         }
         {
-            // Made and sent under the lock: of two tasks that report at once, none overtakes the other on the way.
+            // Serialized and sent under the lock, so that concurrent reports arrive in order.
             let mut notifications = self.held_notifications();
             let notifications = notifications.get_or_insert_default();
             let sent = notifications.progress.take()
@@ -56,11 +57,11 @@ impl Cx {
                 notifications.held = Some(HeldProgress { done, total, message: message.map(str::to_owned) });
             }
         }
-        // A handler that does nothing but report lets others have their turn.
+        // A handler that only reports yields to other tasks.
         tokio::task::coop::consume_budget().await;
     }
 
-    /// What must be said before the call's end: it was held back so far.
+    /// Returns the notifications that were held back and have to be sent before the response.
     pub(crate) fn last_notifications(&self) -> Vec<Bytes> {
         let Some(notifications) = self.held_notifications().take() else { return Vec::new() };
         let HeldNotifications { held, lost, .. } = *notifications;
@@ -73,7 +74,7 @@ impl Cx {
         self.0.notifications.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says how many log messages were left out.
+    /// Returns a log message with the number of lost log messages, if there are any.
     fn lost_line(&self, lost: u64) -> Option<Vec<u8>> {
         if lost == 0 {
             return None;
@@ -82,12 +83,12 @@ impl Cx {
         self.log_line(LoggingLevel::Warning, Some("pintle"), &data)
     }
 
-    /// Whether the client would like to hear of progress.
+    /// Returns whether the client requested progress reports.
     pub fn wants_progress(&self) -> bool {
         self.0.call.wants_progress()
     }
 
-    /// Sends a log message, if the client asked for messages as grave as this one, and the server said
+    /// Sends a log message, if the client requested messages of this level and the server declares
     /// [`logging`](crate::Server::logging).
     ///
     /// ```
@@ -103,7 +104,7 @@ impl Cx {
         self.say(self.log_line(level, logger, data)).await;
     }
 
-    /// Whether the client asked for messages as grave as this one.
+    /// Returns whether log messages of this level are sent to the client.
     pub fn wants_log(&self, level: LoggingLevel) -> bool {
         self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
     }
@@ -123,16 +124,16 @@ impl Cx {
     }
 }
 
-/// For the layer that forwards what `tracing` says.
+/// For the layer that forwards `tracing` events.
 #[cfg(feature = "logging")]
 impl Cx {
-    /// Whether any log message would be read.
+    /// Returns whether log messages of any level are sent to the client.
     pub(crate) fn wants_any_log(&self) -> bool {
         self.0.call.peer().log_level.is_some() && self.logs()
     }
 
-    /// Sends a log message without waiting. One for which there is no room, or which is one too many, is lost; how many
-    /// were is said with the next.
+    /// Sends a log message without waiting. It is dropped if the sink is full or the rate limit is exceeded; the next message
+    /// is preceded by the number of dropped ones.
     pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
         let mut notifications = self.held_notifications();
         let notifications = notifications.get_or_insert_default();

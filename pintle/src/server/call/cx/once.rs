@@ -1,4 +1,4 @@
-//! What a call does at most once, and what it is known by.
+//! Actions of a call that run at most once, and its idempotency key.
 
 use std::future::Future;
 
@@ -10,17 +10,18 @@ use super::Cx;
 use crate::server::random;
 
 impl Cx {
-    /// Does something at most once in the course of the call, however often the handler runs.
+    /// Runs an action at most once per call, however often the handler runs, and returns its value.
     ///
-    /// The value travels with the call, sealed, so that the rounds to come find it. Two of one key at the same time act
-    /// once, and both get the value. A question beside it ends the round only when the act is done. If the client is lost,
-    /// or says the same again, what was done is known to the next run.
+    /// The value travels with the call, sealed, so that later rounds find it. Concurrent uses of one key run the action once,
+    /// and all get its value. A question that is asked concurrently ends the round only when the action has completed. If the
+    /// connection is lost, or the client sends the same request again, the next run finds the value.
     ///
-    /// What does not hold: a client that makes its first request anew makes a new call, which acts again. An act that was
-    /// begun and dropped before its end, because the call was cancelled or the handler left it, may be done or not: it is not
-    /// begun again, and who asks for it gets an error that says so. Nothing is known of an act that was done while the process
-    /// ended, or in another process that shares no [`ReplayGuard`](crate::server::ReplayGuard). Where that matters, give the
-    /// other system [`call_key`](Self::call_key) to tell two attempts apart from two calls.
+    /// Limits: a client that repeats its first request starts a new call, which runs the action again. An action whose future
+    /// was dropped before it completed, because the call was cancelled or the handler dropped it, may have had an effect or
+    /// not: it is not run again, and later uses of the key return an error. Nothing is known of an action that was running
+    /// when the process ended, or that ran in another process that does not share the
+    /// [`ReplayGuard`](crate::server::ReplayGuard). Where that matters, send [`call_key`](Self::call_key) to the other system
+    /// as an idempotency key.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -46,8 +47,8 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// The value cannot be printed as JSON, what was kept is no `T`, the act was begun before and nobody knows how it ended,
-    /// or the call is over.
+    /// Returns an error if the value cannot be serialized, if the kept value is not a `T`, if an earlier run of the action was
+    /// dropped, or if the call is over.
     pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -55,7 +56,7 @@ impl Cx {
     {
         let refuse = |reason: String| Err(serde::de::Error::custom(reason));
         loop {
-            // Registered before looking, or an end in between would go unnoticed.
+            // Created before looking, or a notification in between would be missed.
             let ended = self.0.over.notified();
             match self.0.call.begin_once(key) {
                 Once::Act => break,
@@ -76,10 +77,10 @@ impl Cx {
         Ok(value)
     }
 
-    /// What the call is known by to other systems, for requests that they must not take for two: the same in every round
-    /// and every run of this call, and unlike that of any other.
+    /// Returns an idempotency key for requests to other systems: the same in every round and every run of this call, and
+    /// different for every other call.
     ///
-    /// A client that makes its first request anew makes another call, with another key.
+    /// A client that repeats its first request starts another call, with another key.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -98,7 +99,7 @@ impl Cx {
     ///
     /// # Panics
     ///
-    /// If the system has no randomness to give: there is no other way to be unlike all others.
+    /// Panics if the system has no random numbers.
     pub fn call_key(&self) -> String {
         self.0.call.call_key(make_key)
     }
@@ -111,7 +112,7 @@ fn make_key() -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// An act that was begun. If it is dropped without a value, nobody knows how it ended.
+/// A running action. If it is dropped without a value, its outcome is unknown.
 struct Acting<'a> {
     cx: &'a Cx,
     key: &'a str,
@@ -126,7 +127,7 @@ impl Drop for Acting<'_> {
             None => call.lose(self.key),
         }
         self.cx.0.over.notify_waiters();
-        // The round may wait for this to end.
+        // The end of the round may wait for this.
         self.cx.wake();
     }
 }

@@ -10,15 +10,15 @@ use crate::server::call::{
 
 /// For calls that came over HTTP.
 impl Cx {
-    /// The head of the HTTP request that brought the call, if one did.
+    /// Returns the head of the HTTP request, if the call came over HTTP.
     pub fn http(&self) -> Option<&HttpHead> {
         self.0.context.head.as_ref()
     }
 
-    /// Lets the client go and come back later for what is still to be said: after so long, if it follows the advice.
+    /// Closes the event stream of the call and asks the client to resume it after `retry`.
     ///
-    /// For work that takes minutes: no connection has to be held open for it. The handler goes on. Only some clients
-    /// over HTTP can do this (those of 2025-11-25); for all others nothing happens, and they wait.
+    /// For work that takes minutes, so that no connection has to be held open for it. The handler continues. Only clients of
+    /// 2025-11-25 over HTTP support this; for all others nothing happens, and they wait.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a call that came with a state does before and after its handler.
+//! The claim of a call on the `requestState` that it came with.
 
 use std::{
     future::Future,
@@ -12,30 +12,41 @@ use std::{
 
 use pintle_proto::{
     inputs::StateUse,
-    server::{Call, Outcome, Reply},
+    server::{Call, Outcome, Reply, Service},
 };
 use pintle_types::RpcError;
 use ring::digest::{SHA256, digest};
 use tokio::runtime::Handle;
 
 use super::{Claim, Claimed, ReplayGuard, UsedState};
-use crate::server::{Cx, call::run::HandlerFuture, clock::now};
+use crate::server::clock::now;
 
-/// What a call holds of the state that it came with.
+/// The claim of a call on the state that it came with.
 #[derive(Debug)]
 pub(crate) struct StateClaim {
     guard: Arc<dyn ReplayGuard>,
     used: Arc<UsedState>,
-    /// `None` before it is claimed, and when it is given back.
+    /// `None` before the state is claimed, and once the claim has ended.
     claim: Mutex<Option<Claim>>,
-    /// Whether an answer that came with the state did not fit what the handler asked for.
+    /// Whether the handler refused an answer that came with the state.
     refused: AtomicBool,
-    /// What an earlier use of the state was answered with.
+    /// The reply to an earlier use of the state.
     reply: Mutex<Option<Reply>>,
 }
 
+/// The result of claiming a state.
+pub(crate) enum Acquired {
+    /// The handler runs.
+    First,
+    /// The state was used before: the reply of that use is the reply of this call too.
+    Replied,
+}
+
+/// The end of a claim that a call waits for, with the outcome of the call.
+pub(crate) type Settling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
 impl StateClaim {
-    fn new(guard: Arc<dyn ReplayGuard>, call: &Call, used: &StateUse) -> Self {
+    pub(crate) fn new(guard: Arc<dyn ReplayGuard>, call: &Call, used: &StateUse) -> Self {
         let used = Arc::new(UsedState {
             state: sha256(used.state.as_bytes()),
             answers: sha256(used.answers.as_bytes()),
@@ -51,14 +62,50 @@ impl StateClaim {
         }
     }
 
-    /// An answer did not fit. If the call fails, the state can be used again.
+    /// Notes that the handler refused an answer. If the call then fails, the state can be used again.
     pub(crate) fn refuse(&self) {
         self.refused.store(true, Ordering::Release);
     }
 
-    /// The reply of an earlier use, to answer with.
+    /// Takes the reply of an earlier use.
     pub(crate) fn take_reply(&self) -> Option<Reply> {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Claims the state for a call, or waits for an earlier use with the same answers.
+    pub(crate) async fn acquire(&self, call: &Call) -> Result<Acquired, Outcome> {
+        // A layer that runs the handler twice has claimed it already.
+        if self.is_claimed() {
+            return Ok(Acquired::First);
+        }
+        let refuse = |reason: &'static str| Err(Outcome::Failed(RpcError::invalid_params(reason)));
+        match self.guard.claim(&self.used).await {
+            Ok(Claimed::First(mut claim)) => {
+                let progress = claim.progress.take();
+                // The expiry was checked on admission, but the guard may have forgotten an expired use since.
+                if now() >= self.used.expires {
+                    self.guard.release(&self.used, claim, progress);
+                    return refuse(EXPIRED);
+                }
+                *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim);
+                if progress.is_some_and(|progress| !call.resume(&progress)) {
+                    return refuse(USED);
+                }
+                Ok(Acquired::First)
+            }
+            Ok(Claimed::Replied(reply)) => {
+                *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+                Ok(Acquired::Replied)
+            }
+            Ok(Claimed::OtherAnswers) => refuse(OTHER_ANSWERS),
+            Ok(Claimed::Used) => refuse(USED),
+            Err(error) => {
+                tracing::error!(%error, "a `requestState` could not be claimed");
+                let reason =
+                    "whether `requestState` was used before cannot be found out now: try again later";
+                Err(Outcome::Failed(RpcError::internal(reason)))
+            }
+        }
     }
 
     fn is_claimed(&self) -> bool {
@@ -69,24 +116,29 @@ impl StateClaim {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Gives the state back, with what was done. Nothing of the handler may be left to do more.
+    /// Releases the state, with the progress of the call. The handler must have been dropped.
     pub(crate) fn release(&self, call: &Call) {
         if let Some(claim) = self.take_claim() {
             self.guard.release(&self.used, claim, call.progress_so_far());
         }
     }
 
-    /// Ends the claim with how the call ended. `Err` if there is nothing to wait for.
-    pub(crate) fn settle(&self, cx: &Cx, outcome: Outcome, now: u64) -> Result<HandlerFuture, Outcome> {
+    /// Ends the claim with the outcome of the call. Returns the outcome as an error if there is nothing to wait for.
+    pub(crate) fn settle(
+        &self,
+        call: &Call,
+        service: &Service,
+        outcome: Outcome,
+        now: u64,
+    ) -> Result<Settling, Outcome> {
         if self.refused.load(Ordering::Acquire) && is_failure(&outcome) {
-            // First nobody begins anything more, then what was done is looked at.
-            cx.call().close();
-            self.release(cx.call());
+            // Closed first, so that nothing is done after its progress is read.
+            call.close();
+            self.release(call);
             return Err(outcome);
         }
         let Some(claim) = self.take_claim() else { return Err(outcome) };
-        let call = cx.call();
-        let reply = call.finish(&cx.snapshot().service, outcome, now).reply(call.id());
+        let reply = call.finish(service, outcome, now).reply(call.id());
         let (guard, used, kept) = (self.guard.clone(), self.used.clone(), reply.clone());
         let completing = Completing(Some(Box::pin(async move {
             if let Err(error) = guard.complete(&used, &claim, kept).await {
@@ -100,54 +152,12 @@ impl StateClaim {
     }
 }
 
-/// Claims the state that a call came with, then runs its handler. If the state was used before, its reply is the call's.
-pub(crate) fn enter(cx: &Cx, go: impl FnOnce(Cx) -> HandlerFuture + Send + 'static) -> HandlerFuture {
-    let cx = cx.clone();
-    Box::pin(async move {
-        let Some(used) = cx.call().state_use() else { return go(cx).await };
-        let guard = &cx.snapshot().settings.replay;
-        let held = cx.hold(|| StateClaim::new(guard.clone(), cx.call(), &used));
-        // A layer that sends a call through twice has it already.
-        if held.is_claimed() {
-            return go(cx.clone()).await;
-        }
-        let refuse = |reason: &'static str| Outcome::Failed(RpcError::invalid_params(reason));
-        match held.guard.claim(&held.used).await {
-            Ok(Claimed::First(mut claim)) => {
-                let progress = claim.progress.take();
-                // It was looked at when the call came; what was known of it may have been forgotten since.
-                if now() >= held.used.expires {
-                    held.guard.release(&held.used, claim, progress);
-                    return refuse(EXPIRED);
-                }
-                *held.claim.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim);
-                if progress.is_some_and(|progress| !cx.call().resume(&progress)) {
-                    return refuse(USED);
-                }
-                go(cx.clone()).await
-            }
-            Ok(Claimed::Replied(reply)) => {
-                *held.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
-                cx.end_round().await
-            }
-            Ok(Claimed::OtherAnswers) => refuse(OTHER_ANSWERS),
-            Ok(Claimed::Used) => refuse(USED),
-            Err(error) => {
-                tracing::error!(%error, "a `requestState` could not be claimed");
-                let reason =
-                    "whether `requestState` was used before cannot be found out now: try again later";
-                Outcome::Failed(RpcError::internal(reason))
-            }
-        }
-    })
-}
-
 const EXPIRED: &str = "`requestState` has expired: start the call again";
 const OTHER_ANSWERS: &str = "`requestState` was used with other answers already: go on with the newest state that you \
     were given, or start the call again";
 const USED: &str = "`requestState` was used already, and its reply is not kept any more: start the call again if it is safe to repeat";
 
-/// Whether a client takes it for one.
+/// Returns whether a client takes the outcome for a failure.
 fn is_failure(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Complete(body) | Outcome::Cacheable(body, _) => body.get("isError") == Some("true"),
@@ -162,7 +172,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     print
 }
 
-/// The end of a claim. If nobody waits for it, it becomes a task: what was done must not be forgotten.
+/// The completion of a claim. On drop it continues in a task, so that the reply is kept even if nobody waits for it.
 struct Completing(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl Future for Completing {

@@ -10,13 +10,14 @@
 //! # }
 //! ```
 
-use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc};
 
 use pintle_proto::server::Reply;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use super::{Claim, Claimed, ReplayGuard, UsedState};
 use crate::{
+    properties::{Property, PropertyResult, check as check_properties},
     server::{clock::now, random},
     transport::kit::Broken,
 };
@@ -34,28 +35,15 @@ where
     G: ReplayGuard,
     F: Future<Output = io::Result<G>>,
 {
-    let mut broken = Vec::new();
-    for (property, run) in PROPERTIES {
-        let seen = match open().await {
-            Ok(guard) => timeout(TIMEOUT, run(Arc::new(guard)))
-                .await
-                .unwrap_or_else(|_| Err(format!("still waiting after {TIMEOUT:?}"))),
-            Err(error) => Err(format!("not opened: {error}")),
-        };
-        broken.extend(seen.err().map(|what| Broken { property, what }));
-    }
-    if broken.is_empty() { Ok(()) } else { Err(broken) }
+    check_properties(&PROPERTIES, async || open().await.map(|guard| Arc::new(guard) as Guard)).await
 }
 
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// As many ask for one state at the same time.
 const CROWD: usize = 32;
 
 type Guard = Arc<dyn ReplayGuard>;
-type Outcome = Result<(), String>;
-type Run = fn(Guard) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-const PROPERTIES: [(&str, Run); 5] = [
+const PROPERTIES: [Property<Guard>; 5] = [
     ("the same again gets the reply, and other answers do not", |guard| Box::pin(replied(guard))),
     ("of many at the same time one is the first, and the others get its reply", |guard| {
         Box::pin(crowd(guard))
@@ -86,17 +74,17 @@ async fn first(guard: &Guard, used: &UsedState) -> Result<Claim, String> {
     }
 }
 
-async fn complete(guard: &Guard, used: &UsedState, claim: &Claim, reply: &Reply) -> Outcome {
+async fn complete(guard: &Guard, used: &UsedState, claim: &Claim, reply: &Reply) -> PropertyResult {
     let completed = guard.complete(used, claim, reply.clone()).await;
     completed.map_err(|error| format!("`complete` failed: {error}"))
 }
 
-async fn expect(guard: &Guard, used: &UsedState, expected: &Claimed) -> Outcome {
+async fn expect(guard: &Guard, used: &UsedState, expected: &Claimed) -> PropertyResult {
     let found = claim(guard, used).await?;
     if found == *expected { Ok(()) } else { Err(format!("expected {expected:?}, got {found:?}")) }
 }
 
-async fn replied(guard: Guard) -> Outcome {
+async fn replied(guard: Guard) -> PropertyResult {
     let (used, apart) = (fresh(1)?, fresh(1)?);
     let held = first(&guard, &used).await?;
     expect(&guard, &with_answers(&used, 2), &Claimed::OtherAnswers).await?;
@@ -109,7 +97,7 @@ async fn replied(guard: Guard) -> Outcome {
     first(&guard, &apart).await.map(drop)
 }
 
-async fn crowd(guard: Guard) -> Outcome {
+async fn crowd(guard: Guard) -> PropertyResult {
     let used = fresh(1)?;
     let reply = Reply::new(false, "{}");
     let mut crowd = JoinSet::new();
@@ -133,7 +121,7 @@ async fn crowd(guard: Guard) -> Outcome {
     if firsts == 1 { Ok(()) } else { Err(format!("{firsts} of {CROWD} were the first")) }
 }
 
-async fn released(guard: Guard) -> Outcome {
+async fn released(guard: Guard) -> PropertyResult {
     let used = fresh(1)?;
     for _ in 0..2 {
         let held = first(&guard, &used).await?;
@@ -146,7 +134,7 @@ async fn released(guard: Guard) -> Outcome {
     first(&guard, &with_answers(&used, 2)).await.map(drop)
 }
 
-async fn progress(guard: Guard) -> Outcome {
+async fn progress(guard: Guard) -> PropertyResult {
     let used = fresh(1)?;
     let mut expected = None;
     for made in [vec![0, 255, 10], vec![1; 5000]] {
@@ -161,7 +149,7 @@ async fn progress(guard: Guard) -> Outcome {
     if held.progress == expected { Ok(()) } else { Err("the last progress is lost".to_owned()) }
 }
 
-async fn fenced(guard: Guard) -> Outcome {
+async fn fenced(guard: Guard) -> PropertyResult {
     let used = fresh(1)?;
     let old = first(&guard, &used).await?;
     guard.release(&used, old.clone(), None);

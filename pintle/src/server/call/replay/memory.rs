@@ -10,15 +10,15 @@ use tokio::sync::Notify;
 use super::{Claim, Claimed, Guarded, ReplayGuard, UsedState};
 use crate::server::clock::now;
 
-/// Sees to it that a state is used once in this process: what every server has if it is given nothing else.
+/// A [`ReplayGuard`] in the memory of this process. The default of every server.
 ///
-/// It holds replies until their states expire, and never more bytes than it may: 8 MiB for one principal, 64 MiB in all, of
-/// which those that nobody has authenticated share what is left. Beyond that the replies of the oldest states go first, then
-/// the knowledge that they were used; from then on states as old as those are refused, used or not. Who uses the most makes
-/// room first.
+/// Replies are kept until their states expire, within limits: 8 MiB per principal and 64 MiB in total; anonymous callers share
+/// one principal without a limit of its own. Above a limit the replies of the oldest states are dropped first, then the fact
+/// that the states were used; from then on states that expire as early as those are refused, whether used or not. The
+/// principal that uses the most memory is trimmed first.
 ///
-/// A process that starts anew knows nothing of what the one before it has seen. That matters only with
-/// [state keys](crate::Server::state_keys) that outlive a process.
+/// After a restart nothing is known of earlier uses. This matters only if the [state keys](crate::Server::state_keys) are kept
+/// across restarts.
 ///
 /// ```
 /// use pintle::{Server, server::MemoryReplayGuard};
@@ -35,32 +35,32 @@ pub struct MemoryReplayGuard {
 
 type StateId = [u8; 32];
 type PrincipalKey = Option<Arc<str>>;
-/// By expiry; of those that expire together, by age.
+/// States by expiry, then by the number of the claim.
 type Order = BTreeMap<(u64, u64), StateId>;
 
 #[derive(Default)]
 struct StateTable {
     states: HashMap<StateId, StateEntry>,
-    /// All that do not run.
+    /// The states without an active claim.
     idle: Order,
     shares: HashMap<PrincipalKey, Share>,
-    /// Who uses how much.
+    /// The principals by the bytes that they use.
     largest: BTreeSet<(usize, PrincipalKey)>,
     bytes: usize,
     last: u64,
-    /// States that expire by then and are not known here may have been used.
+    /// Unknown states that expire by then may have been used, and are refused.
     floor: u64,
 }
 
-/// What one principal uses.
+/// The usage of one principal.
 #[derive(Default)]
 struct Share {
     bytes: usize,
-    /// Those with a reply or with progress.
+    /// The states with a reply or progress.
     full: Order,
-    /// Those of which only is known that they were used.
+    /// The states that were used and have neither.
     used: Order,
-    /// As in the table, for this principal.
+    /// The floor of this principal: see [`StateTable::floor`].
     floor: u64,
 }
 
@@ -68,7 +68,7 @@ struct StateEntry {
     answers: [u8; 32],
     principal: PrincipalKey,
     expires: u64,
-    /// Of the claim; no two have the same.
+    /// The unique number of the claim.
     number: u64,
     phase: Phase,
 }
@@ -80,32 +80,32 @@ enum Phase {
     Used,
 }
 
-/// A use that others may wait for.
+/// An active claim that others may wait for.
 #[derive(Default)]
 struct ActiveClaim {
-    /// How it ended: with a reply, or without.
+    /// Set when the claim ends, with its reply if it has one.
     end: OnceLock<Option<Reply>>,
     ended: Notify,
 }
 
-/// What an entry counts for besides what it holds: itself, and its places in two orders.
+/// The bytes that an entry is charged for besides its reply or progress.
 const ENTRY: usize = 384;
-/// So many expired ones are forgotten with each claim: more than one, or they would not become less.
+/// The number of expired states that each claim removes at most. It has to be more than one for the table to shrink.
 const FORGET: usize = 64;
 
 impl MemoryReplayGuard {
-    /// One that knows of no state.
+    /// Creates an empty guard.
     pub fn new() -> Self {
         Self { table: Mutex::default(), bytes: 64 << 20, per_principal: 8 << 20, clock: now }
     }
 
-    /// How many bytes may be held in all. 64 MiB if nothing is said.
+    /// Sets the limit of bytes in total. The default is 64 MiB.
     #[must_use]
     pub fn bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
     }
 
-    /// How many bytes may be held for one principal. 8 MiB if nothing is said.
+    /// Sets the limit of bytes per principal. The default is 8 MiB.
     #[must_use]
     pub fn bytes_per_principal(self, bytes: usize) -> Self {
         Self { per_principal: bytes, ..self }
@@ -116,7 +116,7 @@ impl MemoryReplayGuard {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes of a claim, or whom to wait for.
+    /// Claims a state. Returns the active claim as an error if it has to be waited for.
     fn try_claim(&self, used: &UsedState) -> Result<Claimed, Arc<ActiveClaim>> {
         let now = (self.clock)();
         let mut table = self.lock();
@@ -125,7 +125,7 @@ impl MemoryReplayGuard {
         let number = table.last;
         let Some(entry) = table.states.get_mut(&used.state) else {
             let share = table.shares.get(&used.principal).map_or(0, |share| share.floor);
-            // What has expired may have been used and forgotten.
+            // An expired state may have been used and forgotten.
             if used.expires <= share.max(table.floor).max(now) {
                 return Ok(Claimed::Used);
             }
@@ -163,7 +163,7 @@ impl MemoryReplayGuard {
         }
     }
 
-    /// Ends the claim of that number.
+    /// Ends the claim with that number.
     fn end(&self, state: &StateId, number: u64, reply: Option<Reply>, progress: Option<Vec<u8>>) {
         let now = (self.clock)();
         let running = {
@@ -181,7 +181,7 @@ impl MemoryReplayGuard {
             let Phase::Running(running) = std::mem::replace(&mut entry.phase, phase) else { return };
             let (principal, place) = (entry.principal.clone(), (entry.expires, entry.number));
             if forget {
-                // Nothing was done: it is as if it had not been used.
+                // Nothing was done, so the state can be used again.
                 table.states.remove(state);
                 table.charge(&principal, ENTRY, 0);
             } else {
@@ -198,7 +198,7 @@ impl MemoryReplayGuard {
         running.ended.notify_waiters();
     }
 
-    /// Makes room, first where it was used up.
+    /// Evicts entries until the limits are met, first those of this principal.
     fn trim(&self, table: &mut StateTable, principal: &PrincipalKey, now: u64) {
         let limit = if principal.is_some() { self.per_principal } else { self.bytes };
         while table.shares.get(principal).is_some_and(|share| share.bytes > limit)
@@ -209,7 +209,7 @@ impl MemoryReplayGuard {
             if bytes > ENTRY && table.evict(&largest, now) {
                 continue;
             }
-            // Nobody has more than one, or all that somebody has is in use: the oldest of all goes.
+            // Nothing of the largest principal can be evicted: the oldest state of all is.
             let Some((&place, &state)) = table.idle.first_key_value() else { break };
             if place.0 > now {
                 table.floor = table.floor.max(place.0);
@@ -220,7 +220,7 @@ impl MemoryReplayGuard {
 }
 
 impl StateTable {
-    /// Counts what a principal holds less, and more.
+    /// Changes the bytes that a principal is charged for.
     fn charge(&mut self, principal: &PrincipalKey, less: usize, more: usize) {
         let share = self.shares.entry(principal.clone()).or_default();
         let before = share.bytes;
@@ -231,13 +231,13 @@ impl StateTable {
         if after > 0 {
             self.largest.insert((after, principal.clone()));
         } else {
-            // Nobody is remembered for what is not there: what must be known of it holds for all.
+            // The share is removed, so its floor becomes that of all.
             self.floor = self.floor.max(floor);
             self.shares.remove(principal);
         }
     }
 
-    /// Takes one that is to be used, or forgotten, out of the orders.
+    /// Removes a state from the queues of eviction.
     fn unlist(&mut self, principal: &PrincipalKey, place: (u64, u64)) {
         self.idle.remove(&place);
         if let Some(share) = self.shares.get_mut(principal) {
@@ -265,8 +265,8 @@ impl StateTable {
         }
     }
 
-    /// Lets go of something of a principal's: what came of the oldest state, or if there is none, that it was used.
-    /// `false` if there is nothing.
+    /// Evicts the reply or progress of the oldest state of a principal or, if there is none, the oldest used state. Returns
+    /// `false` if there is nothing to evict.
     fn evict(&mut self, principal: &PrincipalKey, now: u64) -> bool {
         let Some(share) = self.shares.get_mut(principal) else { return false };
         if let Some((place, state)) = share.full.pop_first() {
@@ -306,12 +306,12 @@ impl ReplayGuard for MemoryReplayGuard {
                     Ok(claimed) => return Ok(claimed),
                     Err(running) => running,
                 };
-                // Registered before looking, or an end in between would go unnoticed.
+                // Created before looking, or a notification in between would be missed.
                 let ended = running.ended.notified();
                 if running.end.get().is_none() {
                     ended.await;
                 }
-                // Whoever waited gets it even if it is not kept.
+                // Those that waited get the reply even if it is not kept.
                 if let Some(Some(reply)) = running.end.get() {
                     return Ok(Claimed::Replied(reply.clone()));
                 }

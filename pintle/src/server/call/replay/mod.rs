@@ -1,9 +1,9 @@
-//! States that are used once.
+//! Protection against the replay of a `requestState`.
 //!
-//! A stateless client carries the state of its call (`requestState`) from one round to the next, and nothing keeps it from
-//! sending the same one twice: after a lost connection, by mistake, or on purpose. A [`ReplayGuard`] sees to it that a state
-//! is used once. [`MemoryReplayGuard`] does so within a process and is what every server has; a fleet that shares its
-//! [state keys](crate::Server::state_keys) shares a guard too, or each process lets a state be used once.
+//! A stateless client carries the state of its call (`requestState`) from one round to the next, and may send the same state
+//! twice: after a lost connection, by mistake, or on purpose. A [`ReplayGuard`] ensures that a state is used once. Every server
+//! has a [`MemoryReplayGuard`], which covers one process. Processes that share their
+//! [state keys](crate::Server::state_keys) have to share a guard, or each of them accepts a state once.
 
 mod claim;
 pub mod kit;
@@ -17,16 +17,16 @@ pub use memory::MemoryReplayGuard;
 
 use crate::server::Server;
 
-pub(crate) use claim::{StateClaim, enter};
+pub(crate) use claim::{Acquired, StateClaim};
 
-/// Sees to it that a `requestState` is used once.
+/// Ensures that a `requestState` is used once.
 ///
-/// A state is claimed when its answers have been found to fit, and before the handler runs. Then it is completed with the
-/// reply, or released if the handler was dropped before its end, as it is when a connection is lost. Whoever brings the
-/// same state and the same answers meanwhile waits for that, and gets the reply; authorization has been checked by then for
-/// that request too. Calls without a state do not come here.
+/// A state is claimed after its answers were validated and before the handler runs. The claim is completed with the reply, or
+/// released if the handler is dropped before it completes, for example because the connection is lost. A concurrent request
+/// with the same state and the same answers waits for that and gets the reply; it has been authorized itself. Calls without a
+/// state do not use the guard.
 ///
-/// To share one among processes, implement this trait over a store that all of them reach, and run
+/// To share a guard among processes, implement this trait over a store that all of them reach, and run
 /// [`replay_kit::check`](crate::server::replay_kit::check) on it.
 ///
 /// ```
@@ -39,60 +39,59 @@ pub(crate) use claim::{StateClaim, enter};
 /// let other = Server::new("shop", "1.0.0").state_keys(StateKeys::from([7; 32])).replay_guard(guard);
 /// ```
 pub trait ReplayGuard: fmt::Debug + Send + Sync + 'static {
-    /// Claims a state, so that nobody else uses it. If somebody does at this moment, with the same answers, waits for the
-    /// end of that.
+    /// Claims a state. If it is claimed already with the same answers, waits for the end of that claim.
     ///
-    /// An error is told to the client, and the handler does not run.
+    /// On an error the handler does not run, and the client gets an error.
     fn claim<'a>(&'a self, used: &'a UsedState) -> Guarded<'a, Claimed>;
 
-    /// Ends a claim with the reply. Whoever waits gets it, and so do those who come later for as long as it is kept; when
-    /// it is not kept any more they get [`Claimed::Used`], until the state has expired.
+    /// Ends a claim with the reply. Waiting and later claims of the state get the reply for as long as it is kept, and
+    /// [`Claimed::Used`] after that until the state expires.
     ///
-    /// Goes on in a task of its own if the caller does not wait for it. An error is logged: the reply is sent all the same.
+    /// It is run to completion in a task if the call is dropped. An error is logged, and the reply is sent.
     fn complete<'a>(&'a self, used: &'a UsedState, claim: &'a Claim, reply: Reply) -> Guarded<'a, ()>;
 
-    /// Ends a claim without a reply. `progress` is what was done meanwhile and must not be done again: the next one who
-    /// claims the state gets it. It has to be kept until the state has expired, or the state must not be claimed again.
+    /// Ends a claim without a reply. `progress` records the actions that were completed and must not run again: the next claim
+    /// of the state returns it. It has to be kept until the state expires, or the state must not be claimed again.
     ///
-    /// It is said from destructors, so what takes time has to go into a task.
+    /// It is called from destructors: move slow work to a task.
     fn release(&self, used: &UsedState, claim: Claim, progress: Option<Vec<u8>>);
 }
 
-/// What the methods of a [`ReplayGuard`] answer with.
+/// The future that the methods of a [`ReplayGuard`] return.
 pub type Guarded<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 
-/// A state that a client brought back, and with what. Everything in it can be a key in a store.
+/// The use of a state by a client: the keys of a store.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UsedState {
     /// SHA-256 of the `requestState`.
     pub state: [u8; 32],
-    /// SHA-256 of the `inputResponses`, printed in one way.
+    /// SHA-256 of the canonical form of the `inputResponses`.
     pub answers: [u8; 32],
-    /// On whose behalf the call is, if somebody has checked that. The state is bound to it already: this is for limits.
+    /// The authenticated principal, if there is one, for limits. The state is already bound to it.
     pub principal: Option<Arc<str>>,
-    /// Until when the state can be used at all, in milliseconds of the Unix epoch. After that nothing need be known of it.
+    /// The expiry of the state, in milliseconds since the Unix epoch. After that the state can be forgotten.
     pub expires: u64,
 }
 
 impl UsedState {
-    /// The use of a state: for tests of a guard.
+    /// Creates the use of a state, for tests of a guard.
     pub fn new(state: [u8; 32], answers: [u8; 32], expires: u64) -> Self {
         Self { state, answers, principal: None, expires }
     }
 }
 
-/// What comes of a claim.
+/// The result of a claim.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Claimed {
-    /// The state is the caller's: the handler runs.
+    /// The state is claimed: the handler runs.
     First(Claim),
-    /// It was used with the same answers, and this was the reply.
+    /// The state was used with the same answers. This was the reply.
     Replied(Reply),
-    /// It is used, or was, with other answers.
+    /// The state is or was used with other answers.
     OtherAnswers,
-    /// It was used, and what came of it is not known any more.
+    /// The state was used, and its reply is no longer kept.
     Used,
 }
 
@@ -100,22 +99,21 @@ pub enum Claimed {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Claim {
-    /// Tells this claim from earlier and later ones of the same state.
+    /// A number that differs between the claims of one state.
     pub fence: u64,
-    /// What an earlier use has done before it was released.
+    /// The progress of an earlier claim that was released.
     pub progress: Option<Vec<u8>>,
 }
 
 impl Claim {
-    /// A claim, with what an earlier use has done.
+    /// Creates a claim, with the progress of an earlier one.
     pub fn new(fence: u64, progress: Option<Vec<u8>>) -> Self {
         Self { fence, progress }
     }
 }
 
 impl Server {
-    /// Sees with this to it that a state which a call left with its client is used once. If nothing is said, a
-    /// [`MemoryReplayGuard`] does so within the process.
+    /// Sets the guard against the replay of call states. The default is a [`MemoryReplayGuard`], which covers this process.
     #[must_use]
     pub fn replay_guard(self, guard: impl ReplayGuard) -> Self {
         self.setting(|settings| settings.replay = Arc::new(guard))

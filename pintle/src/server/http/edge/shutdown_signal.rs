@@ -29,9 +29,9 @@ use tokio::sync::watch;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ShutdownSignal(Arc<SignalState>);
+pub struct ShutdownSignal(Arc<ShutdownState>);
 
-struct SignalState {
+struct ShutdownState {
     triggered: watch::Sender<bool>,
     /// Callbacks to run when the signal is triggered.
     callbacks: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
@@ -57,7 +57,7 @@ pub(in crate::server::http) trait DrainService: Send + Sync {
 impl ShutdownSignal {
     /// Creates a signal that is not triggered yet.
     pub fn new() -> Self {
-        Self(Arc::new(SignalState {
+        Self(Arc::new(ShutdownState {
             triggered: watch::Sender::new(false),
             callbacks: Mutex::default(),
             services: Mutex::default(),

@@ -1,4 +1,4 @@
-//! What the calls of a session ask its client.
+//! Questions of the calls of a session to its client.
 
 use bytes::Bytes;
 use pintle_proto::{inputs::AskError, server::Call};
@@ -8,7 +8,7 @@ use super::Session;
 use crate::server::call::sink::AnswerSender;
 
 impl Session {
-    /// Words a question of a call; the answer will go to `reply`.
+    /// Serializes a question of a call. The answer is sent to `reply`.
     pub(in crate::server::http) fn ask(
         &self,
         call: &Call,
@@ -28,18 +28,18 @@ impl Session {
             None => AskError::CallOver,
         };
         drop(core);
-        // The one who asked may be gone already.
+        // The handler may no longer wait.
         let _ = reply.send(Err(error));
         None
     }
 
-    /// Whether the client has to answer something before this call goes on.
+    /// Returns whether a call waits for an answer of the client.
     pub(in crate::server::http) fn asks(&self, call: &Call) -> bool {
         let core = self.lock();
         call.ticket().zip(core.busy.as_ref()).is_some_and(|(ticket, busy)| busy.questions.has(ticket))
     }
 
-    /// The client answers.
+    /// Passes an answer of the client to the call that asked.
     pub(in crate::server::http) fn answer(&self, Response { id, result, .. }: Response) {
         let reply = {
             let mut core = self.lock();
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Takes back questions whose answer nobody waits for.
+    /// Cancels the questions whose handlers no longer wait. Returns the cancellations to send.
     pub(in crate::server::http) fn give_up(&self) -> Vec<Vec<u8>> {
         let mut core = self.lock();
         let ids = core.busy.as_mut().map(|busy| busy.questions.given_up()).unwrap_or_default();

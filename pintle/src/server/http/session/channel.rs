@@ -1,4 +1,4 @@
-//! Event streams of sessions, that a client may leave and come back to.
+//! The resumable event streams of a session.
 
 use std::{
     collections::VecDeque,
@@ -26,28 +26,28 @@ use crate::server::http::{
     shared::HttpShared,
 };
 
-/// One stream of a session, whatever connection it is on at the moment.
+/// An event stream of a session, independent of the connection that reads it.
 ///
-/// Its work, the calls that speak on it, lies in here: whoever reads the stream drives it. If the reader goes, what is
-/// left of the work becomes a task, and what is said goes to the log.
+/// It owns its work: the future of the calls that send on it, which the reader of the stream polls. If the reader disconnects,
+/// the rest of the work becomes a task, and its messages go to the event log.
 pub(in crate::server::http) struct Channel {
     pub(in crate::server::http) session: Arc<Session>,
     pub(in crate::server::http) number: u64,
-    /// Tells channels of one number apart: a stream that is resumed may have another channel.
+    /// The unique number of this channel: a resumed stream may have another channel with the same stream number.
     pub(super) instance: u64,
     shared: Arc<HttpShared>,
-    /// Whether somebody who lost it may come back.
+    /// Whether the stream can be resumed.
     resumable: bool,
-    /// Whether somebody may be sent away, to come back.
+    /// Whether the client can be asked to disconnect and resume.
     polled: bool,
     work: Mutex<Option<Work>>,
-    /// The calls that it is about.
+    /// The calls of the work.
     calls: Mutex<CallGroup>,
-    /// Whether the work goes on when nobody reads.
+    /// Whether the work continues without a reader.
     outlives: bool,
     state: Mutex<ChannelState>,
     room: Notify,
-    /// Whether the log could not keep an event: then nobody can come back.
+    /// Whether an event could not be logged. Then the stream cannot be resumed.
     lost: AtomicBool,
 }
 
@@ -57,20 +57,20 @@ pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct ChannelState {
     buffered: VecDeque<(Option<EventId>, Bytes)>,
     bytes: usize,
-    /// How many readers there were: the last one is the reader.
+    /// The number of readers so far. The newest one is the current reader.
     readers: u64,
-    /// Whether the last one is still there.
+    /// Whether the newest reader is connected.
     read: bool,
-    /// When the last one left.
+    /// When the newest reader disconnected.
     left: Option<Instant>,
     ended: bool,
-    /// Whether nobody else may begin to speak on it.
+    /// Whether no more producers are admitted.
     closing: bool,
-    /// How many speak on it besides its work.
+    /// The number of producers besides the work.
     producers: usize,
-    /// Bytes of their requests, and of what they have to say and has no place yet.
+    /// The bytes of the producers' requests and of their messages that wait for the reader.
     backlog: usize,
-    /// After how many milliseconds the reader is to come back.
+    /// Set if the reader is to disconnect and resume after this many milliseconds.
     hang_up: Option<u64>,
     waker: Option<Waker>,
 }
@@ -99,7 +99,7 @@ impl Channel {
         })
     }
 
-    /// Makes the stream known to the log, and a reader for it from its beginning.
+    /// Opens the stream in the event log, and returns a reader from its start.
     pub(in crate::server::http) async fn begin(self: &Arc<Self>) -> ChannelReader {
         let mut reader = self.attach();
         if self.resumable {
@@ -116,19 +116,19 @@ impl Channel {
         reader
     }
 
-    /// A reader that goes on after an event, and what is to be done once it is clear that it can.
+    /// Returns a reader from an event on. `begin` runs once it is known that the stream can be resumed.
     pub(in crate::server::http) async fn resume(
         self: &Arc<Self>,
         last: EventId,
         begin: impl FnOnce(),
     ) -> Result<ChannelReader, ResumeError> {
         let missed = |replay| {
-            // What could not be kept is missing in the middle, whatever the log has.
+            // An event that was not logged is missing in the middle.
             if self.session.has_lost(self.number) { Err(ResumeError::Gone) } else { missed(replay) }
         };
         let log = &self.shared.settings().log;
         let session = self.session.id.to_string();
-        // Looked for before anybody is disturbed, and again when nothing can slip between the log and the reader.
+        // Read once before the current reader is replaced, and again after it, when no event can be missed.
         missed(log.after(&session, last).await)?;
         let mut reader = self.attach();
         begin();
@@ -137,13 +137,13 @@ impl Channel {
         Ok(reader)
     }
 
-    /// A reader; whoever read before reads no more.
+    /// Returns a new reader, which replaces the current one.
     fn attach(self: &Arc<Self>) -> ChannelReader {
         let mut state = self.lock();
         state.readers += 1;
         state.read = true;
         state.left = None;
-        // The log has what the last one was not given.
+        // The log has the events that the last reader did not send.
         state.buffered.clear();
         state.bytes = 0;
         state.hang_up = None;
@@ -155,25 +155,25 @@ impl Channel {
         ChannelReader { channel: self.clone(), number, replay: VecDeque::new(), last: 0, first: Vec::new() }
     }
 
-    /// What is to be done for this stream.
+    /// Sets the work of this stream.
     pub(super) fn set_work(&self, work: Work) {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
     }
 
-    /// Which calls the work is about.
+    /// Sets the calls of the work.
     pub(super) fn set_calls(&self, calls: CallGroup) {
         *self.calls.lock().unwrap_or_else(PoisonError::into_inner) = calls;
     }
 
-    /// For how long nobody has read it; `None` while somebody does.
+    /// Returns the time since the reader disconnected; `None` while there is one.
     fn away(&self) -> Option<Duration> {
         let state = self.lock();
         state.left.filter(|_| !state.read).map(|left| left.elapsed())
     }
 
-    /// Sends a message when the reader has room for it. Without a reader it is only logged.
+    /// Logs a message and sends it to the reader, waiting for capacity. Without a reader it is only logged.
     pub(in crate::server::http) async fn send(&self, line: Bytes) {
-        // Logged first: if the reader goes while this waits for room, it can still come back for it.
+        // Logged first, so that a client that disconnects while this waits for capacity can resume with it.
         let id = self.record(&line).await;
         self.deliver(id, line).await;
     }
@@ -193,10 +193,10 @@ impl Channel {
         None
     }
 
-    /// Hands a message to the reader when it has room for it, if there is one.
+    /// Passes a message to the reader, if there is one, waiting for capacity.
     pub(super) async fn deliver(&self, id: Option<EventId>, line: Bytes) {
         loop {
-            // Made before looking, or room made in between would go unnoticed.
+            // Created before looking, or a notification in between would be missed.
             let room = self.room.notified();
             {
                 let mut state = self.lock();
@@ -213,14 +213,14 @@ impl Channel {
         }
     }
 
-    /// Lets nobody come back from here on: what is missing must not look as if it had never been said.
+    /// Makes the stream not resumable, because an event is missing in the log.
     async fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.session.lose_stream(self.number);
         let _ = self.shared.settings().log.forget_stream(&self.session.id.to_string(), self.number).await;
     }
 
-    /// Has the reader go and come back.
+    /// Asks the reader to disconnect and to resume after this time.
     pub(in crate::server::http) fn hang_up(&self, milliseconds: u64) {
         if self.polled {
             let mut state = self.lock();
@@ -229,8 +229,8 @@ impl Channel {
         }
     }
 
-    /// One who speaks on it besides its work, for as long as this is there, and whose request has so many bytes. `None` if
-    /// too much waits for the stream to be read. A single request always fits.
+    /// Adds a producer besides the work, for a request of this many bytes. Returns `None` if the backlog of the stream is full.
+    /// A single request is always admitted.
     pub(super) fn add_producer(self: &Arc<Self>, bytes: usize) -> Option<Producer> {
         let mut state = self.lock();
         let bytes = bytes.saturating_add(OVERHEAD);
@@ -242,21 +242,21 @@ impl Channel {
         Some(Producer { channel: self.clone(), bytes })
     }
 
-    /// Waits until only its work speaks.
+    /// Waits until there are no producers besides the work.
     pub(in crate::server::http) async fn until_no_producers(&self) {
         poll_fn(|task| {
             let mut state = self.lock();
             if state.producers == 0 {
                 return Poll::Ready(());
             }
-            // Who drives the work is who reads.
+            // The work is polled by the reader.
             state.waker = Some(task.waker().clone());
             Poll::Pending
         })
         .await;
     }
 
-    /// Who speaks on it comes to an end, and nobody else begins.
+    /// Stops admitting producers. Those that exist complete.
     pub(in crate::server::http) fn close(&self) {
         self.lock().closing = true;
     }
@@ -265,10 +265,10 @@ impl Channel {
         self.lock().closing
     }
 
-    /// Nothing more will be said.
+    /// Ends the stream: no more messages will be sent.
     pub(in crate::server::http) async fn end(&self) {
         if self.lost.load(Ordering::Relaxed) {
-            // It may have failed to forget it before.
+            // Repeated, because forgetting the stream may have failed before.
             self.lose().await;
         } else if self.resumable {
             let _ = self.shared.settings().log.end(&self.session.id.to_string(), self.number).await;
@@ -277,35 +277,35 @@ impl Channel {
         self.session.release(self.number);
     }
 
-    /// The same, where nobody has to be told but the reader.
+    /// Ends the stream for the reader only, without the log and the session.
     pub(in crate::server::http) fn over(&self) {
         let mut state = self.lock();
         state.ended = true;
         wake(state);
     }
 
-    /// Whether somebody reads it at the moment.
+    /// Returns whether the stream has a reader.
     pub(super) fn is_read(&self) -> bool {
         self.lock().read
     }
 
-    /// Has the reader look again.
+    /// Wakes the reader.
     pub(in crate::server::http) fn wake(&self) {
         wake(self.lock());
     }
 
-    /// Drives the work as far as it comes, for the reader of this number.
+    /// Polls the work, for the reader of this number.
     fn drive(&self, reader: u64, task: &mut Context<'_>) {
         match self.work.try_lock() {
-            // One that was replaced would have the work wake it up, and not the one who waits. This is looked at when
-            // nobody else can drive: whoever comes later does so later.
+            // A replaced reader must not poll: the work would wake it and not the current one. Checked under the lock, so
+            // that a newer reader polls afterwards.
             Ok(_) if self.lock().readers != reader => {}
             Ok(mut work) => {
                 if work.as_mut().is_some_and(|work| work.as_mut().poll(task).is_ready()) {
                     *work = None;
                 }
             }
-            // The reader before is just being shown out.
+            // The previous reader is being replaced.
             Err(TryLockError::WouldBlock) => task.waker().wake_by_ref(),
             Err(TryLockError::Poisoned(_)) => {}
         }
@@ -322,12 +322,12 @@ fn wake(mut state: MutexGuard<'_, ChannelState>) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// Why a stream cannot be gone on with.
+/// The reason why a stream cannot be resumed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server::http) enum ResumeError {
-    /// Something that followed is not kept any more.
+    /// An event is no longer in the log.
     Gone,
-    /// The log cannot say at the moment.
+    /// The log failed.
     Failed,
 }
 
@@ -342,20 +342,20 @@ fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, ResumeError> {
     }
 }
 
-/// As many bytes of requests and answers may wait for a stream that is shared by all calls of its session.
+/// The capacity in bytes of the backlog of a stream that all calls of its session share.
 pub(in crate::server::http) const BACKLOG: usize = 4 << 20;
 
-/// What a request takes besides its bytes, about: its task and its call.
+/// The approximate size of a request besides its bytes: its task and its call.
 const OVERHEAD: usize = 1 << 10;
 
-/// See [`Channel::speaker`].
+/// A producer of messages: see [`Channel::add_producer`].
 pub(in crate::server::http) struct Producer {
     channel: Arc<Channel>,
     bytes: usize,
 }
 
 impl Producer {
-    /// So many more bytes wait, for as long as this is there.
+    /// Adds bytes to the backlog, until the returned guard is dropped.
     pub(in crate::server::http) fn add_backlog(&self, bytes: usize) -> BacklogShare<'_> {
         let mut state = self.channel.lock();
         state.backlog = state.backlog.saturating_add(bytes);
@@ -372,7 +372,7 @@ impl Drop for Producer {
     }
 }
 
-/// See [`Speaker::waits`].
+/// Bytes in the backlog of a stream, removed on drop.
 pub(in crate::server::http) struct BacklogShare<'a> {
     channel: &'a Channel,
     bytes: usize,
@@ -385,13 +385,13 @@ impl Drop for BacklogShare<'_> {
     }
 }
 
-/// One connection's view of a stream.
+/// The reader of a stream for one connection.
 pub(in crate::server::http) struct ChannelReader {
     channel: Arc<Channel>,
     number: u64,
-    /// What was said while nobody read.
+    /// The events that the client missed.
     replay: VecDeque<Event>,
-    /// The place of the last event that was given out.
+    /// The position of the last event that was sent.
     last: u64,
     first: Vec<u8>,
 }
@@ -423,7 +423,7 @@ impl EventSource for ChannelReader {
             }
         }
         let rest = !state.buffered.is_empty();
-        // Whatever runs when its session ends is still answered.
+        // Calls that run when their session ends are still answered.
         let over = !rest && state.ended;
         if !rest
             && !over
@@ -442,7 +442,7 @@ impl EventSource for ChannelReader {
 }
 
 fn write(out: &mut Vec<u8>, id: Option<EventId>, line: &[u8]) {
-    // What we print is UTF-8.
+    // Serialized messages are UTF-8.
     let Ok(text) = std::str::from_utf8(line) else { return };
     let id = id.map(|id| id.to_string());
     let frame = Frame::data(text);
@@ -456,12 +456,12 @@ impl Drop for ChannelReader {
 }
 
 impl ChannelReader {
-    /// Has an event come first.
+    /// Sends an event before all others.
     pub(super) fn begin_with(&mut self, event: &Frame<'_>) {
         let _ = event.write(&mut self.first);
     }
 
-    /// Reads no more. What is still to be done becomes a task, unless somebody else reads.
+    /// Disconnects the reader. The rest of the work becomes a task, unless there is a newer reader.
     fn leave(&self) {
         let channel = &self.channel;
         {
@@ -480,7 +480,7 @@ impl ChannelReader {
         if channel.outlives
             && let Some(work) = work
         {
-            // The client has hung up; that must not cancel anything in a session.
+            // A closed connection cancels nothing in a session.
             let calls = channel.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let read = channel.clone();
             detached::spawn(&channel.shared, &channel.session, calls, work, move || read.away());

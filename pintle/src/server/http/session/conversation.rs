@@ -1,4 +1,4 @@
-//! The session era: the handshake, and what comes in a session.
+//! The session era: the handshake, and the messages of a session.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use crate::server::{
     snapshot::Snapshot,
 };
 
-/// Answers `initialize`, with a session if it was welcome and sessions are kept.
+/// Answers `initialize`, with a session if the handshake succeeds and sessions are enabled.
 pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
     let opened = match cx.open(Engine::new_session()) {
         Ok(session) => session,
@@ -56,7 +56,7 @@ pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> R
 }
 
 impl HttpRequestCx {
-    /// A session that nobody knows yet.
+    /// Creates a session with a random id. It is not registered.
     pub(in crate::server::http) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
         let id = SessionId::random().map_err(|_| {
             let error = RpcError::internal("no session can be opened: the system has no random numbers");
@@ -66,19 +66,19 @@ impl HttpRequestCx {
         Ok(session.at(self.address()))
     }
 
-    /// The address of the client, as far as it can be known.
+    /// Returns the address of the client, if it is known.
     pub(in crate::server::http) fn address(&self) -> Option<AddressKey> {
         let peer = self.context.address()?.0.ip();
         let head = self.context.head.as_ref()?;
         Some(AddressKey::of(self.http.settings().proxies.client(peer, &head.headers)))
     }
 
-    /// Puts it where it is found again.
+    /// Registers a session, and stores it if there is a store.
     pub(in crate::server::http) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
         let shared = &self.http.0;
         let session = Arc::new(session);
         if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
-            // Whoever asks for it next has it live longer.
+            // The next request extends its lifetime.
             let life = shared.settings().uninitialized_session.min(shared.settings().idle_session);
             let put = store.put(&session.id.to_string(), stored, life).await;
             put.map_err(|error| store_failed(&error))?;
@@ -90,29 +90,29 @@ impl HttpRequestCx {
             Err(refused) => refused,
         };
         if let Some(store) = &shared.settings().store {
-            // Nobody knows its id; if this fails too, it is forgotten in time.
+            // No client knows its id; if this fails, it expires.
             let _ = store.remove(&session.id.to_string()).await;
         }
         Err(no_room(refused))
     }
 }
 
-/// Why no session is opened.
+/// Returns the refusal of a session that exceeds a limit.
 pub(in crate::server::http) fn no_room(refused: Refused) -> Refusal {
     let (status, message) = match refused {
         Refused::Full => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "there are as many sessions as there may be: try again later, or end one with DELETE",
+            "the limit of sessions is reached: try again later, or end a session with DELETE",
         ),
         Refused::TooMany => (
             StatusCode::TOO_MANY_REQUESTS,
-            "you use as many sessions as you may have: end one with DELETE, or try again later",
+            "the limit of sessions per client is reached: end a session with DELETE, or try again later",
         ),
     };
     overloaded(status, message)
 }
 
-/// Begins what came in a session.
+/// Admits the messages of a session.
 pub(in crate::server::http) fn admit(
     cx: &HttpRequestCx,
     session: &Arc<Session>,
@@ -127,7 +127,7 @@ pub(in crate::server::http) fn admit(
     start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts)
 }
 
-/// The same where sessions are written down: before anything is done, so is what the message made of its session.
+/// Admits the messages of a session, and stores the changes that they make to the session before anything runs.
 pub(in crate::server::http) async fn admit_stored(
     cx: &HttpRequestCx,
     session: &Arc<Session>,
@@ -145,7 +145,7 @@ pub(in crate::server::http) async fn admit_stored(
     };
     let (http, context, store) = (cx.http.clone(), cx.context.clone(), store.clone());
     let mut pending = PendingInbound { session: session.clone(), inbound: Some(inbound) };
-    // In a task: a client that hangs up leaves neither a change that is not written nor calls that are not begun.
+    // In a task, so that a client that disconnects leaves neither an unwritten change nor calls that never start.
     let admitted = tokio::spawn(async move {
         let written = pending.session.write(&*store, http.settings().idle_session).await;
         drop(change);
@@ -184,7 +184,7 @@ impl Session {
     }
 }
 
-/// What the engine has admitted and nobody has begun. If it never begins, the ids of its calls are free again.
+/// Messages that the engine has admitted and that have not started. If this is dropped, the ids of the calls are free again.
 struct PendingInbound {
     session: Arc<Session>,
     inbound: Option<Inbound>,
@@ -196,8 +196,8 @@ impl Drop for PendingInbound {
     }
 }
 
-/// Ends calls that were admitted and not begun. Answers and cancellations were taken by the engine, which would not take them
-/// again, so they reach the calls that they are for.
+/// Ends calls that were admitted and not started. Answers and cancellations are passed on, because the engine has consumed them
+/// and would not accept them again.
 fn give_up(session: &Session, inbound: Inbound) {
     match inbound {
         Inbound::Call(call) => session.forget(&call),
@@ -231,8 +231,8 @@ fn start_exchange(
     Admitted::InSession(exchange)
 }
 
-/// Does at once what can be done at once; the rest is for the exchange. Nothing is waited for here: whoever did so could
-/// be dropped, and calls with it that a closed connection must not cancel.
+/// Applies admitted messages: calls are added to the exchange, all others take effect at once. It does not wait, because a closed
+/// connection would drop the future, and with it calls that it must not cancel.
 pub(in crate::server::http) fn decide(
     exchange: &mut Exchange,
     session: &Session,
@@ -261,7 +261,7 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
         Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
         Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
         Inbound::Listen(listen) => {
-            let message = "subscriptions are not served here: open them where requests stand alone";
+            let message = "subscriptions are not served in a session: send `subscriptions/listen` as a stateless request";
             let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(message)));
             session.forget(&listen.call);
             exchange.reply(Message::Response(answer).to_vec());
@@ -271,8 +271,8 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
     }
 }
 
-/// Has a notification handled, in a task: it must not end with the connection. The client may count on the order of
-/// two if it waits for the answer to the first.
+/// Runs the handler of a notification in a task, so that it does not end with the connection. The order of two notifications is
+/// preserved if the client waits for the response to the first.
 fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
     let Some(handler) = session.server.notification_handler(&notification.method) else { return };
     let Ok(permit) = exchange.shared.notices.clone().try_acquire_owned() else {
@@ -282,7 +282,7 @@ fn notify(exchange: &mut Exchange, session: &Session, notification: Notification
         );
         return;
     };
-    // Whoever sent it may be gone, so it has as long as a call whose client is.
+    // The client may have disconnected, so the limit is that of a detached call.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
     exchange.wait_for(tokio::spawn(async move {
         let _permit = permit;

@@ -1,4 +1,4 @@
-//! Calls that go on although their client has left: a closed connection cancels nothing in a session.
+//! Calls that continue after their client has disconnected: a closed connection cancels nothing in a session.
 
 use std::{
     collections::HashMap,
@@ -18,14 +18,14 @@ use crate::server::{
     http::{edge::time::MAX_DURATION, shared::HttpShared},
 };
 
-/// So many calls of one session go on without their client.
+/// The limit of detached calls of one session.
 const SESSION_CALLS: usize = 128;
 
-/// So many calls of all sessions do, and so many bytes of requests are kept for them.
+/// The limits of detached calls of all sessions, and of the bytes of their requests.
 const TOTAL_CALLS: usize = 8192;
 const TOTAL_BYTES: usize = 256 << 20;
 
-/// The calls of one POST, for whoever ends them from outside.
+/// The calls of one POST, to end them from outside.
 #[derive(Clone, Default)]
 pub(in crate::server::http) struct CallGroup(Vec<Cx>);
 
@@ -34,7 +34,7 @@ impl CallGroup {
         Self(calls.cloned().collect())
     }
 
-    /// Ends those that run with this answer.
+    /// Ends the running calls with this error.
     fn fail(&self, error: &RpcError) {
         for sink in self.0.iter().filter_map(Cx::own_sink) {
             sink.fail(error.clone());
@@ -46,10 +46,10 @@ impl CallGroup {
     }
 }
 
-/// Runs what is left of calls, in a task. `away` says for how long nobody has been there to read of them, and `None` while
-/// somebody is.
+/// Runs the rest of the calls in a task. `away` returns the time since their client disconnected, and `None` while it is
+/// connected.
 ///
-/// They are ended if nobody comes for too long, and at once if there are too many of their kind.
+/// The calls are ended if the client does not resume in time, and at once if a limit is exceeded.
 pub(in crate::server::http) fn spawn(
     shared: &Arc<HttpShared>,
     session: &Session,
@@ -57,7 +57,7 @@ pub(in crate::server::http) fn spawn(
     work: impl Future<Output = ()> + Send + 'static,
     away: impl Fn() -> Option<Duration> + Send + 'static,
 ) {
-    // Without a runtime nothing runs any more.
+    // Without a runtime there are no tasks.
     let Ok(runtime) = Handle::try_current() else { return };
     let permit = DetachedPermit::take(shared, session, &group);
     if permit.is_none() {
@@ -86,7 +86,7 @@ pub(in crate::server::http) fn spawn(
     }));
 }
 
-/// The places that are taken.
+/// The detached calls of a service.
 #[derive(Default)]
 pub(in crate::server::http) struct DetachedCalls(Mutex<DetachedUsage>);
 
@@ -103,7 +103,7 @@ impl DetachedCalls {
     }
 }
 
-/// Places for the calls of one POST, until this is dropped.
+/// A permit for the detached calls of one POST, released on drop.
 struct DetachedPermit {
     shared: Arc<HttpShared>,
     session: Option<SessionId>,

@@ -1,4 +1,4 @@
-//! The session era: what one POST asked for, and its way to the client.
+//! The session era: the calls of one POST, and their responses.
 
 use std::{
     collections::VecDeque,
@@ -40,42 +40,42 @@ use crate::server::{
     snapshot::Snapshot,
 };
 
-/// The calls of one POST, most often one.
+/// The calls of one POST, usually one.
 pub(in crate::server::http) struct Exchange {
     pub(in crate::server::http) shared: Arc<HttpShared>,
     session: Arc<Session>,
     snapshot: Arc<Snapshot>,
     calls: Vec<ExchangeCall>,
     outputs: VecDeque<Output>,
-    /// Notifications that came with them and are being handled: everything else waits for that.
+    /// The handlers of notifications of the same POST. Calls start when they have completed.
     notification_tasks: Vec<JoinHandle<()>>,
-    /// Whether what is said has a stream of its own to go to.
+    /// Whether the response may be an event stream.
     streams: bool,
-    /// Turns of calls that are over and whose answers have no place yet: whoever does not read runs no more calls.
+    /// Slots of completed calls whose responses are not sent yet, so that a client that does not read starts no more calls.
     unreleased_slots: u32,
-    /// Whether handlers run in tasks of their own: what drives this may have to wait for somebody who does not read.
+    /// Whether handlers run in tasks, because polling this may have to wait for a slow reader.
     spawned: bool,
 }
 
-/// A call, and whether it may run: a session runs so many at the same time.
+/// A call, and its state in the concurrency limit of the session.
 struct ExchangeCall {
     driver: CallDriver,
     granted: bool,
-    /// Whether it has asked before.
+    /// Whether it waits in the queue of the session.
     queued: bool,
-    /// Whether it gave its turn away because the client has to answer something. It takes one again afterwards.
+    /// Whether it has released its slot while it waits for an answer of the client.
     asking: bool,
 }
 
-/// What comes of an exchange.
+/// An output of an exchange.
 enum Output {
-    /// Something on the way.
+    /// A notification, or a request to the client.
     Message(Bytes),
-    /// The answer.
+    /// The response.
     Response(Bytes),
-    /// The client may go, and come back after so many milliseconds.
+    /// The client should disconnect, and resume after this many milliseconds.
     HangUp(u64),
-    /// Nothing more.
+    /// There are no more outputs.
     End,
 }
 
@@ -101,7 +101,7 @@ impl Exchange {
         }
     }
 
-    /// Begins a call.
+    /// Starts a call.
     pub(in crate::server::http) fn add(&mut self, context: &Arc<RequestContext>, call: Call) {
         let driver = CallDriver::start(
             &self.session.server,
@@ -111,7 +111,7 @@ impl Exchange {
             CallSink::Own(OwnSink::default()),
         );
         if self.session.begin(driver.call(), driver.cx()) {
-            // One, and not the four that a vector begins with: they would be more than an allocator has at hand.
+            // A vector would allocate space for four, which is beyond the thread cache of the usual allocators.
             self.calls.reserve_exact(1);
             self.calls.push(ExchangeCall { driver, granted: false, queued: false, asking: false });
         } else {
@@ -122,38 +122,38 @@ impl Exchange {
         }
     }
 
-    /// Ends a call before it has begun: the same batch cancels it.
+    /// Ends a call that the same batch cancels before it starts.
     pub(in crate::server::http) fn skip(&mut self, call: &Call) {
         let (outputs, answer) = self.session.cancelled(call);
         let answer = self.send(outputs, answer);
         self.outputs.extend(answer);
     }
 
-    /// Waits for this before anything else.
+    /// Adds a notification handler that calls wait for.
     pub(in crate::server::http) fn wait_for(&mut self, handling: JoinHandle<()>) {
         self.notification_tasks.push(handling);
     }
 
-    /// Answers with this.
+    /// Adds a response.
     pub(in crate::server::http) fn reply(&mut self, bytes: Vec<u8>) {
         self.outputs.push_back(Output::Response(bytes.into()));
     }
 
-    /// Runs the calls as far as they come without a word. What they then say, or a long silence, makes a stream of the
-    /// answer; if the client goes before that, they go on by themselves.
+    /// Runs the calls. The response is JSON if the first output is a response; another output, or a long silence, makes it an
+    /// event stream. If the client disconnects before that, the calls continue in a task.
     pub(in crate::server::http) fn run(
         self,
         shared: &Arc<HttpShared>,
         accepts: Accepts,
     ) -> impl Future<Output = Response<Body>> {
-        // Made here and moved in once: what an `async fn` is given it holds twice.
+        // Not an `async fn`, which would hold its arguments twice.
         let mut inline = Inline(Some(self));
         let streams = inline.0.as_ref().is_some_and(|exchange| exchange.streams);
         let mut keep_alive = KeepAlive::new(shared.settings().keep_alive);
         async move {
             let first = poll_fn(|task| match inline.poll(task) {
                 Poll::Ready(output) => Poll::Ready(Some(output)),
-                // What asks for no answer has no stream either.
+                // Without a call there is no response to stream.
                 Poll::Pending if streams && inline.has_calls() => keep_alive.poll(task).map(|()| None),
                 Poll::Pending => Poll::Pending,
             });
@@ -168,15 +168,15 @@ impl Exchange {
         }
     }
 
-    /// Says on a stream all there is to say.
+    /// Sends all outputs on a stream of this exchange.
     async fn run_on(self, channel: Arc<Channel>) {
-        // If this is dropped, nobody will say anything.
+        // If this is dropped, there will be no more outputs.
         let _over = EndOnDrop(channel.clone());
         self.forward_to(&channel, None).await;
         channel.end().await;
     }
 
-    /// The same, on a stream that others speak on too. What waits for its place there counts as the speaker's.
+    /// Sends all outputs on a stream. Outputs that wait for the reader are added to the backlog of the producer.
     pub(super) async fn forward_to(mut self, channel: &Channel, producer: Option<&Producer>) {
         loop {
             match poll_fn(|task| self.poll(task)).await {
@@ -191,7 +191,7 @@ impl Exchange {
         }
     }
 
-    /// Has handlers run in tasks of their own from here on.
+    /// Moves the handlers to tasks.
     fn spawn_handlers(&mut self) {
         self.spawned = true;
         for ExchangeCall { driver, granted, .. } in &mut self.calls {
@@ -202,12 +202,12 @@ impl Exchange {
         }
     }
 
-    /// Its calls, for whoever ends them from outside.
+    /// Returns the calls, to end them from outside.
     fn group(&self) -> CallGroup {
         CallGroup::new(self.calls.iter().map(|turn| turn.driver.cx()))
     }
 
-    /// Whether there is anything to do, or to say.
+    /// Returns whether there are neither calls nor outputs.
     pub(in crate::server::http) fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.outputs.is_empty()
     }
@@ -216,7 +216,7 @@ impl Exchange {
         while let Some(handling) = self.notification_tasks.last_mut()
             && !self.session.is_over()
         {
-            // One that panics is told of by the runtime.
+            // The runtime reports a panic.
             let _ = ready!(Pin::new(handling).poll(task));
             self.notification_tasks.pop();
         }
@@ -224,7 +224,7 @@ impl Exchange {
             if let Some(output) = self.outputs.pop_front() {
                 return Poll::Ready(output);
             }
-            // Who asks for the next word has found a place for the last one.
+            // The previous output has been sent.
             self.release_slots();
             if self.calls.is_empty() {
                 return Poll::Ready(Output::End);
@@ -270,7 +270,7 @@ impl Exchange {
         }
     }
 
-    /// What comes of it at once; the rest waits in `lines`.
+    /// Handles a step of a call. Returns its output, or queues several in `outputs`.
     fn step(&mut self, at: usize, step: CallStep) -> Option<Output> {
         match step {
             CallStep::Event(CallEvent::Notification(line)) if self.streams => {
@@ -282,7 +282,7 @@ impl Exchange {
             CallStep::Event(CallEvent::Ask(request, reply)) => {
                 let ExchangeCall { driver, granted, asking, .. } = self.calls.get_mut(at)?;
                 if self.session.transient || (!self.streams && !self.session.has_get_stream()) {
-                    // The one who asked may be gone.
+                    // The handler may no longer wait.
                     let _ = reply.send(Err(AskError::Unreachable));
                 } else if let Some(line) = self.session.ask(driver.call(), &request, reply) {
                     *asking = true;
@@ -307,7 +307,7 @@ impl Exchange {
             CallStep::Cancelled => {
                 let driver = self.take(at);
                 let (mut outputs, answer) = self.session.cancelled(driver.call());
-                // Who gave a call up does not read its stream any more, but must hear that its questions are taken back.
+                // The client no longer reads the stream of a cancelled call, so its questions are cancelled on the GET stream.
                 if self.session.has_get_stream() {
                     outputs.drain(..).for_each(|line| self.session.push(line.into()));
                 }
@@ -317,7 +317,7 @@ impl Exchange {
         None
     }
 
-    /// Whether the client can be sent away to come back.
+    /// Returns whether the client can be asked to disconnect and resume.
     fn is_polled(&self) -> bool {
         !self.session.transient && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
     }
@@ -338,7 +338,7 @@ impl Exchange {
         }
     }
 
-    /// The answer, if nothing comes before it: then there is no queue for it to wait in.
+    /// Returns the response if no message precedes it; otherwise queues all.
     fn send(&mut self, outputs: Vec<Vec<u8>>, answer: Option<Vec<u8>>) -> Option<Output> {
         let answer = answer.map(|answer| Output::Response(answer.into()));
         if outputs.is_empty() {
@@ -349,7 +349,7 @@ impl Exchange {
         None
     }
 
-    /// What is neither progress nor an answer finds a stream, if need be another one.
+    /// Sends a message on the stream of this exchange or, if there is none, on the GET stream.
     fn forward(&mut self, line: Bytes) {
         if self.streams {
             self.outputs.push_back(Output::Message(line));
@@ -375,7 +375,7 @@ fn spawn(driver: &mut CallDriver, session: &Arc<Session>) {
     driver.spawn(move |call| session.asks(call));
 }
 
-/// Ends a stream when it is dropped.
+/// Ends a stream on drop.
 struct EndOnDrop(Arc<Channel>);
 
 impl Drop for EndOnDrop {
@@ -384,7 +384,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// An exchange inside the future of its request. If that is dropped, the rest becomes a task: a closed connection
+/// An exchange inside the future of its request. If that is dropped, the exchange continues in a task: a closed connection
 /// cancels nothing in a session.
 pub(super) struct Inline(Option<Exchange>);
 
@@ -405,7 +405,7 @@ impl Inline {
         self.0.as_ref().is_some_and(|exchange| !exchange.calls.is_empty())
     }
 
-    /// Goes on as a stream.
+    /// Continues as an event stream.
     async fn stream(mut self, shared: &Arc<HttpShared>, first: Option<Output>) -> Response<Body> {
         let Some(session) = self.0.as_ref().map(|exchange| exchange.session.clone()) else {
             return accepted();
@@ -430,7 +430,7 @@ impl Drop for Inline {
         if exchange.calls.is_empty() {
             return;
         }
-        // There was no stream to come back to: what is said from here on is for nobody.
+        // There is no stream to resume, so notifications are dropped.
         exchange.streams = false;
         let (shared, session, group) = (exchange.shared.clone(), exchange.session.clone(), exchange.group());
         let work = async move { while !matches!(poll_fn(|task| exchange.poll(task)).await, Output::End) {} };

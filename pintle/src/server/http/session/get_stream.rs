@@ -1,4 +1,4 @@
-//! The GET stream of a session: what the server says on its own.
+//! The GET stream of a session, for messages that belong to no call.
 
 use std::{
     future::{Future, poll_fn},
@@ -27,7 +27,7 @@ use crate::server::{
     },
 };
 
-/// Opens one.
+/// Opens a GET stream.
 pub(in crate::server::http) async fn open(
     shared: &Arc<HttpShared>,
     session: &Arc<Session>,
@@ -39,7 +39,7 @@ pub(in crate::server::http) async fn open(
     let end = Authenticated::expiry(&extensions);
     start(&channel, extensions, ());
     if session.is_over() {
-        // It was ended while the stream was opened, and what the log knew of it was forgotten before.
+        // The session ended, and its events were forgotten, while the stream was opened.
         let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
     }
     if let Some(outdated) = outdated {
@@ -48,7 +48,7 @@ pub(in crate::server::http) async fn open(
     events_until(reader, shared.settings().keep_alive, end)
 }
 
-/// Goes on with a stream that was cut: one like these, or that of a POST.
+/// Resumes the stream of a GET or a POST.
 pub(in crate::server::http) async fn resume(
     shared: &Arc<HttpShared>,
     session: &Arc<Session>,
@@ -69,8 +69,8 @@ pub(in crate::server::http) async fn resume(
     let runs = channel.is_some();
     let end = Authenticated::expiry(&extensions);
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
-    // Whoever still has a GET stream is shown out only if there is something to come back to, but before it is looked
-    // what there is: or it would go on taking messages in between.
+    // The previous connection of a GET stream is replaced only if the stream can be resumed, but before the log is read, or it
+    // would take messages in between.
     let start_if_get = || {
         if is_get {
             start(&channel, extensions, ());
@@ -84,13 +84,13 @@ pub(in crate::server::http) async fn resume(
         }
     })?;
     if !is_get && !runs {
-        // All has been said; the log has it.
+        // The calls of the POST are over, and the log has all events.
         channel.over();
     }
     Ok(events_until(reader, shared.settings().keep_alive, end))
 }
 
-/// Lets a stream be the one that is told. `held` goes when it does.
+/// Starts to send the messages of a session on a stream. `held` is dropped with the stream.
 pub(in crate::server::http) fn start(
     channel: &Arc<Channel>,
     extensions: Extensions,
@@ -99,7 +99,8 @@ pub(in crate::server::http) fn start(
     start_until(channel, extensions, None, held);
 }
 
-/// The same, until then. Calls that are answered on it come to their end, and no others begin.
+/// Starts to send the messages of a session on a stream, until `end`. Calls that are answered on it complete, and no others are
+/// admitted.
 pub(super) fn start_until(
     channel: &Arc<Channel>,
     extensions: Extensions,
@@ -121,19 +122,19 @@ pub(super) fn start_until(
         while let Some(line) = poll_fn(&mut next).await {
             let message = UnrecordedMessage { session: &channel.session, line: Some(line.clone()) };
             let id = channel.record(&line).await;
-            // Whoever resumed the stream meanwhile has looked into the log already: it is sent on that one.
+            // If the stream was resumed meanwhile, the log was read before: the message is put back for the new connection.
             if !channel.session.is_replaced(channel) {
                 message.sent();
                 channel.deliver(id, line).await;
             }
         }
-        // Where calls are answered here too, these come to their end.
+        // Calls that are answered on this stream complete.
         channel.until_no_producers().await;
         channel.over();
     }));
 }
 
-/// A message that a GET stream has taken and that is not in the log yet. If the stream ends meanwhile, it goes to the next.
+/// A message that a GET stream has taken and that is not logged yet. On drop it is put back for the next stream.
 struct UnrecordedMessage<'a> {
     session: &'a Session,
     line: Option<Bytes>,
@@ -151,7 +152,7 @@ impl Drop for UnrecordedMessage<'_> {
     }
 }
 
-/// One of the GET streams of a session, as long as it is open.
+/// An open GET stream, removed from its session on drop.
 struct GetStreamGuard(Arc<Channel>);
 
 impl Drop for GetStreamGuard {

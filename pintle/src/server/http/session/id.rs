@@ -4,26 +4,26 @@ use ring::error::Unspecified;
 
 use crate::server::random;
 
-/// What a session is called: 128 random bits.
+/// The id of a session: 128 random bits.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub(in crate::server::http) struct SessionId(u128);
 
 impl SessionId {
-    /// Of a session that nobody can name.
+    /// The id of transient sessions.
     pub(super) const NIL: Self = Self(0);
 
-    /// One that nobody can guess.
+    /// Creates a random id.
     pub(in crate::server::http) fn random() -> Result<Self, Unspecified> {
         random::bytes().map(|bytes| Self(u128::from_ne_bytes(bytes)))
     }
 
-    /// Reads what was given out; anything else is nobody's.
+    /// Parses an id in the form that `Display` writes.
     pub(in crate::server::http) fn parse(text: &str) -> Option<Self> {
         if text.len() != 32 {
             return None;
         }
-        // One pass, where checking and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long
-        // (see `bench/LEDGER.md`).
+        // One pass, where a check and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long (see
+        // `bench/LEDGER.md`).
         let half = |text: &[u8]| {
             text.iter().fold((0_u64, 0), |(number, seen), byte| {
                 let digit = DIGITS[usize::from(*byte)];
@@ -36,7 +36,7 @@ impl SessionId {
     }
 }
 
-/// What each byte is as a digit of an id.
+/// The value of each byte as a hexadecimal digit.
 const DIGITS: [u8; 256] = {
     let mut digits = [NO_DIGIT; 256];
     let mut digit = 0;
@@ -48,7 +48,7 @@ const DIGITS: [u8; 256] = {
 };
 const NO_DIGIT: u8 = 16;
 
-/// Takes the id itself for its hash: it is random already, and only ids that were given out are in the table (see
+/// A hasher that returns the id itself: it is random already, and only ids of this server are in the table (see
 /// `bench/LEDGER.md`).
 #[derive(Default)]
 pub(super) struct AsItIs(u64);

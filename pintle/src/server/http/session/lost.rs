@@ -1,14 +1,14 @@
 use super::Session;
 
-/// Streams of a session that nobody can come back to, because the log could not keep an event of theirs.
+/// The streams of a session that cannot be resumed, because an event of theirs could not be logged.
 #[derive(Default)]
 pub(super) struct LostStreams {
     numbers: Vec<u64>,
-    /// There are so many that nobody counts them any more.
+    /// Whether there are so many that all streams are taken to be lost.
     all: bool,
 }
 
-/// Lost streams that are remembered one by one.
+/// The limit of lost streams that are remembered individually.
 const APART: usize = 64;
 
 impl LostStreams {
@@ -31,7 +31,7 @@ impl LostStreams {
 }
 
 impl Session {
-    /// Nobody can come back to this stream from here on.
+    /// Makes a stream not resumable.
     pub(in crate::server::http) fn lose_stream(&self, number: u64) {
         let mut core = self.lock();
         if !core.ended {

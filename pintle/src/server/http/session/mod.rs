@@ -47,27 +47,27 @@ use crate::{
     },
 };
 
-/// A session over HTTP: what its requests, from however many connections, have in common.
+/// A session over HTTP, shared by its requests on all connections.
 ///
-/// There is no task and no timer behind it, and nothing is held for what is not going on.
+/// It has no task and no timer, and an idle session holds no queues or maps.
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) principal: Option<Box<str>>,
-    /// Where its handshake came from, if that is known.
+    /// The address of the client that opened it, if it is known.
     pub(super) address: Option<AddressKey>,
     pub(super) server: Server,
     /// The changes that its GET stream has not sent yet.
     pub(super) inbox: Arc<ChangeInbox>,
     core: Mutex<Core>,
-    /// Whether it is there for one request only.
+    /// Whether it exists for one request only.
     pub(super) transient: bool,
-    /// Whether its client has come back after the handshake.
+    /// Whether its client has sent a message after the handshake.
     initialized: AtomicBool,
-    /// Whether it is in the store of sessions.
+    /// Whether it is in the session store.
     written: AtomicBool,
     /// Held while its record is written or removed.
     writes: tokio::sync::Mutex<()>,
-    /// When somebody last used it, in milliseconds of its table's clock.
+    /// The time of its last use, in milliseconds of the clock of its table.
     pub(super) seen: AtomicU64,
 }
 
@@ -78,30 +78,30 @@ struct Core {
     last_get_stream: u64,
     last_instance: u64,
     ended: bool,
-    /// Whether its inbox knows what is watched.
+    /// Whether its inbox collects changes.
     follows: bool,
-    /// How many calls that run have had their turn.
+    /// The number of calls that hold a slot of the concurrency limit.
     slots_used: u32,
-    /// The running call, if it is the only one, as most are (see `bench/LEDGER.md`).
+    /// The running call, while it is the only one (see `bench/LEDGER.md`).
     running: Option<Cx>,
-    /// Only while there is something in it.
+    /// `None` while it would be empty.
     busy: Option<Box<Busy>>,
     visit: Option<Box<Visit>>,
 }
 
-/// What goes on in a session, besides one call that says nothing.
+/// The state of a session with more activity than one call without events.
 #[derive(Default)]
 struct Busy {
     questions: OpenQuestions,
-    /// Further calls that run.
+    /// The running calls besides the first.
     running: HashMap<Ticket, Cx>,
     /// The drivers of calls that the concurrency limit holds back.
     queue: WaitQueue<Waker>,
-    /// Streams that somebody may come back to, by number.
+    /// The resumable streams of running calls, by number.
     channels: HashMap<u64, Arc<Channel>>,
-    /// The open GET streams, the newest last: that one is told everything.
+    /// The open GET streams, the newest last: that one sends the messages.
     get_streams: Vec<OpenGetStream>,
-    /// What the GET stream is to say.
+    /// The messages for the GET stream.
     push_queue: VecDeque<Bytes>,
     lost: LostStreams,
 }
@@ -126,18 +126,18 @@ struct OpenGetStream {
     waker: Option<Waker>,
 }
 
-/// So many of its GET streams a client can come back to, or hold open: the older ones are forgotten.
+/// The number of GET streams of a session that can be open or resumed. Older ones are forgotten.
 const MAX_GET_STREAMS: u64 = 32;
 
 impl Session {
     pub(super) fn new(id: SessionId, principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
         let inbox = server.changes().join();
-        // Until there is a GET stream.
+        // Read from when there is a GET stream.
         inbox.set_read(false);
         Self::made(id, principal, server, engine, inbox, false)
     }
 
-    /// One that is there for one request only.
+    /// Creates a session that exists for one request only.
     pub(super) fn transient(principal: Option<Box<str>>, server: Server, engine: Engine) -> Self {
         Self::made(SessionId::NIL, principal, server, engine, Arc::default(), true)
     }
@@ -180,18 +180,17 @@ impl Session {
         session
     }
 
-    /// One whose handshake came from there.
+    /// Sets the address of the client that opened it.
     pub(super) fn at(self, address: Option<AddressKey>) -> Self {
         Self { address, ..self }
     }
 
-    /// Whether its client has come back after the handshake: with `notifications/initialized`, or with any other message
-    /// that needs the session.
+    /// Returns whether its client has sent `notifications/initialized`, or any other message that needs the session.
     pub(super) fn is_initialized(&self) -> bool {
         self.initialized.load(Ordering::Relaxed)
     }
 
-    /// Whether other processes can find it.
+    /// Returns whether it is in the session store.
     pub(super) fn is_written(&self) -> bool {
         self.written.load(Ordering::Relaxed)
     }
@@ -204,14 +203,14 @@ impl Session {
         self.initialized.store(true, Ordering::Relaxed);
     }
 
-    /// Streams are numbered from here on: another process may have used smaller ones.
+    /// Sets the number that streams are numbered from: another process may have used smaller ones.
     pub(super) fn number_from(&self, number: u64) {
         let mut core = self.lock();
         core.last_stream = number;
         core.last_get_stream = number;
     }
 
-    /// Decides what to do about a message.
+    /// Passes messages to the engine.
     pub(super) fn receive(&self, service: &Service, frame: Frame) -> Inbound {
         self.receive_in(&mut self.lock(), service, frame)
     }
@@ -229,7 +228,7 @@ impl Session {
         inbound
     }
 
-    /// Has its inbox collect changes of what it watches, once the handshake is done.
+    /// Starts to collect changes for the listener of the session, once the handshake is done.
     fn follow(&self, core: &mut Core) {
         if !core.follows
             && let Some(listener) = core.engine.listener()
@@ -239,22 +238,22 @@ impl Session {
         }
     }
 
-    /// Who opened it. `None` before the handshake.
+    /// Returns the client. `None` before the handshake.
     pub(super) fn peer(&self) -> Option<Arc<Peer>> {
         self.lock().engine.peer().cloned()
     }
 
-    /// Whether the handshake is done.
+    /// Returns whether the handshake is done.
     pub(super) fn is_open(&self) -> bool {
         self.lock().engine.peer().is_some()
     }
 
-    /// Whether its revision has batches.
+    /// Returns whether its revision has batches.
     pub(super) fn takes_batches(&self) -> bool {
         self.lock().engine.takes_batches()
     }
 
-    /// Tells the hooks that there is a session, if there are any.
+    /// Runs the hooks for a new session, if there are any.
     pub(super) fn opened(&self, extensions: &Extensions) {
         let hooks = &self.server.snapshot().hooks;
         if hooks.open.is_empty() && hooks.session.is_empty() && hooks.close.is_empty() {
@@ -266,7 +265,7 @@ impl Session {
         self.lock().visit = Some(Box::new(visit));
     }
 
-    /// Tells the hooks who opened it, if they were told of it before that was known.
+    /// Runs the session hooks, if the client was not known when the session was opened.
     pub(super) fn note_peer(&self) {
         let (peer, visit) = {
             let mut core = self.lock();
@@ -277,7 +276,7 @@ impl Session {
         self.lock().visit = Some(visit);
     }
 
-    /// A call runs from here on; `cx` is the way to cancel it. `false` if the session is over.
+    /// Adds a running call, so that it can be cancelled. Returns `false` if the session has ended.
     pub(super) fn begin(&self, call: &Call, cx: &Cx) -> bool {
         let mut core = self.lock();
         if core.ended {
@@ -291,8 +290,8 @@ impl Session {
         true
     }
 
-    /// Whether one more call may run; if not, the task hears when one has come to its end. `again` says that it waits
-    /// already.
+    /// Acquires a slot of the concurrency limit for a call. If there is none, the call is queued, and the task is woken when
+    /// there is one. `again` is whether the call is queued already.
     pub(super) fn acquire_slot(&self, call: &Call, limit: usize, again: bool, task: &Context<'_>) -> bool {
         let Some(ticket) = call.ticket() else { return true };
         let mut core = self.lock();
@@ -314,7 +313,7 @@ impl Session {
         fits
     }
 
-    /// A call that had its turn is over: it is another one's.
+    /// Releases a slot, and wakes the next call in the queue.
     pub(super) fn release_slot(&self) {
         let next = {
             let mut core = self.lock();
@@ -326,18 +325,18 @@ impl Session {
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// A call that waits for its turn does so no more.
+    /// Removes a call from the queue.
     pub(super) fn leave_queue(&self, call: &Call) {
         let next = {
             let mut core = self.lock();
             let Some((busy, ticket)) = core.busy.as_mut().zip(call.ticket()) else { return };
-            // If it was woken and did not come, the next one is.
+            // If it was woken for a slot already, the next one is woken.
             if busy.queue.remove(ticket).is_none() { busy.queue.pop() } else { None }
         };
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// The client wants no answer any more.
+    /// Cancels a call.
     pub(super) fn cancel(&self, ticket: Ticket) {
         let cx = self.lock().take_running(ticket);
         if let Some(sink) = cx.as_ref().and_then(Cx::own_sink) {
@@ -345,24 +344,25 @@ impl Session {
         }
     }
 
-    /// Ends a call: what is to be sent, the answer last. None is owed if it was cancelled or comes with a batch.
+    /// Ends a call. Returns the cancellations of its questions, and its response. There is none if it was cancelled, or if a
+    /// batch waits for other responses.
     pub(super) fn finish(
         &self,
         service: &Service,
         call: &Call,
         outcome: Outcome,
     ) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
-        // A request that stands alone may come by a session's endpoints too, and what it asks is sealed.
+        // A stateless request may come in a session too, and its state is sealed.
         let sealed_at = sealed_at(&outcome);
         self.close(call, |engine| engine.finish(service, call, outcome, sealed_at))
     }
 
-    /// Ends a call that was cancelled. There is something to send if a batch waited for it.
+    /// Ends a call that was cancelled. There is a response if a batch waited for it.
     pub(super) fn cancelled(&self, call: &Call) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
         self.close(call, |engine| engine.cancelled(call))
     }
 
-    /// Ends a call that nobody drives any more.
+    /// Ends a call whose driver was dropped.
     pub(super) fn forget(&self, call: &Call) {
         self.close(call, |engine| {
             engine.forget(call);
@@ -385,7 +385,7 @@ impl Session {
             taken_back = core.take_back(&ids);
             core.rest();
         }
-        // Dropped here: a handler's values may do anything when they go.
+        // Dropped without the lock: the drop of a handler's values may do anything.
         drop(cx);
         (taken_back, bytes)
     }
@@ -397,14 +397,14 @@ impl Session {
         core.last_instance
     }
 
-    /// A number for the stream of a POST. They are odd.
+    /// Returns a number for the stream of a POST. They are odd.
     pub(super) fn stream_number(&self) -> u64 {
         let mut core = self.lock();
         core.last_stream += 1;
         2 * core.last_stream + 1
     }
 
-    /// A number for a GET stream, and that of the one that is forgotten in turn. They are even.
+    /// Returns a number for a GET stream, and the number of the one that is forgotten for it. They are even.
     pub(super) fn get_stream_number(&self) -> (u64, Option<u64>) {
         let mut core = self.lock();
         core.last_get_stream += 1;
@@ -412,7 +412,7 @@ impl Session {
         (2 * core.last_get_stream, outdated.map(|old| 2 * old))
     }
 
-    /// Lets somebody come back to a stream, until it is over.
+    /// Makes a stream resumable, until it is released.
     pub(super) fn keep(&self, channel: &Arc<Channel>) {
         self.lock().busy().channels.insert(channel.number, channel.clone());
     }
@@ -429,7 +429,7 @@ impl Session {
         drop(channel);
     }
 
-    /// Ends the session: calls are ended with an error that says so, streams end, and nobody is asked any more.
+    /// Ends the session: its calls are ended with an error, its streams end, and no more questions are asked.
     pub(super) fn end(&self, why: Ended) {
         let (running, busy, visit) = {
             let mut core = self.lock();
@@ -455,9 +455,9 @@ impl Session {
         self.lock().ended
     }
 
-    /// Whether a call waits for an answer of the client's, and nobody is there who could have heard the question.
+    /// Returns whether a call waits for an answer, and the client has no open stream.
     pub(super) fn is_deserted(&self) -> bool {
-        // Looked at without the lock: whoever reads a channel holds it, and asks for the session.
+        // Read without the lock of the session: a channel locks the session while it is locked itself.
         let channels: Vec<_> = match &self.lock().busy {
             Some(busy) if !busy.questions.is_empty() && busy.get_streams.is_empty() => {
                 busy.channels.values().cloned().collect()
@@ -488,7 +488,7 @@ impl Core {
         }
     }
 
-    /// Lets go of what an idle session does not need.
+    /// Drops the state that an idle session does not need.
     fn rest(&mut self) {
         self.busy.take_if(|busy| busy.is_idle());
     }
@@ -498,7 +498,7 @@ impl Core {
     }
 }
 
-/// Whether a message says that its sender goes on with a session: these two may come before that.
+/// Returns whether messages show that the client uses the session. `initialize` and `ping` may come before that.
 fn needs_session(frame: &Frame) -> bool {
     match frame {
         Frame::One(Message::Request(request)) => {
@@ -508,9 +508,9 @@ fn needs_session(frame: &Frame) -> bool {
     }
 }
 
-/// A number that is most likely larger than any that was counted up to in another process.
+/// Returns a random number that is very likely larger than all that another process has used.
 pub(super) fn fresh_number() -> i64 {
-    // Without random numbers there would be no session.
+    // Without random numbers there are no session ids either.
     let bytes = random::bytes().unwrap_or_default();
     i64::from(u32::from_ne_bytes(bytes)) << 16
 }

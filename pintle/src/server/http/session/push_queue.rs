@@ -1,4 +1,4 @@
-//! The GET streams of a session, and what they are to say.
+//! The open GET streams of a session, and the queue of messages for them.
 
 use std::task::{Context, Poll, Waker};
 
@@ -8,12 +8,12 @@ use http::Extensions;
 use super::{Busy, MAX_GET_STREAMS, OpenGetStream, Session, channel::Channel};
 use crate::server::changes::Recipient;
 
-/// As many messages may wait for a GET stream.
+/// The capacity of the queue.
 const CAPACITY: usize = 256;
 
 impl Session {
-    /// A GET stream is there. It is the newest, so it is the one that is told. Whoever had its number is shown out, and
-    /// so are those that are too old.
+    /// Adds a GET stream. As the newest one it sends the messages of the queue. An older stream with the same number, and
+    /// streams that are too old, are closed.
     pub(in crate::server::http) fn add_get_stream(&self, channel: &Channel) {
         let mut core = self.lock();
         if core.ended {
@@ -29,7 +29,7 @@ impl Session {
         self.inbox.set_read(true);
         drop(core);
         gone.into_iter().for_each(Waker::wake);
-        // The one that was the newest has to see that it is not, or nobody could tell it that it is again.
+        // The previous newest stream registers its own waker when it finds that it is no longer the newest.
         self.inbox.notify();
     }
 
@@ -45,7 +45,7 @@ impl Session {
             core.rest();
             waker
         };
-        // Now it is another one's turn.
+        // The next newest stream takes over.
         waker.into_iter().for_each(Waker::wake);
     }
 
@@ -53,7 +53,7 @@ impl Session {
         self.lock().busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty())
     }
 
-    /// Has the GET stream say something.
+    /// Queues a message for the GET stream. The oldest one is dropped if the queue is full.
     pub(in crate::server::http) fn push(&self, line: Bytes) {
         let mut core = self.lock();
         if core.ended {
@@ -69,7 +69,7 @@ impl Session {
         self.inbox.notify();
     }
 
-    /// Returns a message that a GET stream has taken and will not send: another one sends it first.
+    /// Puts back a message that a GET stream has taken and will not send. Another one sends it first.
     pub(in crate::server::http) fn push_front(&self, line: Bytes) {
         let mut core = self.lock();
         if core.ended {
@@ -84,7 +84,7 @@ impl Session {
         self.inbox.notify();
     }
 
-    /// Whether another GET stream has taken over what this one is to send.
+    /// Returns whether this GET stream was replaced.
     pub(in crate::server::http) fn is_replaced(&self, channel: &Channel) -> bool {
         let instance = channel.instance;
         let core = self.lock();
@@ -92,7 +92,7 @@ impl Session {
         !core.ended && !core.busy.as_deref().is_some_and(is_open)
     }
 
-    /// What a GET stream is to say next; `None` if it is over.
+    /// Polls the next message of a GET stream; `None` if the stream has ended.
     pub(in crate::server::http) fn poll_push(
         &self,
         channel: &Channel,

@@ -37,7 +37,7 @@ impl Drop for Unwritten {
 }
 
 impl Session {
-    /// What another process would have to know to go on with it.
+    /// Returns the record from which another process can restore the session.
     pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
         let record = self.lock().engine.record()?;
         Some(StoredSession::new(self.principal.as_deref(), record))
@@ -50,7 +50,7 @@ impl Session {
         ReadStart(clock.now)
     }
 
-    /// Takes over what another process has written since, unless the record is older than what is known here.
+    /// Adopts the record of another process, unless it is older than the state here.
     pub(in crate::server::http) fn adopt(&self, record: &SessionRecord, read: ReadStart) {
         let snapshot = self.server.snapshot();
         let mut core = self.lock();
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Decides what to do about a message, and whether it changed what has to be written.
+    /// Passes messages to the engine. Also returns a guard if they changed the record, which has to be written then.
     pub(in crate::server::http) fn receive_recorded(
         self: &Arc<Self>,
         service: &Service,
@@ -77,8 +77,8 @@ impl Session {
         (inbound, changed.then(|| Unwritten(self.clone())))
     }
 
-    /// Writes the session as it is now. One write at a time, so that the last one has everything. `false` if the session
-    /// has ended.
+    /// Writes the current record to the store. Writes are serialized, so that the last one is complete. Returns `false` if the
+    /// session has ended.
     pub(in crate::server::http) async fn write(
         &self,
         store: &dyn Sessions,
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Removes an ended session from the store, after what is being written.
+    /// Removes an ended session from the store, after pending writes.
     pub(in crate::server::http) async fn erase(&self, store: &dyn Sessions) -> io::Result<bool> {
         let _turn = self.writes.lock().await;
         store.remove(&self.id.to_string()).await

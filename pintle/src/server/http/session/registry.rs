@@ -10,14 +10,14 @@ use super::{
 };
 use crate::server::http::origin::AddressKey;
 
-/// Sessions by id, and who has how many of them.
+/// The sessions by id, and the number of sessions of each owner.
 ///
-/// Room for one more is made first among sessions whose client never came back after the handshake, then among those of
-/// whoever wants one more. Nobody else's are touched: who floods a server cannot throw others out.
+/// At the limit, a new session replaces one whose client has sent nothing since the handshake, or else one of the same owner.
+/// Initialized sessions of other owners are never evicted, so that a flood of sessions does not displace them.
 #[derive(Default)]
 pub(in crate::server::http) struct Registry {
     sessions: HashMap<SessionId, Arc<Session>, BuildHasherDefault<AsItIs>>,
-    /// Those that were not initialized when they were last looked at, and when that was; the oldest first.
+    /// The uninitialized sessions with the time when they were queued, the oldest first.
     uninitialized: VecDeque<(u64, SessionId)>,
     principals: HashMap<Box<str>, Owned>,
     addresses: HashMap<AddressKey, Owned>,
@@ -27,11 +27,11 @@ pub(in crate::server::http) struct Registry {
 #[derive(Default)]
 struct Owned {
     live: usize,
-    /// Roughly the least recently used first. Some may be gone.
+    /// Roughly the least recently used first. Some may have been removed.
     order: VecDeque<SessionId>,
 }
 
-/// How many sessions there may be.
+/// The limits of sessions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server::http) struct Quota {
     pub(in crate::server::http) total: usize,
@@ -39,26 +39,26 @@ pub(in crate::server::http) struct Quota {
     pub(in crate::server::http) address: usize,
 }
 
-/// A session that found a place.
+/// A session that was added.
 pub(in crate::server::http) struct AddedSession {
     pub(in crate::server::http) session: Arc<Session>,
-    /// The one that had to go for it.
+    /// The session that was evicted for it.
     pub(super) evicted: Option<Arc<Session>>,
 }
 
-/// Why a session found no place.
+/// The reason why a session was not added.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::server::http) enum Refused {
-    /// There are as many as there may be.
+    /// The limit of sessions is reached.
     Full,
-    /// Whoever wants it uses as many as one may have.
+    /// The owner uses as many sessions as it may have.
     TooMany,
 }
 
-/// Sessions of one owner that are looked at to find one that can go.
+/// The number of sessions of one owner that are considered for eviction.
 const CANDIDATES: usize = 16;
 
-/// How many entries of a queue may be out of date, besides as many as are not.
+/// The number of stale entries that a queue may have besides its live ones.
 const STALE: usize = 64;
 
 impl Registry {
@@ -74,7 +74,7 @@ impl Registry {
         let limit = match (&session.principal, session.address) {
             (Some(_), _) => quota.principal,
             (None, Some(_)) => quota.address,
-            // It cannot be told who that is.
+            // The owner is unknown.
             (None, None) => usize::MAX,
         };
         let mut evicted = None;
@@ -107,7 +107,7 @@ impl Registry {
         self.sessions.values()
     }
 
-    /// Takes out all of which this is so.
+    /// Removes and returns the sessions for which the condition holds.
     pub(in crate::server::http) fn extract(
         &mut self,
         so: impl Fn(&Arc<Session>) -> bool,
@@ -117,10 +117,10 @@ impl Registry {
         gone
     }
 
-    /// Takes out those whose client did not come back, if nobody has used them for so long.
+    /// Removes and returns the uninitialized sessions that have been unused for `after`.
     pub(super) fn uninitialized(&mut self, after: u64, now: u64) -> Vec<Arc<Session>> {
         let mut gone = Vec::new();
-        // Each one once: those that are in use are queued anew.
+        // Each one once: those in use are queued again.
         for _ in 0..self.uninitialized.len() {
             let Some(&(queued, id)) = self.uninitialized.front() else { break };
             if now.saturating_sub(queued) < after {
@@ -140,7 +140,7 @@ impl Registry {
         gone
     }
 
-    /// Takes out the oldest one whose client did not come back.
+    /// Removes the oldest uninitialized session.
     fn evict_uninitialized(&mut self) -> Option<Arc<Session>> {
         while let Some((_, id)) = self.uninitialized.pop_front() {
             if self.sessions.get(&id).is_some_and(|session| !session.is_initialized()) {
@@ -150,8 +150,7 @@ impl Registry {
         None
     }
 
-    /// Takes out one that belongs to the owner of this one: one that was never initialized, or else one that nobody has used
-    /// for long and nobody is using.
+    /// Removes an unused session of the owner of this one: preferably one that is uninitialized, then the least recently used.
     fn evict_owned(&mut self, newcomer: &Session) -> Option<Arc<Session>> {
         let mut order = std::mem::take(&mut self.owned(newcomer)?.order);
         let mut chosen: Option<(bool, u64, SessionId)> = None;
@@ -159,7 +158,7 @@ impl Registry {
         for _ in 0..order.len() {
             let Some(id) = order.pop_front() else { break };
             let Some(session) = self.sessions.get(&id) else { continue };
-            // Whoever is looked at and stays is looked at again only when all others were.
+            // A session that stays is considered again only after all others.
             order.push_back(id);
             let rank = (session.is_initialized(), session.seen.load(Ordering::Relaxed), id);
             let in_use = Arc::strong_count(session) > 1;
@@ -218,7 +217,7 @@ impl Registry {
     }
 }
 
-/// Drops what is out of date if that is most of a queue, so that it costs little for each entry.
+/// Drops the stale entries of a queue if there are many, so that the amortized cost per entry is small.
 fn compact<T>(queue: &mut VecDeque<T>, live: usize, is_live: impl Fn(&T) -> bool) {
     if queue.len() > 2 * live + STALE {
         queue.retain(is_live);

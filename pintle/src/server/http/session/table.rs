@@ -16,20 +16,20 @@ use super::{
 };
 use crate::{Ended, server::http::shared::HttpShared};
 
-/// The sessions of this process. One task looks for idle ones, as long as there are any.
+/// The sessions of this process. A task removes expired ones, as long as there are sessions.
 pub(in crate::server::http) struct SessionTable {
     sessions: RwLock<Registry>,
     swept: AtomicBool,
     epoch: Instant,
 }
 
-/// Two looks for idle sessions are this far apart.
+/// The bounds of the interval in which expired sessions are removed.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 
-/// What is in use is written down anew after so long at the latest.
+/// The longest interval in which the stored records of sessions in use are refreshed.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// Clocks and stores may be late by so much.
+/// The tolerance for late clocks and stores.
 const MARGIN: Duration = Duration::from_secs(5);
 
 impl SessionTable {
@@ -37,7 +37,7 @@ impl SessionTable {
         Self { sessions: RwLock::default(), swept: AtomicBool::new(false), epoch: Instant::now() }
     }
 
-    /// Adds a session, if there is room or room can be made. The one that is there, if two were about to add it.
+    /// Adds a session, within the limits. Returns the session of that id if there is one already.
     pub(in crate::server::http) fn add(
         &self,
         session: Arc<Session>,
@@ -58,7 +58,7 @@ impl SessionTable {
         self.write().remove(id)
     }
 
-    /// Takes out all of them.
+    /// Removes and returns all sessions.
     pub(in crate::server::http) fn take_all(&self) -> Vec<Arc<Session>> {
         self.write().extract(|_| true)
     }
@@ -67,32 +67,32 @@ impl SessionTable {
         self.read().len()
     }
 
-    /// Takes out those that nobody has used for so long.
+    /// Removes and returns the sessions that have been unused for `after`.
     fn idle(&self, after: Duration) -> Vec<Arc<Session>> {
         let now = self.now();
         let after = milliseconds(after);
         let is_old = |session: &Session| now.saturating_sub(session.seen.load(Ordering::Relaxed)) >= after;
         let (mut idle, held) = {
             let mut sessions = self.write();
-            // Somebody who holds one is using it: a request in flight, an open stream, a call that runs.
+            // A reference besides that of the table is a use: a request, an open stream, a running call.
             let idle = sessions.extract(|session| Arc::strong_count(session) == 1 && is_old(session));
             let held: Vec<_> = sessions.all().filter(|session| is_old(session)).cloned().collect();
             (idle, held)
         };
-        // Unless that call waits for a client that does not come back: then nobody would ever let go.
+        // A call that waits for an answer of a client that is gone does not count: it would wait forever.
         let deserted = held.into_iter().filter(|session| session.is_deserted() && is_old(session));
         idle.extend(deserted.filter_map(|session| self.remove(session.id)));
         idle
     }
 
-    /// Those that somebody uses, and that other processes can find.
+    /// Returns the sessions in use that are in the store.
     fn in_use(&self) -> Vec<Arc<Session>> {
         let sessions = self.read();
         let used = sessions.all().filter(|session| Arc::strong_count(session) > 1 && session.is_written());
         used.cloned().collect()
     }
 
-    /// Takes out those whose client has not come back since the handshake, and that nobody has used for so long.
+    /// Removes and returns the uninitialized sessions that have been unused for `after`.
     fn uninitialized(&self, after: Duration) -> Vec<Arc<Session>> {
         let now = self.now();
         self.write().uninitialized(milliseconds(after), now)
@@ -116,7 +116,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 impl HttpShared {
-    /// Adds a session, and ends the one that had to make room for it.
+    /// Adds a session, and ends the one that was evicted for it.
     pub(in crate::server::http) async fn admit(
         self: &Arc<Self>,
         session: Arc<Session>,
@@ -126,24 +126,24 @@ impl HttpShared {
         if let Some(evicted) = evicted {
             tracing::debug!("a session had to make room for another one");
             let shared = self.clone();
-            // In a task: a client that hangs up must not leave the events of a session that is gone.
+            // In a task, so that a client that disconnects does not leave the events of the evicted session.
             let _ = tokio::spawn(async move { shared.expire(&evicted).await }).await;
         }
         Ok(session)
     }
 
-    /// Sees to it that idle sessions are looked for.
+    /// Starts the task that removes expired sessions, unless it runs.
     pub(super) fn keep_tidy(self: &Arc<Self>) {
         if !self.sessions.swept.swap(true, Ordering::AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
     }
 
-    /// Ends a session that was taken out of the table.
+    /// Ends a session that was removed from the table.
     async fn expire(&self, session: &Session) {
         session.end(Ended::Dead);
         let id = session.id.to_string();
-        // One that is written down may be in use elsewhere, and its events too: then they are forgotten there.
+        // Another process may use a stored session and its events, and forgets them later.
         let used = match &self.settings().store {
             Some(store) if session.is_written() => store.contains(&id).await.unwrap_or(true),
             _ => false,
@@ -153,7 +153,7 @@ impl HttpShared {
         }
     }
 
-    /// Has sessions that are used here live on where they are written down, and ends those that were ended elsewhere.
+    /// Extends the expiry of the sessions in use in the store, and ends those that other processes have ended.
     async fn keep_written(&self, store: &dyn Sessions) {
         for session in self.sessions.in_use() {
             let (id, read) = (session.id.to_string(), session.start_read());
@@ -164,7 +164,7 @@ impl HttpShared {
                     session.end(Ended::Stopped);
                     let _ = self.settings().log.forget_session(&id).await;
                 }
-                // It is asked again before the session is over.
+                // Tried again before the session expires.
                 Err(error) => return tracing::error!(%error, "the session store failed"),
             }
         }
@@ -179,13 +179,13 @@ async fn sweep(shared: Weak<HttpShared>) {
         return;
     };
     let pause = |life: Duration| (life / 4).clamp(SWEEP.0, SWEEP.1);
-    // What is written down has to be over there before it is looked for here.
+    // A stored session has to expire in the store before it is removed here.
     let later = |life: Duration, shared: &HttpShared| {
         let margin = if shared.settings().store.is_some() { (life / 8).min(MARGIN) } else { Duration::ZERO };
         life.saturating_add(margin)
     };
     let mut written = Instant::now() + pause(idle);
-    // All sessions are looked at only as often as has to be.
+    // All sessions are visited less often than the uninitialized ones.
     let mut next = Instant::now() + pause(idle);
     loop {
         sleep(pause(idle).min(pause(opening))).await;
@@ -206,7 +206,7 @@ async fn sweep(shared: Weak<HttpShared>) {
         }
         if shared.sessions.len() == 0 {
             shared.sessions.swept.store(false, Ordering::Release);
-            // One may have come just now, and have seen that somebody looks.
+            // A session may have been added meanwhile, while the task still seemed to run.
             if shared.sessions.len() > 0 {
                 shared.keep_tidy();
             }

@@ -1,4 +1,4 @@
-//! The oldest revision: a stream of events for what the server says, and another endpoint for what it is told.
+//! The oldest revision: an endpoint for the event stream, and another one for messages.
 
 use std::sync::Arc;
 
@@ -36,21 +36,21 @@ use crate::{
     },
 };
 
-/// Where the two are.
+/// The paths of the two endpoints.
 #[derive(Clone, Debug)]
 pub(in crate::server::http) struct TwoEndpoints {
     pub(in crate::server::http) stream: String,
     pub(in crate::server::http) messages: String,
 }
 
-/// One of the two.
+/// One of the two endpoints.
 pub(in crate::server::http) enum Part {
     Stream,
     Messages,
 }
 
 impl TwoEndpoints {
-    /// Which one is meant. A service that is mounted below a path sees only the end of it.
+    /// Returns the endpoint of a path. A service that is mounted below a path sees only the end of it.
     pub(in crate::server::http) fn part(&self, path: &str) -> Option<Part> {
         let is = |whole: &str| path.len() > 1 && whole.ends_with(path);
         if is(&self.stream) { Some(Part::Stream) } else { is(&self.messages).then_some(Part::Messages) }
@@ -102,7 +102,7 @@ pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<R
     Ok(events(reader, settings.keep_alive))
 }
 
-/// Takes a message. What comes of it is said on the stream.
+/// Receives a message. Its response is sent on the event stream.
 pub(in crate::server::http) async fn receive(
     cx: &HttpRequestCx,
     session: &Arc<Session>,
@@ -130,11 +130,11 @@ pub(in crate::server::http) async fn receive(
     if expects_response(&frame) && shared.calls.is_closed() {
         return refused(&closed(), request_id(&frame));
     }
-    // Whoever reads the stream may do so no longer; what runs has its answers and questions.
+    // The token of the reader has expired: running calls complete, and no new ones start.
     if expects_response(&frame) && channel.is_closing() {
         return refused(&unknown(), request_id(&frame));
     }
-    // What is no request is over with the POST that brought it.
+    // Only requests have a response that waits for the reader.
     let producer = match expects_response(&frame).then(|| channel.add_producer(length)) {
         Some(None) => return refused(&unread(), request_id(&frame)),
         other => other.flatten(),
@@ -146,13 +146,13 @@ pub(in crate::server::http) async fn receive(
     if exchange.is_empty() {
         exchange.forward_to(&channel, None).await;
     } else {
-        // The answer to this request says nothing of what comes of it, so the rest cannot run in it.
+        // The response to the POST does not wait for the calls.
         tokio::spawn(async move { exchange.forward_to(&channel, producer.as_ref()).await });
     }
     accepted()
 }
 
-/// 429: the client sends and does not read.
+/// Returns the 429 refusal of a client that does not read its event stream.
 fn unread() -> Refusal {
     let message = format!(
         "more than {BACKLOG} bytes of this session's requests and answers wait: read its event stream, and send more when some are answered"
@@ -160,7 +160,7 @@ fn unread() -> Refusal {
     overloaded(StatusCode::TOO_MANY_REQUESTS, message)
 }
 
-/// The one stream of such a session.
+/// The number of the only stream of such a session.
 const MAIN: u64 = 0;
 const SESSION: &str = "session=";
 
@@ -169,7 +169,7 @@ fn unknown() -> Refusal {
     Refusal::new(http::StatusCode::NOT_FOUND, RpcError::invalid_request(message))
 }
 
-/// Ends the session when its stream does.
+/// Ends the session on drop, with its stream.
 struct SessionGuard {
     shared: Arc<HttpShared>,
     session: Arc<Session>,

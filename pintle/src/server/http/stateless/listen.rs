@@ -1,4 +1,4 @@
-//! A subscription of the stateless era: a stream that a client holds open to hear of changes.
+//! Subscriptions of the stateless era: event streams of change notifications.
 
 use std::{
     collections::HashMap,
@@ -29,22 +29,22 @@ use crate::server::{
     },
 };
 
-/// How many subscriptions are open, by who holds them.
+/// The numbers of open subscriptions.
 #[derive(Debug, Default)]
 pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 
 #[derive(Debug, Default)]
 struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
-    /// Of all that nobody's name is known of.
+    /// The number of subscriptions without a principal.
     anonymous: usize,
 }
 
-/// Whose subscriptions are counted together.
+/// The owner of subscriptions, for the limit per owner.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Holder {
     Named(Box<str>),
-    /// Those of one connection. Behind a server that does not tell the address all are one.
+    /// A connection, by its peer address. `None` if the address is not known: all such connections are one owner.
     Connection(Option<SocketAddr>),
 }
 
@@ -71,10 +71,10 @@ struct SubscriptionStream {
     inbox: Arc<ChangeInbox>,
     server: Server,
     context: Arc<RequestContext>,
-    /// Given back when it ends.
+    /// Released when the stream ends.
     _permit: SubscriptionPermit,
     first: Vec<u8>,
-    /// When nobody may listen on.
+    /// The expiry of the caller's token.
     end: Option<Pin<Box<Sleep>>>,
 }
 
@@ -117,7 +117,7 @@ impl Holder {
     }
 }
 
-/// One of the subscriptions that somebody may hold open.
+/// A permit for one subscription, released on drop.
 struct SubscriptionPermit {
     http: Http,
     holder: Holder,
@@ -126,16 +126,15 @@ struct SubscriptionPermit {
 impl SubscriptionPermit {
     fn take(http: &Http, holder: Holder, limit: usize) -> Result<Self, Refusal> {
         let mut counts = http.0.subscriptions.lock();
-        // Whoever has a name is not locked out by those who have none.
+        // The limit of anonymous subscriptions does not affect authenticated callers.
         let anonymous = matches!(holder, Holder::Connection(_));
         let all = http.settings().anonymous_subscriptions;
         if anonymous && counts.anonymous >= all {
-            let message =
-                "there are as many anonymous subscriptions as there may be: try again later, or log in";
+            let message = "the limit of anonymous subscriptions is reached: try again later, or authenticate";
             return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message));
         }
         let count = counts.held.get(&holder).copied().unwrap_or_default();
-        // Connections that cannot be told apart have only the bound of all.
+        // Connections without a known address have only the limit of all anonymous subscriptions.
         if count >= limit && holder != Holder::Connection(None) {
             let message = format!("{limit} subscriptions are open: end one first");
             return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));

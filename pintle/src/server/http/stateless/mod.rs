@@ -38,7 +38,7 @@ use crate::server::{
     snapshot::Snapshot,
 };
 
-/// Admits a call; anything else is answered at once. `stamped` is what the request says of its sender.
+/// Admits a request. Everything but a call is answered at once. `stamped` is the `_meta` of the request.
 pub(super) fn admit(
     cx: &HttpRequestCx,
     request: Request,
@@ -54,7 +54,7 @@ pub(super) fn admit(
     }
     Admitted::Answered(match cx.snapshot.service.admit(request, &arrival) {
         Err((id, error)) => {
-            // From a handler this code says that there is no such tool; here the request itself was bad.
+            // A handler returns this code for an unknown tool, which is no HTTP error. Here the request is malformed.
             let status = match error.code {
                 ErrorCode::INVALID_PARAMS => StatusCode::BAD_REQUEST,
                 code => stateless_status(code),
@@ -83,14 +83,15 @@ pub(super) fn admit(
     })
 }
 
-/// Whether the answer may be a stream of events.
+/// Returns whether the response may be an event stream.
 fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
     accepts.events && !cx.settings.json_only
 }
 
 const EVENTS: &str = "text/event-stream";
 
-/// Runs a call as far as it comes without a word. What it then says, or a long silence, makes a stream of the answer.
+/// Runs a call. The response is JSON if the call completes without an event; its first notification, or a long silence, makes
+/// it an event stream.
 pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Response<Body> {
     let settings = &cx.settings;
     let streams = streams(cx, accepts);
@@ -130,12 +131,15 @@ pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Res
     }
 }
 
+/// The end of the first phase of a call.
 enum FirstStep {
+    /// The response becomes an event stream, with this notification.
     Stream(Option<Bytes>),
+    /// The call has completed; `None` if it was cancelled.
     Done(Option<Outcome>),
 }
 
-/// An answer that is there at once: JSON, unless the client takes nothing but events.
+/// Returns a complete response: JSON, unless the client accepts only event streams.
 fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, cx: &HttpRequestCx) -> Response<Body> {
     let settings = &cx.settings;
     if accepts.json || settings.json_only || status != StatusCode::OK {
@@ -146,7 +150,7 @@ fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, cx: &HttpReque
     events(OneEvent(first), settings.keep_alive)
 }
 
-/// The rest of a call that has something to say.
+/// The event stream of a call.
 struct CallStream {
     driver: CallDriver,
     shared: Arc<HttpShared>,
@@ -173,7 +177,7 @@ impl EventSource for CallStream {
     }
 }
 
-/// One event, and the end.
+/// An event stream with one event.
 struct OneEvent(Vec<u8>);
 
 impl EventSource for OneEvent {
@@ -183,9 +187,9 @@ impl EventSource for OneEvent {
     }
 }
 
-/// A message as an event without an id: there is no coming back in this era.
+/// Writes a message as an event without an id: streams of this era cannot be resumed.
 pub(super) fn event(out: &mut Vec<u8>, message: &[u8]) {
-    // What we print is UTF-8.
+    // Serialized messages are UTF-8.
     if let Ok(text) = std::str::from_utf8(message) {
         let _ = Frame::data(text).write(out);
     }

@@ -10,13 +10,16 @@
 //! # }
 //! ```
 
-use std::{collections::BTreeSet, future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, io, sync::Arc};
 
 use bytes::Bytes;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use super::{EventId, EventLog, Replay};
-use crate::transport::kit::Broken;
+use crate::{
+    properties::{Property, PropertyResult, check as check_properties},
+    transport::kit::Broken,
+};
 
 /// Checks every property on a log that `open` gives.
 ///
@@ -31,22 +34,12 @@ where
     L: EventLog,
     F: Future<Output = io::Result<L>>,
 {
-    let mut broken = Vec::new();
-    for (property, run) in PROPERTIES {
-        let seen = match open().await {
-            Ok(log) => in_time(run(Arc::new(log))).await,
-            Err(error) => Err(format!("not opened: {error}")),
-        };
-        broken.extend(seen.err().map(|what| Broken { property, what }));
-    }
-    if broken.is_empty() { Ok(()) } else { Err(broken) }
+    check_properties(&PROPERTIES, async || open().await.map(|log| Arc::new(log) as Log)).await
 }
 
 type Log = Arc<dyn EventLog>;
-type Outcome = Result<(), String>;
-type Run = fn(Log) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-const PROPERTIES: [(&str, Run); 9] = [
+const PROPERTIES: [Property<Log>; 9] = [
     ("every id is followed by exactly the later events", |log| Box::pin(every_id(log))),
     ("streams do not hear each other", |log| Box::pin(streams(log))),
     ("sessions do not hear each other", |log| Box::pin(sessions(log))),
@@ -58,14 +51,7 @@ const PROPERTIES: [(&str, Run); 9] = [
     ("what many append at once is kept once, in the order of its ids", |log| Box::pin(at_once(log))),
 ];
 
-/// More than any log takes for any of this.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-async fn in_time(run: impl Future<Output = Outcome>) -> Outcome {
-    timeout(TIMEOUT, run).await.unwrap_or_else(|_| Err(format!("it hangs: nothing after {TIMEOUT:?}")))
-}
-
-async fn every_id(log: Log) -> Outcome {
+async fn every_id(log: Log) -> PropertyResult {
     // Also nothing at all, line ends, bytes that are no text, and a large one.
     let mut sent: Vec<Bytes> = (0..50).map(|n| Bytes::from(format!(r#"{{"n":{n}}}"#))).collect();
     sent.extend([Bytes::new(), Bytes::from_static(b"a\r\nb\n\n"), Bytes::from_static(&[0, 255, 254])]);
@@ -89,7 +75,7 @@ async fn every_id(log: Log) -> Outcome {
     Ok(())
 }
 
-async fn streams(log: Log) -> Outcome {
+async fn streams(log: Log) -> PropertyResult {
     let mut ids = Vec::new();
     for n in 0..10 {
         ids.push(append(&log, "streams", n % 3, n.to_string()).await?);
@@ -104,14 +90,14 @@ async fn streams(log: Log) -> Outcome {
     Ok(())
 }
 
-async fn sessions(log: Log) -> Outcome {
+async fn sessions(log: Log) -> PropertyResult {
     append(&log, "sessions-a", 1, "a").await?;
     append(&log, "sessions-b", 1, "b").await?;
     expect(&log, "sessions-a", EventId::start(1), &["a".to_owned()]).await?;
     expect(&log, "sessions-b", EventId::start(1), &["b".to_owned()]).await
 }
 
-async fn opened(log: Log) -> Outcome {
+async fn opened(log: Log) -> PropertyResult {
     let start = log.open("opened", 7).await.map_err(failed)?;
     if start.stream != 7 {
         return Err(format!("stream 7 begins at `{start}`"));
@@ -122,7 +108,7 @@ async fn opened(log: Log) -> Outcome {
     expect(&log, "opened", start, &["first".to_owned()]).await
 }
 
-async fn unknown(log: Log) -> Outcome {
+async fn unknown(log: Log) -> PropertyResult {
     gone(&log, "unknown", EventId::start(1)).await?;
     let last = append(&log, "unknown", 1, "only").await?;
     gone(&log, "unknown", EventId::start(2)).await?;
@@ -131,7 +117,7 @@ async fn unknown(log: Log) -> Outcome {
     gone(&log, "unknown-too", last).await
 }
 
-async fn ended(log: Log) -> Outcome {
+async fn ended(log: Log) -> PropertyResult {
     let first = append(&log, "ended", 1, "progress").await?;
     append(&log, "ended", 1, "result").await?;
     log.end("ended", 1).await.map_err(failed)?;
@@ -141,7 +127,7 @@ async fn ended(log: Log) -> Outcome {
     log.end("ended-too", 1).await.map_err(failed)
 }
 
-async fn stream_forgotten(log: Log) -> Outcome {
+async fn stream_forgotten(log: Log) -> PropertyResult {
     let first = append(&log, "delivered", 1, "result").await?;
     append(&log, "delivered", 2, "other").await?;
     for stream in [1, 1, 3] {
@@ -152,7 +138,7 @@ async fn stream_forgotten(log: Log) -> Outcome {
     expect(&log, "delivered", EventId::start(2), &["other".to_owned()]).await
 }
 
-async fn session_forgotten(log: Log) -> Outcome {
+async fn session_forgotten(log: Log) -> PropertyResult {
     for session in ["closed-a", "closed-b"] {
         append(&log, session, 1, "one").await?;
         append(&log, session, 2, "two").await?;
@@ -165,7 +151,7 @@ async fn session_forgotten(log: Log) -> Outcome {
     expect(&log, "closed-b", EventId::start(2), &["two".to_owned()]).await
 }
 
-async fn at_once(log: Log) -> Outcome {
+async fn at_once(log: Log) -> PropertyResult {
     let mut writers = JoinSet::new();
     for writer in 0..8 {
         let log = log.clone();
@@ -202,7 +188,7 @@ async fn after(log: &Log, session: &str, last: EventId) -> Result<Option<Vec<(Ev
     }
 }
 
-async fn expect(log: &Log, session: &str, last: EventId, texts: &[String]) -> Outcome {
+async fn expect(log: &Log, session: &str, last: EventId, texts: &[String]) -> PropertyResult {
     match after(log, session, last).await? {
         Some(events) if events.iter().map(|(_, data)| &data[..]).eq(texts.iter().map(String::as_bytes)) => {
             Ok(())
@@ -212,7 +198,7 @@ async fn expect(log: &Log, session: &str, last: EventId, texts: &[String]) -> Ou
     }
 }
 
-async fn gone(log: &Log, session: &str, last: EventId) -> Outcome {
+async fn gone(log: &Log, session: &str, last: EventId) -> PropertyResult {
     match after(log, session, last).await? {
         None => Ok(()),
         Some(events) => Err(format!("after `{last}` came {:?}", names(&events))),

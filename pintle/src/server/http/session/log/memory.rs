@@ -10,15 +10,15 @@ use tokio::time::Instant;
 
 use super::{Event, EventId, EventLog, Replay, Stored};
 
-/// How much a [`MemoryLog`] holds.
+/// The limits of a [`MemoryLog`].
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct LogBounds {
-    /// Bytes of one session. 1 MiB.
+    /// Bytes per session. The default is 1 MiB.
     pub session_bytes: usize,
-    /// Bytes of all sessions. 64 MiB. If there are more, whichever session has most gives way.
+    /// Bytes of all sessions. The default is 64 MiB. Above it, events of the largest session are dropped.
     pub total_bytes: usize,
-    /// For how long an event is kept. 5 minutes.
+    /// The time that an event is kept. The default is 5 minutes.
     pub age: Duration,
 }
 
@@ -28,11 +28,10 @@ impl Default for LogBounds {
     }
 }
 
-/// The log of one process: in memory, within bounds, and gone with it.
+/// An event log in the memory of this process, within limits.
 ///
-/// The oldest events of a session go first, and those of the session that has most: one that says little is not pushed out
-/// by others that say much. A session costs nothing until it has a stream here, and nothing again when its last
-/// stream is forgotten. Events that are too old go when the log is next used.
+/// Above a limit the oldest events of the largest session are dropped, so that busy sessions do not displace the events of
+/// others. A session without streams uses no memory. Expired events are dropped when the log is next used.
 ///
 /// ```
 /// use pintle::server::http::log::{EventId, EventLog, MemoryLog, Replay};
@@ -54,7 +53,7 @@ pub struct MemoryLog {
 }
 
 impl MemoryLog {
-    /// A log within these bounds.
+    /// Creates a log with these limits.
     pub fn new(bounds: LogBounds) -> Self {
         Self { bounds, events: Mutex::default() }
     }
@@ -63,7 +62,7 @@ impl MemoryLog {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is there, without what is too old.
+    /// Drops the expired events, and returns the table.
     fn fresh(&self, now: Instant) -> MutexGuard<'_, EventTable> {
         let mut events = self.lock();
         events.drop_while(|_, oldest| self.bounds.age <= now.duration_since(oldest.kept_at));
@@ -119,17 +118,17 @@ impl fmt::Debug for MemoryLog {
     }
 }
 
-/// What an event takes besides its data, about: its places in three orders.
+/// The approximate size of an event besides its data.
 const OVERHEAD: usize = 160;
 
-/// All events in the order they came, and who they belong to.
+/// All events in the order in which they were appended, and their sessions.
 #[derive(Default)]
 struct EventTable {
     next: u64,
     bytes: usize,
     events: BTreeMap<u64, StoredEvent>,
     sessions: HashMap<Arc<str>, SessionEvents>,
-    /// How much each session has.
+    /// The sessions by size.
     by_bytes: BTreeSet<(usize, Arc<str>)>,
 }
 
@@ -143,18 +142,18 @@ struct StoredEvent {
 #[derive(Default)]
 struct SessionEvents {
     bytes: usize,
-    /// Which of the events are its own.
+    /// The numbers of its events.
     events: BTreeSet<u64>,
     streams: HashMap<u64, StreamEvents>,
 }
 
 #[derive(Default)]
 struct StreamEvents {
-    /// The place of the newest event.
+    /// The position of the newest event.
     newest: u64,
-    /// The place of the newest event that was dropped.
+    /// The position of the newest event that was dropped.
     dropped: u64,
-    /// Which of the session's events are its own, oldest first.
+    /// The numbers of its events, oldest first.
     events: VecDeque<u64>,
     ended: bool,
 }
@@ -199,7 +198,7 @@ impl EventTable {
         else {
             return Replay::Gone;
         };
-        // Places are given one by one and dropped from the front.
+        // Positions are consecutive, and events are dropped from the front.
         let seen = usize::try_from(last.place - stream.dropped).unwrap_or(usize::MAX);
         let missed = stream.events.iter().skip(seen).filter_map(|number| self.events.get(number));
         Replay::Events(missed.map(|held| Event::new(held.id, held.data.clone())).collect())
@@ -244,7 +243,7 @@ impl EventTable {
         }
     }
 
-    /// Drops the oldest events of all for as long as this says so.
+    /// Drops the oldest events while the condition holds.
     fn drop_while(&mut self, too_much: impl Fn(&Self, &StoredEvent) -> bool) {
         while let Some((&number, _)) = self.events.first_key_value().filter(|(_, held)| too_much(self, held))
         {
@@ -252,7 +251,7 @@ impl EventTable {
         }
     }
 
-    /// Drops the oldest events of whichever session has most, until there are no more bytes than these.
+    /// Drops the oldest events of the largest session until the size is within the limit.
     fn trim(&mut self, limit: usize) {
         while limit < self.bytes
             && let Some((_, name)) = self.by_bytes.last()
@@ -262,7 +261,7 @@ impl EventTable {
         }
     }
 
-    /// Notes that a session has more or less than before.
+    /// Updates the size of a session in `by_bytes`.
     fn weigh(&mut self, name: Arc<str>, before: usize, after: usize) {
         if before > 0 {
             self.by_bytes.remove(&(before, name.clone()));

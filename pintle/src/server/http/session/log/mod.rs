@@ -1,8 +1,8 @@
-//! What was sent on the event streams of sessions, kept for clients whose connection broke.
+//! Logs of the events that were sent on the streams of sessions, for clients that resume a stream.
 //!
-//! A client of the session era that lost a stream comes back with the id of the last event it saw, and is sent what
-//! followed. An [`EventLog`] holds that; [`MemoryLog`] is the one of a single process. To write another, for servers that
-//! share their sessions, see the trait, and run [`kit::check`] on it.
+//! A client of the session era that lost a stream sends the id of the last event that it received, and gets the events that
+//! followed. An [`EventLog`] keeps them; [`MemoryLog`] is the log of a single process. Servers that share their sessions need
+//! another implementation of the trait: run [`kit::check`] on it.
 
 pub mod kit;
 mod memory;
@@ -19,42 +19,40 @@ use bytes::Bytes;
 
 pub use memory::{LogBounds, MemoryLog};
 
-/// Where events are kept that a client may ask for again.
+/// A log of the events of streams, for clients that resume a stream.
 ///
-/// A stream is one number in one session, and has this life: [`open`](Self::open) where it can be resumed before its first
-/// event, [`append`](Self::append) for each event, and then [`end`](Self::end) if somebody may still ask for it or
-/// [`forget_stream`](Self::forget_stream) if nobody will. A number is not used again in its session.
+/// A stream is identified by its session and a number, which is not reused in the session. Its life cycle is
+/// [`open`](Self::open) if it can be resumed before its first event, [`append`](Self::append) for each event, and then
+/// [`end`](Self::end) if it may still be resumed or [`forget_stream`](Self::forget_stream) if not.
 ///
-/// All of it may be called at any time, from any task. A log may drop old events as it likes, but it says so: what it
-/// replays is all that followed, in order, or it is [`Replay::Gone`].
+/// All methods may be called concurrently. A log may drop old events, but a replay is complete and in order, or it is
+/// [`Replay::Gone`].
 pub trait EventLog: fmt::Debug + Send + Sync + 'static {
-    /// Makes a stream known that has no event yet. The id is the one before the first event.
+    /// Adds a stream without events. Returns the id before its first event.
     fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId>;
 
-    /// Keeps an event, and says what its id is. The ids of a stream ascend. A stream that is not known is opened.
+    /// Appends an event, and returns its id. The ids of a stream are ascending. An unknown stream is opened.
     ///
-    /// If it fails, nothing more is appended to this stream and it is forgotten, for nobody must come back to a stream with a
-    /// gap in it.
+    /// If it fails, nothing more is appended to the stream, and the stream is forgotten: a stream with a gap must not be resumed.
     fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId>;
 
-    /// All that followed this event on its stream.
+    /// Returns the events that followed this one on its stream.
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay>;
 
-    /// Nothing more will be appended to this stream: it may be forgotten with the last of its events.
+    /// Ends a stream: nothing more will be appended. It may be forgotten when its last event is dropped.
     fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
-    /// Nobody will ask for this stream again: its response was delivered.
+    /// Forgets a stream, which will not be resumed.
     fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
-    /// The session has ended, and all its streams with it.
+    /// Forgets all streams of a session that has ended.
     ///
-    /// Where sessions are written down, the last process that used one forgets its events when it finds it gone from the
-    /// [store](super::store::Sessions::contains). A process that crashed forgets nothing: a log that processes share drops
-    /// what is old by itself.
+    /// With a session store, the last process that used a session calls this when the session is no longer in the
+    /// [store](super::store::Sessions::contains). A process that crashed does not: a shared log has to expire events itself.
     fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
 }
 
-/// What an event is called on the wire: its stream, and its place there.
+/// The id of an event: its stream, and its position there.
 ///
 /// ```
 /// use pintle::server::http::log::EventId;
@@ -67,19 +65,19 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
 #[expect(clippy::exhaustive_structs, reason = "it is written as these two numbers")]
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EventId {
-    /// The stream, as it is known in its session.
+    /// The number of the stream in its session.
     pub stream: u64,
-    /// Larger than that of any earlier event of the stream. 0 is before the first one.
+    /// The position in the stream, larger than those of all earlier events. 0 is before the first event.
     pub place: u64,
 }
 
 impl EventId {
-    /// The id before the first event of a stream.
+    /// Returns the id before the first event of a stream.
     pub fn start(stream: u64) -> Self {
         Self { stream, place: 0 }
     }
 
-    /// Reads what [`Display`](fmt::Display) writes, and nothing else: whatever another wrote is not ours.
+    /// Parses an id in the form that [`Display`](fmt::Display) writes, and no other.
     pub fn parse(text: &str) -> Option<Self> {
         let (stream, place) = text.split_once('-')?;
         Some(Self { stream: number(stream)?, place: number(place)? })
@@ -92,34 +90,34 @@ impl fmt::Display for EventId {
     }
 }
 
-/// An event that was kept.
+/// An event in the log.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Event {
-    /// What it is called.
+    /// The id.
     pub id: EventId,
-    /// What it said.
+    /// The message.
     pub data: Bytes,
 }
 
 impl Event {
-    /// An event.
+    /// Creates an event.
     pub fn new(id: EventId, data: Bytes) -> Self {
         Self { id, data }
     }
 }
 
-/// What there is to send again.
+/// The events that a client missed.
 #[expect(clippy::exhaustive_enums, reason = "all of it, or not")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Replay {
-    /// Everything that followed, oldest first.
+    /// All events that followed, oldest first.
     Events(Vec<Event>),
-    /// Something that followed is no longer there, or the stream is not known, or the id was never given out.
+    /// An event that followed was dropped, or the stream or the id is unknown.
     Gone,
 }
 
-/// What a log answers with: at once, or when its store has.
+/// The future that the methods of a log or a session store return: a value that is ready, or a boxed future.
 ///
 /// ```
 /// use pintle::server::http::log::Stored;
@@ -137,18 +135,18 @@ enum StoredState<'a, T> {
 }
 
 impl<'a, T> Stored<'a, T> {
-    /// The answer is known. Nothing is allocated for it.
+    /// Creates a future that is ready. It does not allocate.
     pub fn now(value: T) -> Self {
         Self(StoredState::Now(Some(value)))
     }
 
-    /// The answer comes from somewhere else, or fails to.
+    /// Boxes a future.
     pub fn later(answer: impl Future<Output = io::Result<T>> + Send + 'a) -> Self {
         Self(StoredState::Later(Box::pin(answer)))
     }
 }
 
-/// A value is moved out of, never pinned in place.
+/// The value is moved out and never pinned.
 impl<T> Unpin for Stored<'_, T> {}
 
 impl<T> Future for Stored<'_, T> {
@@ -156,7 +154,7 @@ impl<T> Future for Stored<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         match &mut self.0 {
-            // Given away already: there is no second answer.
+            // Polled after completion.
             StoredState::Now(value) => value.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value))),
             StoredState::Later(answer) => answer.as_mut().poll(cx),
         }
@@ -172,7 +170,7 @@ impl<T> fmt::Debug for Stored<'_, T> {
     }
 }
 
-/// A number as it is printed: digits, and no zero before them.
+/// Parses a decimal number without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| plain)

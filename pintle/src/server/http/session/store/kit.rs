@@ -10,13 +10,15 @@
 //! # }
 //! ```
 
-use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use pintle_proto::{Revision, server::SessionRecord};
-use tokio::time::timeout;
 
 use super::{Sessions, StoredSession};
-use crate::transport::kit::Broken;
+use crate::{
+    properties::{Property, PropertyResult, check as check_properties},
+    transport::kit::Broken,
+};
 
 /// Checks every property on a store that `open` gives.
 ///
@@ -31,28 +33,15 @@ where
     S: Sessions,
     F: Future<Output = io::Result<S>>,
 {
-    let mut broken = Vec::new();
-    for (property, run) in PROPERTIES {
-        let seen = match open().await {
-            Ok(store) => timeout(TIMEOUT, run(Arc::new(store)))
-                .await
-                .unwrap_or_else(|_| Err(format!("still waiting after {TIMEOUT:?}"))),
-            Err(error) => Err(format!("not opened: {error}")),
-        };
-        broken.extend(seen.err().map(|what| Broken { property, what }));
-    }
-    if broken.is_empty() { Ok(()) } else { Err(broken) }
+    check_properties(&PROPERTIES, async || open().await.map(|store| Arc::new(store) as Store)).await
 }
 
-const TIMEOUT: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(400);
 
 type Store = Arc<dyn Sessions>;
-type Outcome = Result<(), String>;
-type Run = fn(Store) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-const PROPERTIES: [(&str, Run); 6] = [
+const PROPERTIES: [Property<Store>; 6] = [
     ("a session comes back as it was written", |store| Box::pin(comes_back(store))),
     ("the last one that was written counts", |store| Box::pin(overwritten(store))),
     ("a session that was removed is gone, once", |store| Box::pin(removed(store))),
@@ -75,16 +64,16 @@ fn session(principal: Option<&str>, level: &str) -> Result<StoredSession, String
     Ok(StoredSession::new(principal, record))
 }
 
-async fn put(store: &Store, id: &str, session: &StoredSession, idle: Duration) -> Outcome {
+async fn put(store: &Store, id: &str, session: &StoredSession, idle: Duration) -> PropertyResult {
     store.put(id, session.clone(), idle).await.map_err(|error| format!("`put` failed: {error}"))
 }
 
-async fn expect(store: &Store, id: &str, session: Option<&StoredSession>, idle: Duration) -> Outcome {
+async fn expect(store: &Store, id: &str, session: Option<&StoredSession>, idle: Duration) -> PropertyResult {
     let found = store.get(id, idle).await.map_err(|error| format!("`get` failed: {error}"))?;
     if found.as_ref() == session { Ok(()) } else { Err(format!("expected {session:?}, found {found:?}")) }
 }
 
-async fn comes_back(store: Store) -> Outcome {
+async fn comes_back(store: Store) -> PropertyResult {
     for (id, principal) in [("kit-back-1", None), ("kit-back-2", Some("ann")), ("kit-back-3", Some(""))] {
         let session = session(principal, "debug")?;
         expect(&store, id, None, LONG).await?;
@@ -95,14 +84,14 @@ async fn comes_back(store: Store) -> Outcome {
     Ok(())
 }
 
-async fn overwritten(store: Store) -> Outcome {
+async fn overwritten(store: Store) -> PropertyResult {
     put(&store, "kit-over", &session(None, "debug")?, LONG).await?;
     let last = session(None, "error")?;
     put(&store, "kit-over", &last, LONG).await?;
     expect(&store, "kit-over", Some(&last), LONG).await
 }
 
-async fn removed(store: Store) -> Outcome {
+async fn removed(store: Store) -> PropertyResult {
     put(&store, "kit-gone", &session(None, "debug")?, LONG).await?;
     for there in [true, false] {
         let removed = store.remove("kit-gone").await.map_err(|error| format!("`remove` failed: {error}"))?;
@@ -114,7 +103,7 @@ async fn removed(store: Store) -> Outcome {
     Ok(())
 }
 
-async fn apart(store: Store) -> Outcome {
+async fn apart(store: Store) -> PropertyResult {
     let (ann, bob) = (session(Some("ann"), "debug")?, session(Some("bob"), "debug")?);
     put(&store, "kit-apart", &ann, LONG).await?;
     put(&store, "kit-apart-2", &bob, LONG).await?;
@@ -122,7 +111,7 @@ async fn apart(store: Store) -> Outcome {
     expect(&store, "kit-apart-2", Some(&bob), LONG).await
 }
 
-async fn idle(store: Store) -> Outcome {
+async fn idle(store: Store) -> PropertyResult {
     let session = session(None, "debug")?;
     put(&store, "kit-idle", &session, SHORT).await?;
     put(&store, "kit-used", &session, SHORT).await?;
@@ -133,7 +122,7 @@ async fn idle(store: Store) -> Outcome {
     expect(&store, "kit-idle", None, SHORT).await
 }
 
-async fn looked_for(store: Store) -> Outcome {
+async fn looked_for(store: Store) -> PropertyResult {
     let session = session(None, "debug")?;
     put(&store, "kit-looked", &session, SHORT).await?;
     for round in 0..6 {

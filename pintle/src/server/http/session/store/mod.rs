@@ -1,8 +1,8 @@
-//! Sessions that are written down, so that another process can go on with them.
+//! Stores of sessions, so that other processes can continue them.
 //!
-//! What goes on in a session, its calls and streams, is always in one process. What a session *is* can be written down in
-//! a [`Sessions`]: then a request may reach any process of a fleet, and one may be restarted. [`MemorySessions`] is the
-//! one to test with. To write another, see the trait, and run [`kit::check`] on it.
+//! The calls and streams of a session are always in one process. The record of a session can be kept in a [`Sessions`] store:
+//! then a request may reach any process of a deployment, and processes may be restarted. [`MemorySessions`] is a store for tests.
+//! For production, implement the trait, and run [`kit::check`] on it.
 
 pub mod kit;
 
@@ -19,66 +19,67 @@ use tokio::time::Instant;
 
 use super::log::Stored;
 
-/// Where sessions are written down.
+/// A store of sessions.
 ///
-/// Every request of a session asks [`get`](Self::get) first, so a session that one process ended is over for all. So does a
-/// process from time to time for each session that is in use there, by an open stream or a call, so that it does not end
-/// meanwhile. A store that cannot be reached answers with an error, never with `None`: clients are told to try again.
-/// A question that a call asks its client is in the process of that call, and so must be the answer: keep the requests
-/// of one session together where clients are asked.
+/// Every request of a session calls [`get`](Self::get) first, so a session that one process has ended is over for all. A process
+/// also calls it from time to time for each session with an open stream or a running call, so that the session does not
+/// expire. A store that cannot be reached has to return an error and not `None`: clients are then asked to try again.
+///
+/// A question to the client belongs to the process of its call, and the answer has to reach that process. Route all requests of
+/// a session to one process if handlers ask questions.
 pub trait Sessions: fmt::Debug + Send + Sync + 'static {
-    /// Writes a session down, in the place of what is there. It may be forgotten when it was not used for `idle`.
+    /// Stores a session, replacing an older record. It expires if it is not used for `idle`.
     fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()>;
 
-    /// The session of that id. Asking is using: the time to its end begins anew.
+    /// Returns the session of that id, and sets its expiry to `idle` from now.
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>>;
 
-    /// Whether there is a session of that id. Looking is not using: the time to its end goes on.
+    /// Returns whether there is a session of that id, without changing its expiry.
     ///
-    /// A process that has not used a session for long asks this to know whether it is to forget the
-    /// [events](super::log::EventLog::forget_session) too. A store that always says yes leaves them to the age that the log
-    /// gives them.
+    /// A process that drops an idle session calls this to decide whether to forget its
+    /// [events](super::log::EventLog::forget_session). If a store always returns `true`, the events stay until the log expires
+    /// them.
     fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
         let _ = id;
         Stored::now(true)
     }
 
-    /// Forgets a session. `false` if there is none of that id.
+    /// Removes a session. Returns `false` if there is none of that id.
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool>;
 }
 
-/// What is written down of a session: print and read it with serde.
+/// The stored record of a session, serialized with serde.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct StoredSession {
-    /// Who opened it.
+    /// The principal that opened the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// What it is.
+    /// The protocol state of the session.
     #[serde(flatten)]
     pub record: SessionRecord,
 }
 
 impl StoredSession {
-    /// A session of somebody.
+    /// Creates the record of a session of this principal.
     pub fn new(principal: Option<&str>, record: SessionRecord) -> Self {
         Self { principal: principal.map(str::to_owned), record }
     }
 }
 
-/// Sessions that are written down in memory: for tests, and for several services in one process.
+/// A session store in memory, for tests and for several services in one process.
 #[derive(Debug, Default)]
 pub struct MemorySessions(Mutex<SessionMap>);
 
 #[derive(Debug, Default)]
 struct SessionMap {
     sessions: HashMap<String, (StoredSession, Instant)>,
-    /// How many there are before those that are over are looked for.
+    /// The number of sessions at which expired ones are removed.
     crowded: usize,
 }
 
 impl MemorySessions {
-    /// None yet.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -88,7 +89,7 @@ impl MemorySessions {
     }
 }
 
-/// What the largest durations are cut to: an instant that late cannot be told.
+/// The limit of durations: later instants may not be representable.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Sessions for MemorySessions {
