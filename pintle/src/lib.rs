@@ -50,7 +50,7 @@
 //! | answer requests from servers | [`Client::on_elicit`], [`Client::on_sample`], [`Client::roots`] |
 //! | set a call policy | [`client::Policy`] |
 //! | receive changes | [`Connection::changes`], [`Connection::subscribe`] |
-//! | use several servers as one | [`client::Group`] |
+//! | use several servers as one | `Group` of the crate `pintle-host` |
 //! | handle errors | [`Error`] |
 //!
 //! | other task | item |

@@ -79,6 +79,15 @@ const BUDGETS: &[Budget] = &[
         features: "--no-default-features --features server,tls",
         limit: 75,
     },
+    // The client of child processes, and a parser of JSON with comments.
+    Budget {
+        package: "pintle-host",
+        build: "host of child processes",
+        features: "--no-default-features --features child",
+        limit: 46,
+    },
+    // The client over HTTPS with child processes too, and the two parsers; the one for TOML is 4 of them.
+    Budget { package: "pintle-host", build: "all features", features: "--all-features", limit: 80 },
     // All of `pintle`; the command itself brings tokio's macros.
     Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 115 },
 ];

@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Roots};
-pub use connection::{Batch, Call, Changes, Connection, Group, Items, List, Listing};
+pub use connection::{Batch, Call, Changes, Connection, Items, List};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
@@ -208,6 +208,12 @@ impl Client {
     /// Sets the timeouts.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.settings.timeouts = timeouts;
+        self
+    }
+
+    /// Changes some of the timeouts.
+    pub fn map_timeouts(mut self, change: impl FnOnce(&mut Timeouts)) -> Self {
+        change(&mut self.settings.timeouts);
         self
     }
 

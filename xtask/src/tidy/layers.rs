@@ -12,8 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-uri", &[]),
     ("pintle", &["pintle-types", "pintle-proto", "pintle-macros", "pintle-uri"]),
     ("pintle-oauth", &["pintle"]),
+    ("pintle-host", &["pintle"]),
     ("pintle-redis", &["pintle"]),
-    ("pintle-cli", &["pintle", "pintle-oauth"]),
+    ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth"]),
 ];
 
 /// Crates whose every outside dependency is decided here.

@@ -5,7 +5,6 @@ mod batch;
 mod call;
 mod changes;
 mod exchange;
-mod group;
 mod lists;
 mod rounds;
 
@@ -37,7 +36,6 @@ use crate::{Ended, Error, Result, transport::Delivery};
 pub use batch::Batch;
 pub use call::Call;
 pub use changes::Changes;
-pub use group::{Group, Listing};
 pub use lists::{Items, List};
 
 use call::{decode, misnamed, named, params};

@@ -1,7 +1,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    io,
+    fmt, io,
     path::{Path, PathBuf},
     process,
     time::Duration,
@@ -28,7 +28,9 @@ use super::{Child, Stderr};
 /// # drop(child);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+///
+/// `Debug` prints neither arguments nor the values of variables: they may be secrets.
+#[derive(Clone)]
 #[must_use = "it is started by `spawn`"]
 pub struct ChildCommand {
     program: OsString,
@@ -211,6 +213,18 @@ impl ChildCommand {
     }
 }
 
+impl fmt::Debug for ChildCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildCommand")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("environment", &self.environment.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("inherited", &self.inherited)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
 fn covers(pattern: &OsStr, name: &OsStr) -> bool {
     let (pattern, name) = (pattern.as_encoded_bytes(), name.as_encoded_bytes());
     let (wanted, given) = match pattern.strip_suffix(b"*") {
@@ -223,6 +237,16 @@ fn covers(pattern: &OsStr, name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let command = ChildCommand::new("server".as_ref()).args(["--key", "s3cret"]).env("TOKEN", "s3cret");
+        let printed = format!("{command:?}");
+        assert!(
+            printed.contains("server") && printed.contains("TOKEN") && !printed.contains("s3cret"),
+            "{printed}"
+        );
+    }
 
     #[test]
     fn a_star_stands_for_any_end_and_nothing_else_does() {

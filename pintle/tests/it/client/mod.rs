@@ -7,7 +7,6 @@ mod changes;
 #[cfg(all(unix, feature = "client", feature = "child"))]
 mod child;
 #[cfg(feature = "client")]
-mod group;
 #[cfg(feature = "client")]
 mod limits;
 #[cfg(feature = "client")]

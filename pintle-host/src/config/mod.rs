@@ -1,0 +1,21 @@
+//! Configuration files that hosts write: `mcpServers` and its dialects.
+//!
+//! [`ConfigFile`] reads a file, [`locations`] lists where hosts keep theirs, and [`ServerEntry::connect`] connects to a server.
+
+mod entry;
+mod error;
+mod file;
+mod location;
+mod read_entry;
+mod resolve;
+mod template;
+mod tree;
+mod variables;
+
+pub use entry::{EntryTransport, RemoteEntry, RemoteKind, ServerEntry, StdioEntry, ToolFilter};
+pub use error::{ConfigError, ConfigErrorKind, Source};
+pub use file::{ConfigFile, Dialect, Input};
+pub use location::{Directories, Host, Location, Platform, Scope, locations};
+pub use resolve::{RemoteServer, ResolvedServer, StdioServer};
+pub use template::Template;
+pub use variables::Variables;
