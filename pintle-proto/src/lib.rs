@@ -20,5 +20,5 @@ pub use change::Change;
 pub use limits::{Limits, RETRY_AFTER_MS};
 pub use peer::Peer;
 pub use revision::{Part, Revision, UnknownRevision, Unsayable};
-pub use stamp::Stamp;
+pub(crate) use stamp::Stamp;
 pub use violation::Violation;

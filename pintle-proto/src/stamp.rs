@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use pintle_types::{RawObject, RawValue, RequestId, RpcError, keys, plain_error};
+use pintle_types::{RawValue, RequestId, RpcError, keys, plain_error};
 use serde::Deserialize;
 
 use crate::text::text;
@@ -10,7 +10,7 @@ use crate::text::text;
 /// A stateless request carries its revision and its sender's capabilities here; a session's request has at most a
 /// progress token. The presence of a revision decides how the request is served.
 #[derive(Debug, Default, Deserialize)]
-pub struct Stamp<'a> {
+pub(crate) struct Stamp<'a> {
     #[serde(
         borrow,
         default,
@@ -34,11 +34,6 @@ pub struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Reads the stamp of a request, or of a notification.
-    pub fn read(params: Option<&'a RawObject>) -> Result<Self, RpcError> {
-        params.and_then(|params| params.get("_meta")).map_or_else(|| Ok(Self::default()), Self::of)
-    }
-
     /// Reads the stamp from the value of `_meta`.
     pub(crate) fn of(meta: &'a str) -> Result<Self, RpcError> {
         if meta == "null" {
@@ -58,7 +53,7 @@ impl<'a> Stamp<'a> {
     /// # Errors
     ///
     /// The error to respond with, which names the first missing member.
-    pub fn require<T>(version: Option<T>, capabilities: bool) -> Result<T, RpcError> {
+    pub(crate) fn require<T>(version: Option<T>, capabilities: bool) -> Result<T, RpcError> {
         let missing = |key: &str| {
             RpcError::invalid_params(format!("`params._meta` lacks `{key}`; send it with every request"))
         };
@@ -67,17 +62,17 @@ impl<'a> Stamp<'a> {
     }
 
     /// Returns whether the request is stateless.
-    pub fn is_stateless(&self) -> bool {
+    pub(crate) fn is_stateless(&self) -> bool {
         self.version.is_some()
     }
 
     /// Returns whether the sender declares its capabilities.
-    pub fn has_capabilities(&self) -> bool {
+    pub(crate) fn has_capabilities(&self) -> bool {
         self.capabilities.is_some()
     }
 
     /// Returns the revision that the request names, as it is spelled.
-    pub fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
+    pub(crate) fn version(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
         let wrong = |error: serde_json::Error| {
             let name = "io.modelcontextprotocol/protocolVersion";
             RpcError::invalid_params(format!("`_meta[\"{name}\"]` is invalid: {}", Plain(&error)))
@@ -104,10 +99,16 @@ impl std::fmt::Display for Plain<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_types::RawObject;
+
     use super::*;
 
     fn read(text: &str) -> RawObject {
         text.parse().unwrap()
+    }
+
+    fn stamp(params: &RawObject) -> Result<Stamp<'_>, RpcError> {
+        params.get("_meta").map_or_else(|| Ok(Stamp::default()), Stamp::of)
     }
 
     #[test]
@@ -115,27 +116,27 @@ mod tests {
         let params = read(
             r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"v\u0031","progressToken":7,"x":[]}}"#,
         );
-        let stamp = Stamp::read(Some(&params)).unwrap();
-        assert!(stamp.is_stateless());
-        assert_eq!(stamp.version().unwrap().as_deref(), Some("v1"));
-        assert_eq!(stamp.progress, Some(RequestId::Number(7)));
+        let found = stamp(&params).unwrap();
+        assert!(found.is_stateless());
+        assert_eq!(found.version().unwrap().as_deref(), Some("v1"));
+        assert_eq!(found.progress, Some(RequestId::Number(7)));
         for params in [r#"{"_meta":{"progressToken":"a"}}"#, r#"{"_meta":{}}"#, "{}"] {
-            assert!(!Stamp::read(Some(&read(params))).unwrap().is_stateless());
+            assert!(!stamp(&read(params)).unwrap().is_stateless());
         }
     }
 
     #[test]
     fn a_stamp_that_cannot_be_read_is_refused() {
-        for (params, said) in [
+        for (params, expected) in [
             (r#"{"_meta":5}"#, "`_meta` is invalid: invalid type: integer `5`"),
             (r#"{"_meta":{"progressToken":1.5}}"#, "`_meta` is invalid: invalid type: floating point `1.5`"),
         ] {
             let params = read(params);
-            let error = Stamp::read(Some(&params)).unwrap_err();
-            assert!(error.message.starts_with(said), "{error}");
+            let error = stamp(&params).unwrap_err();
+            assert!(error.message.starts_with(expected), "{error}");
         }
         let params = read(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}"#);
-        let stamp = Stamp::read(Some(&params)).unwrap();
+        let stamp = stamp(&params).unwrap();
         assert!(stamp.is_stateless());
         assert_eq!(
             stamp.version().unwrap_err().message,

@@ -18,7 +18,7 @@ use crate::{
 
 /// A request method.
 ///
-/// [`Result`](Self::Result) is the complete result; whether a result is one, its `resultType` says.
+/// [`Result`](Self::Result) is the complete result; `resultType` tells whether a result is complete.
 ///
 /// ```
 /// use pintle_types::method::{CallTool, Method};
@@ -72,7 +72,7 @@ pub struct MethodInfo {
     pub named_in_header: bool,
     /// Whether its handler may ask the client for input, so that the result may be `input_required`.
     pub may_ask: bool,
-    /// Whether its result says for how long it may be kept.
+    /// Whether its result has a cache lifetime.
     pub cacheable: bool,
 }
 

@@ -9,7 +9,7 @@ use serde::{
 use super::vars::{Found, Vars};
 use crate::near::nearest;
 
-/// Why variables cannot be deserialized.
+/// The error for variables that cannot be deserialized.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DecodeError {
     variable: Option<String>,

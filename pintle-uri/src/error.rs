@@ -1,6 +1,6 @@
 use std::{error::Error, fmt};
 
-/// Why a URI template is invalid.
+/// The error for an invalid URI template.
 ///
 /// Positions are byte offsets into the template.
 #[non_exhaustive]

@@ -37,7 +37,7 @@ pub fn path_from_uri(uri: &str) -> Result<PathBuf, FileUriError> {
     }
 }
 
-/// Why a path has no `file:` URI, or a URI has no path.
+/// The error for a path without a `file:` URI, or a URI without a path.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum FileUriError {

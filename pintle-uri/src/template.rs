@@ -223,7 +223,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// How specific a template is. The lowest rank is the most specific.
+/// The specificity of a template. The lowest rank is the most specific.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Rank {
     literals: Reverse<usize>,

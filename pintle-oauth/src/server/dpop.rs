@@ -24,7 +24,7 @@ pub(super) struct ProofContext<'a> {
     pub(super) now: u64,
 }
 
-/// Why a proof is not accepted.
+/// The error for a proof that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ProofError {
     /// The proof is not valid for the request, and why.

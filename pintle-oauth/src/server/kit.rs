@@ -122,7 +122,7 @@ pub(super) fn claims(others: &Value) -> Value {
     claims
 }
 
-/// A web that answers what it was told to, and notes what it was asked.
+/// A scripted web that records its requests.
 #[derive(Clone, Default)]
 pub(super) struct Script(Arc<Mutex<Scripted>>);
 
@@ -161,7 +161,7 @@ impl Script {
         self.0.lock().unwrap().gate = Some(gate.clone());
     }
 
-    /// How often this path was asked for.
+    /// Returns the number of requests for this path.
     pub(super) fn count(&self, path: &str) -> usize {
         self.0.lock().unwrap().asked.iter().filter(|asked| asked.starts_with(path)).count()
     }

@@ -19,7 +19,7 @@ pub trait Verify: Send + Sync + 'static {
     fn verify(&self, token: Token) -> impl Future<Output = Result<Principal, Rejection>> + Send;
 }
 
-/// Why a token is not accepted. The client reads it, so it must not contain parts of the token.
+/// The error for a token that is not accepted. The client reads it, so it must not contain parts of the token.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Rejection {

@@ -47,7 +47,7 @@ struct Access {
     claims: Value,
 }
 
-/// Why a code or token is refused: it was never issued, or used before.
+/// The error for a code or token that is refused: it was never issued, or used before.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unknown {
     Never,

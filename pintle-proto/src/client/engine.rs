@@ -274,7 +274,7 @@ mod tests {
         Violation,
         client::{
             Ignored, Inbound, RequestOutcome,
-            testing::{engine, hear, object, said},
+            testing::{engine, object, printed, receive},
         },
     };
 
@@ -287,16 +287,16 @@ mod tests {
             let extras = Extras { progress: true, ..Extras::default() };
             client.request("tools/list", &object("{}"), &extras).unwrap();
             let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}"#;
-            assert!(matches!(hear(&mut client, progress), Inbound::Progress { id, .. } if id == 1.into()));
+            assert!(matches!(receive(&mut client, progress), Inbound::Progress { id, .. } if id == 1.into()));
             let answer = r#"{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}"#;
             assert!(matches!(
-                hear(&mut client, answer),
+                receive(&mut client, answer),
                 Inbound::Answer { id, outcome: RequestOutcome::Complete(_) } if id == 1.into()
             ));
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
             let malformed = r#"{"jsonrpc":"1.0","id":"2","result":{}}"#;
             let Inbound::Answer { id, outcome: RequestOutcome::Violation(violation) } =
-                hear(&mut client, malformed)
+                receive(&mut client, malformed)
             else {
                 panic!("an answer")
             };
@@ -314,9 +314,9 @@ mod tests {
         let form = object(r#"{"elicitation":{"form":{}}}"#);
         let extras = Extras { capabilities: Some(&form), ..Extras::default() };
         let call = object(r#"{"name":"t"}"#);
-        let first = said(client.request("tools/call", &call, &extras).unwrap());
+        let first = printed(client.request("tools/call", &call, &extras).unwrap());
         assert!(first.contains(r#"clientCapabilities":{"elicitation":{"form":{}}}"#), "{first}");
-        let second = said(client.request("tools/call", &call, &Extras::default()).unwrap());
+        let second = printed(client.request("tools/call", &call, &Extras::default()).unwrap());
         assert!(second.contains(r#"clientCapabilities":{}"#), "{second}");
         assert_eq!(client.method(&1.into()), Some("tools/call"));
         let asks = |id: u8| {
@@ -328,9 +328,9 @@ mod tests {
             Inbound::Answer { outcome, .. } => outcome,
             other => panic!("{other:?}"),
         };
-        assert!(matches!(outcome(hear(&mut client, &asks(1))), RequestOutcome::InputRequired(_)));
+        assert!(matches!(outcome(receive(&mut client, &asks(1))), RequestOutcome::InputRequired(_)));
         assert!(matches!(
-            outcome(hear(&mut client, &asks(2))),
+            outcome(receive(&mut client, &asks(2))),
             RequestOutcome::Violation(Violation::UndeclaredQuestion { .. })
         ));
         assert_eq!(client.method(&1.into()), None);
@@ -342,7 +342,7 @@ mod tests {
             let mut client = engine(revision, "{}");
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
             let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
-            assert!(matches!(hear(&mut client, answer), Inbound::Answer { id, .. } if id == 1.into()));
+            assert!(matches!(receive(&mut client, answer), Inbound::Answer { id, .. } if id == 1.into()));
             for (line, ignored) in [
                 (answer, Ignored::LateAnswer(1.into())),
                 (r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Ignored::UnknownAnswer(2.into())),
@@ -351,7 +351,7 @@ mod tests {
                 (r#"{"jsonrpc":"2.0","id":"01","result":{}}"#, Ignored::UnknownAnswer("01".into())),
                 (r#"{"jsonrpc":"2.0","result":{}}"#, Ignored::AnonymousAnswer),
             ] {
-                match hear(&mut client, line) {
+                match receive(&mut client, line) {
                     Inbound::Ignored(found) => assert_eq!(found, ignored),
                     other => panic!("{line}: {other:?}"),
                 }
@@ -365,14 +365,14 @@ mod tests {
             let mut client = engine(revision, "{}");
             let request =
                 client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
-            let told = client.cancel(&request.id, Some("no more")).unwrap();
+            let notification = client.cancel(&request.id, Some("no more")).unwrap();
             assert_eq!(
-                said(told),
+                printed(notification),
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"no more"}}"#
             );
             assert!(client.cancel(&request.id, None).is_none());
             assert!(client.cancel(&"1".into(), None).is_none());
-            let late = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+            let late = receive(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
             assert!(matches!(late, Inbound::Ignored(Ignored::LateAnswer(_))));
         }
     }
@@ -388,7 +388,7 @@ mod tests {
                 let line = format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{progress}}}}}"#
                 );
-                hear(&mut client, &line)
+                receive(&mut client, &line)
             };
             assert!(matches!(progress("1", "0"), Inbound::Progress { id, .. } if id == 1.into()));
             assert!(matches!(progress("1", "0"), Inbound::Ignored(Ignored::BackwardProgress(_))));
@@ -408,7 +408,7 @@ mod tests {
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
             client.request("prompts/list", &object("{}"), &Extras::default()).unwrap();
             let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#;
-            let inbound = hear(&mut client, both);
+            let inbound = receive(&mut client, both);
             assert!(
                 matches!(
                     &inbound,
@@ -416,13 +416,16 @@ mod tests {
                 ),
                 "{inbound:?}"
             );
-            assert!(matches!(hear(&mut client, "listening on port 80"), Inbound::Ignored(Ignored::Noise(_))));
+            assert!(matches!(
+                receive(&mut client, "listening on port 80"),
+                Inbound::Ignored(Ignored::Noise(_))
+            ));
             let anonymous = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#;
             assert!(matches!(
-                hear(&mut client, anonymous),
+                receive(&mut client, anonymous),
                 Inbound::Violation(Violation::AnonymousError { .. })
             ));
-            let fine = hear(&mut client, r#"{"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#);
+            let fine = receive(&mut client, r#"{"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#);
             assert!(matches!(fine, Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }));
         }
     }
@@ -446,7 +449,7 @@ mod tests {
         }
         for id in (1..=10_000).rev() {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[]}}}}"#);
-            assert!(matches!(hear(&mut client, &line), Inbound::Answer { .. }));
+            assert!(matches!(receive(&mut client, &line), Inbound::Answer { .. }));
         }
         assert!(client.lose().requests.is_empty());
     }
@@ -455,7 +458,7 @@ mod tests {
     fn a_lost_session_is_to_be_opened_again() {
         let mut client = engine("2025-11-25", r#"{"roots":{}}"#);
         client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
-        hear(&mut client, r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
+        receive(&mut client, r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
         assert_eq!(client.lose().requests, [1.into()]);
         assert_eq!(client.revision(), None);
         assert!(client.reply(&9.into(), Ok(object(r#"{"roots":[]}"#))).is_none());
@@ -472,20 +475,20 @@ mod tests {
         );
         let request = client.opening_request("initialize", object("{}"));
         assert!(matches!(
-            hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            receive(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
             Inbound::Reply(Response { result: Ok(_), .. })
         ));
         assert!(matches!(
-            hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#),
+            receive(&mut client, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#),
             Inbound::Reply(Response { result: Err(_), .. })
         ));
         assert!(matches!(
-            hear(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#),
+            receive(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#),
             Inbound::Ignored(Ignored::TooEarly(_))
         ));
         // The one thing that was asked is what an error without an id is about.
         let inbound =
-            hear(&mut client, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#);
+            receive(&mut client, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what"}}"#);
         assert!(
             matches!(inbound, Inbound::Answer { id, outcome: RequestOutcome::Error(_) } if id == request.id)
         );
@@ -493,7 +496,7 @@ mod tests {
         let probe = client.opening_request("server/discover", object("{}"));
         client.abandon(&probe.id);
         client.opening_request("initialize", object("{}"));
-        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"what"}}"#);
+        let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"what"}}"#);
         assert!(matches!(inbound, Inbound::Violation(Violation::AnonymousError { .. })));
         // The handshake cannot be cancelled.
         let again = client.opening_request("initialize", object("{}"));

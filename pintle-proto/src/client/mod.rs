@@ -1,10 +1,10 @@
 //! The client's side of the protocol: opening a connection, sending requests, interpreting messages from the server.
 //!
 //! ```text
-//! Opening  determines the server's era and revision                     (once per connection)
-//! Engine   sends requests, receives messages, tracks what is in flight  (for the life of a connection)
-//! Rounds   answers the questions that a server asks before its result  (once per call)
-//! Cache    keeps results that may be reused                             (for as long as you like)
+//! Opening  determines the server's era and revision                      (once per connection)
+//! Engine   sends requests, receives messages, tracks what is in flight   (for the life of a connection)
+//! Rounds   answers the questions that a server asks before its result    (once per call)
+//! Cache    keeps results that may be reused                              (for as long as you like)
 //! ```
 //!
 //! Nothing here does I/O, waits or reads a clock.

@@ -48,7 +48,7 @@ pub struct InputRequired {
     pub(super) revision: Revision,
 }
 
-/// One question.
+/// A question in an `input_required` result.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct InputRequest {
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_a_server_may_not_answer() {
-        for (method, result, said) in [
+        for (method, result, expected) in [
             ("tools/list", r#"{"resultType":"later"}"#, "the unknown result type `later`"),
             ("tools/list", r#"{"resultType":7}"#, "`resultType` is not a string"),
             ("tools/list", r#"{"resultType":null}"#, "`resultType` is not a string"),
@@ -292,7 +292,7 @@ mod tests {
             ("tools/call", r#"{"resultType":"input_required","inputRequests":{"k":5}}"#, "has no `method`"),
         ] {
             let found = violation(method, result);
-            assert!(found.contains(said), "{result}: {found}");
+            assert!(found.contains(expected), "{result}: {found}");
         }
     }
 

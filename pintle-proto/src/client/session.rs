@@ -275,7 +275,7 @@ impl ClientSession {
 mod tests {
     use crate::client::{
         Change, Extras, Ignored, Inbound, RequestOutcome, SendError,
-        testing::{engine, hear, object, said},
+        testing::{engine, object, printed, receive},
     };
 
     const R1: &str = "2024-11-05";
@@ -290,9 +290,12 @@ mod tests {
     fn requests_are_plain_and_numbered() {
         let mut client = engine(R4, "{}");
         let request = client.request("ping", &object("{}"), &Extras::default()).unwrap();
-        assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        assert_eq!(printed(request), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
         let request = client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
-        assert_eq!(said(request), r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#);
+        assert_eq!(
+            printed(request),
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#
+        );
     }
 
     #[test]
@@ -332,7 +335,7 @@ mod tests {
             )
         };
         for id in ["1", "2", "3"] {
-            assert!(matches!(hear(&mut client, &ask(id)), Inbound::Question(_)));
+            assert!(matches!(receive(&mut client, &ask(id)), Inbound::Question(_)));
         }
         let blocks = object(r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"a"}]}"#);
         let reply = client.reply(&1.into(), Ok(blocks)).unwrap().result.unwrap();
@@ -378,27 +381,27 @@ mod tests {
     #[test]
     fn a_ping_is_answered_at_once() {
         let mut client = engine(R1, "{}");
-        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+        let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
         let Inbound::Reply(reply) = inbound else { panic!("{inbound:?}") };
-        assert_eq!(said(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
+        assert_eq!(printed(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 
     #[test]
     fn questions_are_answered_once() {
         let mut client = engine(R4, ALL);
         let line = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}"#;
-        let Inbound::Question(question) = hear(&mut client, line) else { panic!("a question") };
+        let Inbound::Question(question) = receive(&mut client, line) else { panic!("a question") };
         assert_eq!(
             (&*question.method, question.params.get("message")),
             ("elicitation/create", Some("\"m\""))
         );
 
         // The same id again, while it is open.
-        let Inbound::Reply(reply) = hear(&mut client, line) else { panic!("a refusal") };
+        let Inbound::Reply(reply) = receive(&mut client, line) else { panic!("a refusal") };
         assert_eq!(reply.result.unwrap_err().code.0, -32600);
 
         let answer = client.reply(&question.id, Ok(object(r#"{"action":"decline"}"#))).unwrap();
-        assert_eq!(said(answer), r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}"#);
+        assert_eq!(printed(answer), r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}"#);
         assert!(client.reply(&question.id, Ok(object("{}"))).is_none());
     }
 
@@ -406,14 +409,14 @@ mod tests {
     fn a_question_that_is_withdrawn_gets_no_answer() {
         let mut client = engine(R4, ALL);
         assert!(matches!(
-            hear(&mut client, r#"{"jsonrpc":"2.0","id":5,"method":"roots/list"}"#),
+            receive(&mut client, r#"{"jsonrpc":"2.0","id":5,"method":"roots/list"}"#),
             Inbound::Question(_)
         ));
         let cancel =
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,"reason":"x"}}"#;
-        assert!(matches!(hear(&mut client, cancel), Inbound::Withdrawn { id } if id == 5.into()));
+        assert!(matches!(receive(&mut client, cancel), Inbound::Withdrawn { id } if id == 5.into()));
         assert!(client.reply(&5.into(), Ok(object("{}"))).is_none());
-        assert!(matches!(hear(&mut client, cancel), Inbound::Ignored(Ignored::StrayCancel)));
+        assert!(matches!(receive(&mut client, cancel), Inbound::Ignored(Ignored::StrayCancel)));
     }
 
     #[test]
@@ -436,7 +439,7 @@ mod tests {
         ] {
             let mut client = engine(revision, capabilities);
             let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            match hear(&mut client, &line) {
+            match receive(&mut client, &line) {
                 Inbound::Reply(reply) => {
                     assert_eq!(reply.result.unwrap_err().code.0, code, "{revision} {line}")
                 }
@@ -452,15 +455,15 @@ mod tests {
         let ask = |id: i64| {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list","params":{{"x":"{large}"}}}}"#)
         };
-        assert!(matches!(hear(&mut client, &ask(1)), Inbound::Question(_)));
-        let Inbound::Reply(reply) = hear(&mut client, &ask(2)) else { panic!("a refusal") };
+        assert!(matches!(receive(&mut client, &ask(1)), Inbound::Question(_)));
+        let Inbound::Reply(reply) = receive(&mut client, &ask(2)) else { panic!("a refusal") };
         assert!(reply.result.unwrap_err().message.contains("bytes of questions are already open"));
         // There is room again when it is answered, or withdrawn.
         assert!(client.reply(&1.into(), Ok(object("{}"))).is_some());
-        assert!(matches!(hear(&mut client, &ask(3)), Inbound::Question(_)));
+        assert!(matches!(receive(&mut client, &ask(3)), Inbound::Question(_)));
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
-        assert!(matches!(hear(&mut client, cancel), Inbound::Withdrawn { .. }));
-        assert!(matches!(hear(&mut client, &ask(4)), Inbound::Question(_)));
+        assert!(matches!(receive(&mut client, cancel), Inbound::Withdrawn { .. }));
+        assert!(matches!(receive(&mut client, &ask(4)), Inbound::Question(_)));
     }
 
     #[test]
@@ -468,9 +471,10 @@ mod tests {
         let mut client = engine(R4, ALL);
         for id in 0..64 {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
-            assert!(matches!(hear(&mut client, &line), Inbound::Question(_)));
+            assert!(matches!(receive(&mut client, &line), Inbound::Question(_)));
         }
-        let Inbound::Reply(reply) = hear(&mut client, r#"{"jsonrpc":"2.0","id":100,"method":"roots/list"}"#)
+        let Inbound::Reply(reply) =
+            receive(&mut client, r#"{"jsonrpc":"2.0","id":100,"method":"roots/list"}"#)
         else {
             panic!("a refusal")
         };
@@ -480,19 +484,20 @@ mod tests {
     #[test]
     fn changes_need_no_subscription() {
         let mut client = engine(R4, "{}");
-        let inbound = hear(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        let inbound =
+            receive(&mut client, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
         assert!(matches!(inbound, Inbound::Change { change: Change::Tools, subscription: None }));
         let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
         assert!(matches!(
-            hear(&mut client, line),
+            receive(&mut client, line),
             Inbound::Change { change: Change::Resource(uri), .. } if &*uri == "a:b"
         ));
         let line = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated"}"#;
-        assert!(matches!(hear(&mut client, line), Inbound::Ignored(Ignored::Malformed(_))));
+        assert!(matches!(receive(&mut client, line), Inbound::Ignored(Ignored::Malformed(_))));
         let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
-        assert!(matches!(hear(&mut client, line), Inbound::Log(_)));
+        assert!(matches!(receive(&mut client, line), Inbound::Log(_)));
         let line = r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"1"}}"#;
-        assert!(matches!(hear(&mut client, line), Inbound::Notification { .. }));
+        assert!(matches!(receive(&mut client, line), Inbound::Notification { .. }));
     }
 
     #[test]
@@ -523,7 +528,7 @@ mod tests {
         let mut client = engine(R4, ALL);
         client.request("resources/read", &object(r#"{"uri":"a:b"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no","data":{"uri":"a:b"}}}"#;
-        let Inbound::Answer { outcome: RequestOutcome::Error(error), .. } = hear(&mut client, line) else {
+        let Inbound::Answer { outcome: RequestOutcome::Error(error), .. } = receive(&mut client, line) else {
             panic!()
         };
         assert_eq!(error.code.0, -32602);
@@ -531,7 +536,7 @@ mod tests {
         client.request("tools/call", &object(r#"{"name":"t"}"#), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a","message":"m"}]}}}"#;
         let Inbound::Answer { outcome: RequestOutcome::UrlRequired { urls, .. }, .. } =
-            hear(&mut client, line)
+            receive(&mut client, line)
         else {
             panic!()
         };
@@ -544,7 +549,7 @@ mod tests {
         client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"later","tools":[]}}"#;
         assert!(matches!(
-            hear(&mut client, line),
+            receive(&mut client, line),
             Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }
         ));
     }

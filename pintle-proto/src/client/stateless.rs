@@ -267,7 +267,7 @@ mod tests {
         Violation,
         client::{
             Change, End, Engine, Extras, Ignored, Inbound, RequestOutcome,
-            testing::{engine, hear, object, said},
+            testing::{engine, object, printed, receive},
         },
     };
 
@@ -278,7 +278,7 @@ mod tests {
         let mut client = engine(R5, r#"{"roots":{"listChanged":true},"tasks":{}}"#);
         let request = client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         assert_eq!(
-            said(request),
+            printed(request),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}"#
         );
     }
@@ -319,11 +319,11 @@ mod tests {
     fn a_request_from_the_server_is_never_answered() {
         let mut client = engine(R5, r#"{"roots":{}}"#);
         for method in ["ping", "roots/list", "elicitation/create"] {
-            let inbound = hear(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#));
+            let inbound = receive(&mut client, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#));
             assert!(matches!(inbound, Inbound::Violation(Violation::UnwelcomeRequest { .. })), "{inbound:?}");
         }
         assert!(client.reply(&1.into(), Ok(object("{}"))).is_none());
-        let malformed = hear(&mut client, r#"{"id":1,"method":"ping"}"#);
+        let malformed = receive(&mut client, r#"{"id":1,"method":"ping"}"#);
         assert!(matches!(malformed, Inbound::Violation(Violation::NotAMessage { .. })));
     }
 
@@ -331,12 +331,12 @@ mod tests {
     fn logs_come_only_if_somebody_asked() {
         let mut client = engine(R5, "{}");
         let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
-        assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
+        assert!(matches!(receive(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
         let extras = Extras { log_level: Some("info"), ..Extras::default() };
         client.request("tools/list", &object("{}"), &extras).unwrap();
-        assert!(matches!(hear(&mut client, log), Inbound::Log(_)));
-        hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        assert!(matches!(hear(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
+        assert!(matches!(receive(&mut client, log), Inbound::Log(_)));
+        receive(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert!(matches!(receive(&mut client, log), Inbound::Ignored(Ignored::UnaskedLog)));
     }
 
     fn listen(client: &mut Engine, wishes: &str) {
@@ -358,14 +358,14 @@ mod tests {
 
         // Nothing before the acknowledgement, and an acknowledgement of one is none of the other.
         let tools = on("1", "tools/list_changed", "");
-        assert!(matches!(hear(&mut client, &tools), Inbound::Ignored(Ignored::NotAcknowledged(_))));
+        assert!(matches!(receive(&mut client, &tools), Inbound::Ignored(Ignored::NotAcknowledged(_))));
         let granted = on("1", "subscriptions/acknowledged", r#","notifications":{"toolsListChanged":true}"#);
-        let Inbound::Acknowledged { subscription, granted: what } = hear(&mut client, &granted) else {
+        let Inbound::Acknowledged { subscription, granted: what } = receive(&mut client, &granted) else {
             panic!()
         };
         assert_eq!((subscription, what.as_str()), (1.into(), r#"{"toolsListChanged":true}"#));
-        assert!(matches!(hear(&mut client, &granted), Inbound::Ignored(_)), "twice");
-        let Inbound::Change { change: Change::Tools, subscription } = hear(&mut client, &tools) else {
+        assert!(matches!(receive(&mut client, &granted), Inbound::Ignored(_)), "twice");
+        let Inbound::Change { change: Change::Tools, subscription } = receive(&mut client, &tools) else {
             panic!()
         };
         assert_eq!(subscription, Some(1.into()));
@@ -381,20 +381,23 @@ mod tests {
                 Ignored::UnknownSubscription,
             ),
         ] {
-            match hear(&mut client, &line) {
+            match receive(&mut client, &line) {
                 Inbound::Ignored(found) => assert_eq!(found, ignored, "{line}"),
                 other => panic!("{line}: {other:?}"),
             }
         }
-        hear(
+        receive(
             &mut client,
             &on("2", "subscriptions/acknowledged", r#","notifications":{"resourceSubscriptions":["a:b"]}"#),
         );
         let updated = on("2", "resources/updated", r#","uri":"a:b/c""#);
-        assert!(matches!(hear(&mut client, &updated), Inbound::Change { change: Change::Resource(_), .. }));
+        assert!(matches!(
+            receive(&mut client, &updated),
+            Inbound::Change { change: Change::Resource(_), .. }
+        ));
         // An extension's own news come through.
         let task = on("2", "tasks", r#","taskId":"1""#);
-        assert!(matches!(hear(&mut client, &task), Inbound::Notification { subscription: Some(_), .. }));
+        assert!(matches!(receive(&mut client, &task), Inbound::Notification { subscription: Some(_), .. }));
     }
 
     #[test]
@@ -404,15 +407,15 @@ mod tests {
         for (first, second) in [(result, cancelled), (cancelled, result)] {
             let mut client = engine(R5, "{}");
             listen(&mut client, "{}");
-            let inbound = hear(&mut client, first);
+            let inbound = receive(&mut client, first);
             assert!(matches!(inbound, Inbound::Ended { end: End::Graceful, .. }), "{inbound:?}");
-            assert!(matches!(hear(&mut client, second), Inbound::Ignored(_)));
+            assert!(matches!(receive(&mut client, second), Inbound::Ignored(_)));
             assert!(client.lose().listen.is_empty());
         }
         let mut client = engine(R5, "{}");
         listen(&mut client, "{}");
         let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
-        assert!(matches!(hear(&mut client, refused), Inbound::Ended { end: End::Error(_), .. }));
+        assert!(matches!(receive(&mut client, refused), Inbound::Ended { end: End::Error(_), .. }));
     }
 
     #[test]
@@ -420,8 +423,8 @@ mod tests {
         let mut client = engine(R5, "{}");
         client.request("tools/list", &object("{}"), &Extras::default()).unwrap();
         let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        assert!(matches!(hear(&mut client, cancelled), Inbound::Ignored(Ignored::StrayCancel)));
-        let answer = hear(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
+        assert!(matches!(receive(&mut client, cancelled), Inbound::Ignored(Ignored::StrayCancel)));
+        let answer = receive(&mut client, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
         assert!(matches!(answer, Inbound::Answer { outcome: RequestOutcome::Complete(_), .. }));
     }
 
@@ -457,11 +460,14 @@ mod tests {
         }
         for id in 1..=1_000 {
             let id = id.to_string();
-            hear(
+            receive(
                 &mut client,
                 &on(&id, "subscriptions/acknowledged", r#","notifications":{"toolsListChanged":true}"#),
             );
-            assert!(matches!(hear(&mut client, &on(&id, "tools/list_changed", "")), Inbound::Change { .. }));
+            assert!(matches!(
+                receive(&mut client, &on(&id, "tools/list_changed", "")),
+                Inbound::Change { .. }
+            ));
         }
     }
 }

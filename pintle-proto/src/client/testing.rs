@@ -17,7 +17,7 @@ pub(super) fn engine(revision: &str, capabilities: &str) -> Engine {
     engine
 }
 
-pub(super) fn hear(engine: &mut Engine, line: &str) -> Inbound {
+pub(super) fn receive(engine: &mut Engine, line: &str) -> Inbound {
     engine.receive(Message::parse(line.as_bytes()))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn object(text: &str) -> RawObject {
 }
 
 /// What goes over the wire.
-pub(super) fn said(message: impl Into<Sent>) -> String {
+pub(super) fn printed(message: impl Into<Sent>) -> String {
     message.into().0.to_string()
 }
 

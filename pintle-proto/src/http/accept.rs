@@ -61,7 +61,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 /// The `Accept` value that the specification requires of clients, and that nearly all of them send.
 pub(super) const USUAL: &str = "application/json, text/event-stream";
 
-/// The quality given by the most specific media range so far.
+/// Whether the most specific media range so far accepts a type.
 #[derive(Default)]
 struct Best {
     specificity: u8,

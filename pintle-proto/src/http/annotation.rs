@@ -108,7 +108,7 @@ impl HeaderParams {
     }
 }
 
-/// Why an input schema is invalid over HTTP.
+/// The error for an input schema with an invalid `x-mcp-header` annotation.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BadAnnotation {
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn invalid_labels_and_types() {
-        for (schema, said) in [
+        for (schema, expected) in [
             (json!({"type":"string","x-mcp-header":""}), "must not be empty"),
             (json!({"type":"string","x-mcp-header":7}), "must be a string"),
             (
@@ -439,7 +439,7 @@ mod tests {
             (json!({"x-mcp-header":"A"}), "the type must be exactly `string`, `integer` or `boolean`"),
         ] {
             let schema = json!({"type":"object","properties":{"a/b":schema}});
-            assert_eq!(found(&schema), Err(format!("`x-mcp-header` at `/properties/a~1b`: {said}")));
+            assert_eq!(found(&schema), Err(format!("`x-mcp-header` at `/properties/a~1b`: {expected}")));
         }
     }
 
@@ -479,10 +479,10 @@ mod tests {
             (json!({"contains":annotated}), "/contains"),
             (json!({"x-shared":{"any":[annotated]}}), "/x-shared/any/0"),
         ] {
-            let said = format!(
+            let expected = format!(
                 "`x-mcp-header` at `{location}`: must be on a property that is reachable through `properties` alone"
             );
-            assert_eq!(found(&schema), Err(said));
+            assert_eq!(found(&schema), Err(expected));
         }
     }
 

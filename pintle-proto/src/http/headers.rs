@@ -69,8 +69,8 @@ impl PostHeaders {
         &self.common
     }
 
-    /// Returns the headers of the request that carries `messages`. `extensions` are the methods of extensions whose
-    /// requests carry `Mcp-Name`.
+    /// Returns the headers of the request that carries `messages`, besides the shared ones. `extensions` are the methods
+    /// of extensions whose requests carry `Mcp-Name`.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ mod tests {
         let call = Message::parse(call).unwrap();
         let task = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"7"}}"#;
         let task = Message::parse(task).unwrap();
-        let told = Message::parse(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
+        let notification = Message::parse(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
         let tasks = [NameSource::new("tasks/get", "taskId")];
         let all = |posts: &PostHeaders, messages: &[Message]| {
             let mut headers = posts.common().clone();
@@ -280,18 +280,18 @@ mod tests {
             let version = format!("mcp-protocol-version: {revision}");
             let posts = PostHeaders::new(Some(revision), Some("9f")).unwrap();
             if !revision.is_stateless() {
-                let worn = [both, json, &version, "mcp-session-id: 9f"];
-                assert_eq!(all(&posts, std::slice::from_ref(&call)), worn);
+                let expected = [both, json, &version, "mcp-session-id: 9f"];
+                assert_eq!(all(&posts, std::slice::from_ref(&call)), expected);
                 assert!(posts.common()[&MCP_SESSION_ID].is_sensitive());
                 continue;
             }
             let method = "mcp-method: tools/call";
             let name = "mcp-name: =?base64?Z3LDvMOfZW4=?=";
             assert_eq!(all(&posts, std::slice::from_ref(&call)), [both, json, method, name, &version]);
-            let worn = [both, json, "mcp-method: tasks/get", "mcp-name: 7", &version];
-            assert_eq!(all(&posts, std::slice::from_ref(&task)), worn);
-            let worn = [both, json, "mcp-method: notifications/x", &version];
-            assert_eq!(all(&posts, std::slice::from_ref(&told)), worn);
+            let expected = [both, json, "mcp-method: tasks/get", "mcp-name: 7", &version];
+            assert_eq!(all(&posts, std::slice::from_ref(&task)), expected);
+            let expected = [both, json, "mcp-method: notifications/x", &version];
+            assert_eq!(all(&posts, std::slice::from_ref(&notification)), expected);
         }
         // Nothing is agreed on, or nothing but the session.
         assert_eq!(all(&PostHeaders::new(None, None).unwrap(), std::slice::from_ref(&call)), [both, json]);
@@ -309,8 +309,8 @@ mod tests {
             session_get("2025-11-25", None, Some(" 7")),
             stateless_post("2026-07-28", "\ttools/list", None),
         ] {
-            let said = bad.unwrap_err().to_string();
-            assert!(said.contains("is not a valid header value"), "{said}");
+            let message = bad.unwrap_err().to_string();
+            assert!(message.contains("is not a valid header value"), "{message}");
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn check_method(head: &Head<'_>, method: &str) -> Result<(), Refusal>
 
 /// Refuses with code -32020 unless `Mcp-Name` equals the name in the body.
 ///
-/// A request with the name in neither is not refused here: the handler reports the missing param.
+/// A request with the name in neither is not refused here: its params are validated later.
 pub(super) fn check_name(head: &Head<'_>, member: &str, name: Option<&str>) -> Result<(), Refusal> {
     let header = head.mcp_name;
     let value = match (header, name) {
@@ -139,7 +139,7 @@ mod tests {
     fn what_is_missing_or_different_is_named() {
         let method = ("mcp-method", b"tools/call".as_slice());
         let both = "send the same value in both";
-        for (lines, name, said) in [
+        for (lines, name, expected) in [
             (vec![], Some("add"), "the `Mcp-Method` header is missing; send `tools/call`, as in the body".into()),
             (
                 vec![("mcp-method", b"TOOLS/CALL".as_slice())],
@@ -181,7 +181,7 @@ mod tests {
                 "the `Mcp-Name` header is not plain text; send visible ASCII".into(),
             ),
         ] {
-            assert_eq!(check(&lines, "name", name), Err(said));
+            assert_eq!(check(&lines, "name", name), Err(expected));
         }
     }
 

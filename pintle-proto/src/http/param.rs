@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_no_header_can_say_is_named() {
-        for (arguments, said) in [
+        for (arguments, expected) in [
             (
                 r#"{"priority":9007199254740992}"#,
                 "argument `priority` is also sent as a header and must be an integer within ±(2^53 - 1)",
@@ -246,7 +246,7 @@ mod tests {
                 "argument `region` is also sent as a header and must be a string, integer or boolean",
             ),
         ] {
-            assert_eq!(mirrored(arguments), Err(said.to_owned()));
+            assert_eq!(mirrored(arguments), Err(expected.to_owned()));
         }
     }
 
@@ -288,7 +288,7 @@ mod tests {
     fn headers_that_do_not() {
         let both = "send the same value in both";
         let base64 = "not padded standard Base64 between `=?base64?` and `?=`";
-        for (header, arguments, said) in [
+        for (header, arguments, expected) in [
             (
                 ("mcp-param-other", ""),
                 r#"{"region":"Hello"}"#,
@@ -330,7 +330,7 @@ mod tests {
                     .to_owned(),
             ),
         ] {
-            assert_eq!(checked(&[header], arguments), Err(said));
+            assert_eq!(checked(&[header], arguments), Err(expected));
         }
         for (value, arguments) in [
             ("43", r#"{"priority":42}"#),

@@ -87,18 +87,18 @@ impl Refusal {
     }
 
     /// Returns a 415 refusal: `Content-Type` is not JSON.
-    pub fn unsupported_media_type() -> Self {
+    pub(crate) fn unsupported_media_type() -> Self {
         let message = "send `Content-Type: application/json`";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, RpcError::invalid_request(message))
     }
 
     /// Returns a 400 refusal with the code for headers that are missing, malformed or inconsistent with the body.
-    pub fn header_mismatch(message: String) -> Self {
+    pub(crate) fn header_mismatch(message: String) -> Self {
         Self::bad_request(RpcError::new(ErrorCode::HEADER_MISMATCH, message))
     }
 
     /// Returns a 400 refusal with the code for an unsupported revision, and the list of supported ones.
-    pub fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
+    pub(crate) fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
         #[derive(Serialize)]
         struct UnsupportedVersion<'a> {
             supported: &'a [&'a str],

@@ -73,16 +73,6 @@ pub enum Post<'a> {
     },
 }
 
-impl Post<'_> {
-    /// Returns whether closing the connection cancels the request.
-    ///
-    /// In the stateless era it does. In the session era it does not: connections break, and the response is kept for
-    /// the client to resume.
-    pub fn ends_with_connection(&self) -> bool {
-        matches!(self, Self::Stateless { .. })
-    }
-}
-
 /// Routes a POST, or refuses it. On refusal, pass the id of the request to [`Refusal::body`].
 ///
 /// A protocol version in `_meta` selects the stateless era, whatever else is present; next come the handshake, the
@@ -392,16 +382,6 @@ mod tests {
                 checked.map_err(|refusal| refusal.status.as_u16()),
                 if fine { Ok(()) } else { Err(400) }
             );
-        }
-    }
-
-    #[test]
-    fn only_a_stateless_call_ends_with_its_connection() {
-        assert!(Post::Stateless { version: NEW }.ends_with_connection());
-        for post in
-            [Post::Initialize, Post::Session { id: "9f" }, Post::Sessionless { version: OLD }, Post::Ignored]
-        {
-            assert!(!post.ends_with_connection());
         }
     }
 }

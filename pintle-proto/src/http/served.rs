@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(endpoint.session, ["2025-11-25", "2025-06-18", "2025-03-26"]);
         assert_eq!(endpoint.batching, ["2025-03-26"]);
         assert_eq!(endpoint.assumed, Some("2025-03-26"));
-        assert_eq!(endpoint.advertised.len(), 5, "what `server/discover` says");
+        assert_eq!(endpoint.advertised.len(), 5, "as in `server/discover`");
 
         let modern = Served::new([Revision::LATEST]);
         assert!(!modern.endpoint().sessions);

@@ -271,30 +271,30 @@ pub(crate) mod tests {
         let binding =
             || Binding { service: "s", method: "tools/call", params: &call, principal: Some("ann") };
         let state = binding().seal(&Clear(1), b"secret", 1000).unwrap();
-        let said = |binding: Binding<'_>, seal: &dyn Seal, state: &str, now| {
+        let refusal = |binding: Binding<'_>, seal: &dyn Seal, state: &str, now| {
             let error = binding.open(seal, state, 4096, now).unwrap_err();
             assert_eq!(error.code.0, -32602);
             error.message.into_owned()
         };
         let foreign = "`requestState` is not one of this server's for this call: start the call again";
-        assert_eq!(said(Binding { service: "t", ..binding() }, &Clear(1), &state, 0), foreign);
-        assert_eq!(said(Binding { method: "prompts/get", ..binding() }, &Clear(1), &state, 0), foreign);
-        assert_eq!(said(Binding { params: &other, ..binding() }, &Clear(1), &state, 0), foreign);
-        assert_eq!(said(Binding { principal: Some("bob"), ..binding() }, &Clear(1), &state, 0), foreign);
-        assert_eq!(said(Binding { principal: None, ..binding() }, &Clear(1), &state, 0), foreign);
-        assert_eq!(said(binding(), &Clear(2), &state, 0), foreign);
-        assert_eq!(said(binding(), &Clear(1), "", 0), foreign);
-        assert_eq!(said(binding(), &Clear(1), "not base64!", 0), foreign);
+        assert_eq!(refusal(Binding { service: "t", ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(refusal(Binding { method: "prompts/get", ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(refusal(Binding { params: &other, ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(refusal(Binding { principal: Some("bob"), ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(refusal(Binding { principal: None, ..binding() }, &Clear(1), &state, 0), foreign);
+        assert_eq!(refusal(binding(), &Clear(2), &state, 0), foreign);
+        assert_eq!(refusal(binding(), &Clear(1), "", 0), foreign);
+        assert_eq!(refusal(binding(), &Clear(1), "not base64!", 0), foreign);
         for at in 0..state.len() {
             let mut forged: Vec<char> = state.chars().collect();
             forged[at] = if forged[at] == 'A' { 'B' } else { 'A' };
-            assert_eq!(said(binding(), &Clear(1), &String::from_iter(forged), 0), foreign, "byte {at}");
+            assert_eq!(refusal(binding(), &Clear(1), &String::from_iter(forged), 0), foreign, "byte {at}");
         }
         let expired = "`requestState` has expired: start the call again";
-        assert_eq!(said(binding(), &Clear(1), &state, 1000), expired);
+        assert_eq!(refusal(binding(), &Clear(1), &state, 1000), expired);
         let long = "x".repeat(5000);
         assert!(
-            said(binding(), &Clear(1), &long, 0)
+            refusal(binding(), &Clear(1), &long, 0)
                 .starts_with("`requestState` has 5000 bytes, and the limit is 4096")
         );
     }

@@ -126,14 +126,18 @@ mod tests {
         let state = CallState { round: 3, ..CallState::default() };
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(CallState::read(text.as_bytes()).unwrap().round, 3);
-        for (text, said) in [
+        for (text, expected) in [
             (text.replace("\"f\":1", "\"f\":2"), "format 2, and this server reads 1"),
             (text.replace("\"f\":1,", ""), "format 0, and this server reads 1"),
             (text.replace("\"r\":3", "\"r\":\"\""), "another version of the server"),
             ("1".to_owned(), "another version of the server"),
         ] {
             let error = CallState::read(text.as_bytes()).unwrap_err();
-            assert_eq!(error.message, format!("`requestState` is of {said}: start the call again"), "{text}");
+            assert_eq!(
+                error.message,
+                format!("`requestState` is of {expected}: start the call again"),
+                "{text}"
+            );
         }
     }
 }

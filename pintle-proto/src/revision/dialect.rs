@@ -23,7 +23,7 @@ pub(crate) struct Dialect {
 
     /// Whether messages can be sent in batches (RPC-8, RPC-10).
     pub(crate) batches: bool,
-    /// How invalid arguments of a tool are reported (TOOL-10, TOOL-11).
+    /// The form in which invalid arguments of a tool are reported (TOOL-10, TOOL-11).
     pub(crate) bad_arguments: BadArguments,
     /// The code for a resource that does not exist (RES-5, RES-6).
     pub(crate) resource_not_found: ErrorCode,
@@ -90,12 +90,12 @@ pub(crate) enum Knows {
     Never,
 }
 
-/// How invalid arguments are reported.
+/// The form in which invalid arguments are reported.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BadArguments {
-    /// As a result with `isError`, for the model.
+    /// A result with `isError`, for the model.
     Result,
-    /// As an `INVALID_PARAMS` error.
+    /// An `INVALID_PARAMS` error.
     Error,
 }
 

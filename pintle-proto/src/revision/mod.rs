@@ -300,7 +300,7 @@ mod tests {
         use MessageKind::{Notification, Request};
 
         // Newest first, as in `all`.
-        for (said, method, expected) in [
+        for (kind, method, expected) in [
             (Request, "initialize", [Lacks, Has, Has, Has, Has]),
             (Request, "server/discover", [Has, Lacks, Lacks, Lacks, Lacks]),
             (Request, "tools/call", [Has, Has, Has, Has, Has]),
@@ -312,7 +312,7 @@ mod tests {
             (Notification, "notifications/progress", [Lacks, Has, Has, Has, Has]),
             (Notification, "acme/counted", [Never, Never, Never, Never, Never]),
         ] {
-            let known: Vec<_> = Revision::all().map(|revision| revision.knows(said, method)).collect();
+            let known: Vec<_> = Revision::all().map(|revision| revision.knows(kind, method)).collect();
             assert_eq!(known, expected, "{method}");
         }
     }

@@ -86,10 +86,12 @@ impl TooMuch {
         match self {
             Self::Own => {
                 let limit = service.bounds().session_bytes;
-                RpcError::invalid_params(format!("the session would take more than {limit} bytes: {own}"))
+                RpcError::invalid_params(format!(
+                    "the session or subscription would take more than {limit} bytes: {own}"
+                ))
             }
             Self::Total => RpcError::overloaded(
-                "the server has reached its memory limit for sessions: send less, or try again later",
+                "the server has reached its memory limit for sessions and subscriptions: send less, or try again later",
                 RETRY_MS,
             ),
         }

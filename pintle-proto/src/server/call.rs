@@ -321,8 +321,8 @@ impl Call {
         self.0.inputs.set_answer_timeout_ms(timeout);
     }
 
-    /// Ends the call without a response, because it was cancelled. Later questions, progress and log messages are
-    /// dropped.
+    /// Ends the call without a response, because it was cancelled. Later questions fail, and later progress and log
+    /// messages are dropped.
     pub fn close(&self) {
         self.0.inputs.close();
     }

@@ -228,7 +228,7 @@ mod tests {
         Listener::new(wants, watched, None, Revision::LATEST)
     }
 
-    fn heard(listener: &mut Listener) -> Vec<String> {
+    fn notices(listener: &mut Listener) -> Vec<String> {
         std::iter::from_fn(|| listener.next_notice()).map(|bytes| String::from_utf8(bytes).unwrap()).collect()
     }
 
@@ -243,28 +243,28 @@ mod tests {
             listener.note(&Change::Resource("note://b".into()));
         }
         assert_eq!(
-            heard(&mut listener),
+            notices(&mut listener),
             [
                 r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
                 r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"note://a"}}"#,
             ]
         );
-        assert!(heard(&mut listener).is_empty());
+        assert!(notices(&mut listener).is_empty());
     }
 
     #[test]
     fn what_lies_below_a_watched_resource_is_told_too() {
         let mut listener = listener(&["file:///a/", "file:///b"]);
-        for (uri, told) in [
+        for (uri, noted) in [
             ("file:///a/x", true),
             ("file:///b/x/y", true),
             ("file:///b", true),
             ("file:///bb", false),
             ("file:///", false),
         ] {
-            assert_eq!(listener.note(&Change::Resource(uri.into())), told, "{uri}");
+            assert_eq!(listener.note(&Change::Resource(uri.into())), noted, "{uri}");
         }
-        assert_eq!(heard(&mut listener).len(), 3);
+        assert_eq!(notices(&mut listener).len(), 3);
     }
 
     #[test]
@@ -273,9 +273,9 @@ mod tests {
         for n in 0..10_000 {
             listener.note(&Change::Resource(format!("file:///a/{n}").into()));
         }
-        let heard = heard(&mut listener);
-        assert!((256..2000).contains(&heard.len()), "{}", heard.len());
-        assert!(heard.iter().any(|notice| notice.contains(r#"{"uri":"file:///a"}"#)));
+        let notices = notices(&mut listener);
+        assert!((256..2000).contains(&notices.len()), "{}", notices.len());
+        assert!(notices.iter().any(|notice| notice.contains(r#"{"uri":"file:///a"}"#)));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         let mut listener = listener(&["a"]);
         listener.note(&Change::Resource("a".into()));
         listener.unwatch("a");
-        assert!(heard(&mut listener).is_empty());
+        assert!(notices(&mut listener).is_empty());
         let limits = crate::Limits { watched: 1, ..Default::default() };
         let service =
             Service::new(Implementation::new("s", "0"), ServerCapabilities::default()).limits(limits);

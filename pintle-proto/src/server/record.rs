@@ -85,7 +85,8 @@ impl Engine {
         }
     }
 
-    /// Restores a session. The server's requests are numbered from `asked` on: the ids must not have been used before.
+    /// Restores a session. The server's requests are numbered after `asked`: none of these ids may have been used
+    /// before.
     ///
     /// Returns `None` if the service does not support the revision.
     pub fn restore(service: &Service, record: &SessionRecord, asked: i64) -> Option<Self> {

@@ -355,7 +355,7 @@ mod tests {
         Service::new(Implementation::new("s", "0"), can).limits(limits)
     }
 
-    fn said(engine: &mut Engine, service: &Service, method: &str, params: &Value) -> Result<(), RpcError> {
+    fn request(engine: &mut Engine, service: &Service, method: &str, params: &Value) -> Result<(), RpcError> {
         let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let frame = Frame::parse(message.to_string().as_bytes(), 1).unwrap();
         match engine.receive(service, frame, &Arrival::at(0)) {
@@ -372,11 +372,11 @@ mod tests {
         let revision = service.newest_session().unwrap();
         let params = serde_json::json!({"protocolVersion": revision.as_str(),
             "clientInfo": {"name": "c", "version": "1"}, "capabilities": {"experimental": experimental}});
-        said(engine, service, "initialize", &params)
+        request(engine, service, "initialize", &params)
     }
 
     fn subscribe(engine: &mut Engine, service: &Service, uri: &str) -> Result<(), RpcError> {
-        said(engine, service, "resources/subscribe", &serde_json::json!({ "uri": uri }))
+        request(engine, service, "resources/subscribe", &serde_json::json!({ "uri": uri }))
     }
 
     #[test]
@@ -410,7 +410,8 @@ mod tests {
         let error = subscribe(&mut engine, &service, &uri(4)).unwrap_err();
         assert!(error.message.contains("262144 bytes") && error.message.contains("unsubscribe"), "{error:?}");
         subscribe(&mut engine, &service, &uri(0)).unwrap();
-        said(&mut engine, &service, "resources/unsubscribe", &serde_json::json!({ "uri": uri(0) })).unwrap();
+        request(&mut engine, &service, "resources/unsubscribe", &serde_json::json!({ "uri": uri(0) }))
+            .unwrap();
         subscribe(&mut engine, &service, &uri(4)).unwrap();
     }
 
@@ -446,7 +447,7 @@ mod tests {
             let params = serde_json::json!({"notifications": {"resourceSubscriptions": uris}, "_meta": {
                 "io.modelcontextprotocol/protocolVersion": stateless.as_str(),
                 "io.modelcontextprotocol/clientCapabilities": {}}});
-            said(&mut Engine::new(), &service, "subscriptions/listen", &params)
+            request(&mut Engine::new(), &service, "subscriptions/listen", &params)
         };
         let error = listen(vec!["x".repeat(300 << 10)]).unwrap_err();
         assert!(error.message.contains("262144 bytes"), "{error:?}");

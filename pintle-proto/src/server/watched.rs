@@ -19,11 +19,6 @@ impl Watched {
         covering(&self.lock(), uri).is_some()
     }
 
-    /// Returns whether both are clones of the same set.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Returns whether there is no other clone: the listener is gone.
     pub fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1

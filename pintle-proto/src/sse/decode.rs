@@ -414,7 +414,7 @@ mod tests {
 
     fn any_event() -> impl Strategy<Value = Event> {
         let text = "[^\r\n\0]{0,12}";
-        let name = proptest::option::of(text.prop_filter("said by default", |name| !is_default(name)));
+        let name = proptest::option::of(text.prop_filter("not the default", |name| !is_default(name)));
         (name, proptest::option::of(text), proptest::option::of(any::<u64>()), "([^\r]|\n){0,40}")
             .prop_map(|(name, id, retry, data)| Event { name, id, retry, data })
     }

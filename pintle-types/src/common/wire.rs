@@ -24,7 +24,7 @@ pub(crate) fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Re
 
 /// Prints a whole number without a fraction, as JavaScript does, so that `50` stays `50`.
 pub(crate) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    // Above 2^53 neighbouring integers share one float; there the float says what is known.
+    // Above 2^53 an integer would show digits that the float does not have.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
         serializer.serialize_i64(*number as i64)

@@ -75,7 +75,7 @@ pub(crate) struct TokensInUse {
     source: TokenSource,
 }
 
-/// Where tokens came from, which decides what to do when they are refused.
+/// The source of tokens, which decides what to do when they are refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TokenSource {
     /// A grant. Another grant would give no better ones.

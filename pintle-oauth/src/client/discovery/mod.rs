@@ -22,7 +22,7 @@ pub(crate) struct Discovered {
     /// The key of stored credentials: the issuer as it was verified, not as it calls itself.
     pub(crate) key: String,
     pub(crate) server: ServerMetadata,
-    /// Why metadata was ignored, for the error of a login that fails afterwards.
+    /// The reason why metadata was ignored, for the error of a login that fails afterwards.
     pub(crate) unused: Option<String>,
 }
 

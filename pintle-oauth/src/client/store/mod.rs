@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! Storage of credentials.
 
 pub(crate) mod credentials;
 pub(crate) mod file;
