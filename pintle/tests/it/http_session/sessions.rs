@@ -80,7 +80,7 @@ async fn a_request_may_name_any_revision_that_sessions_have() {
     let mut refused = client.with("mcp-protocol-version", "2025-01-01").call(1, "ping", json!({})).await;
     assert_eq!(refused.status, 400);
     let said = refused.json().await["error"]["message"].to_string();
-    assert!(said.contains("says `2025-01-01`; send `2025-11-25`"), "{said}");
+    assert!(said.contains("is `2025-01-01`; send `2025-11-25`"), "{said}");
     assert_eq!(client.without("mcp-protocol-version").call(1, "ping", json!({})).await.status, 200);
 }
 
