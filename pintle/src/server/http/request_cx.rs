@@ -50,14 +50,20 @@ pub(super) enum Source<B> {
     Unread(B),
 }
 
-/// The handler of a request, chosen by its head.
+/// The route of a request, chosen by its head.
 enum HttpRoute<'a> {
+    /// A POST, whose body is read first.
+    Body(BodyRoute),
+    /// A GET, DELETE or OPTIONS.
+    Bodyless(EndpointRequest<'a>),
+    /// A GET of the event stream of the oldest revision.
+    EventStream,
+}
+
+/// The route of a request with a body.
+enum BodyRoute {
     /// A POST of messages: its response has one of these types.
     Post(Accepts),
-    /// A GET, DELETE or OPTIONS. It has no body.
-    Bodyless(EndpointRequest<'a>),
-    /// The event stream of the oldest revision.
-    EventStream,
     /// A POST to the message endpoint of the oldest revision.
     Message(Arc<Session>),
 }
@@ -135,31 +141,30 @@ impl HttpRequestCx {
             return Ok(refused(&Refusal::no_host(), None));
         }
         let route = match self.route(&head) {
-            Ok(route) => route,
+            Ok(HttpRoute::Body(route)) => route,
+            Ok(HttpRoute::Bodyless(request)) => {
+                let answered = Box::pin(self.answer_bodyless(&head, request)).await;
+                return Ok(answered.unwrap_or_else(|refusal| turned_away(&refusal)));
+            }
+            Ok(HttpRoute::EventStream) => {
+                let opened = Box::pin(two_endpoints::open_stream(&self)).await;
+                return Ok(opened.unwrap_or_else(|refusal| turned_away(&refusal)));
+            }
             Err(refusal) => return Ok(turned_away(&refusal)),
         };
-        Ok(match route {
-            HttpRoute::Post(accepts) => match self.read(body).await {
-                Ok(content) => post::answer(&self, &head, content, accepts).await,
-                Err(response) => *response,
+        let content = match body {
+            Source::Read(content) if content.bytes().len() > self.body_limit() => {
+                return Ok(refused(&Refusal::too_large(self.body_limit()), None));
+            }
+            Source::Read(content) => content,
+            Source::Unread(body) => match read_content(body, &self.body_limits(), self.budget()).await {
+                Ok(content) => content,
+                Err(error) => return Ok(not_read(error)),
             },
-            HttpRoute::Bodyless(opening) => {
-                let answered = Box::pin(self.answer_bodyless(&head, opening)).await;
-                answered.unwrap_or_else(|refusal| turned_away(&refusal))
-            }
-            HttpRoute::EventStream => {
-                let opened = Box::pin(two_endpoints::open_stream(&self)).await;
-                opened.unwrap_or_else(|refusal| turned_away(&refusal))
-            }
-            HttpRoute::Message(session) => {
-                Box::pin(async {
-                    match self.read(body).await {
-                        Ok(content) => two_endpoints::receive(&self, &session, content).await,
-                        Err(response) => *response,
-                    }
-                })
-                .await
-            }
+        };
+        Ok(match route {
+            BodyRoute::Post(accepts) => post::answer(&self, &head, content, accepts).await,
+            BodyRoute::Message(session) => Box::pin(two_endpoints::receive(&self, &session, content)).await,
         })
     }
 
@@ -179,44 +184,33 @@ impl HttpRequestCx {
             settings.guard.check(head)?;
             return match part {
                 Part::Stream => two_endpoints::check_stream(self, head).map(|()| HttpRoute::EventStream),
-                Part::Messages => two_endpoints::find_session(self, head).map(HttpRoute::Message),
+                Part::Messages => {
+                    let session = two_endpoints::find_session(self, head)?;
+                    Ok(HttpRoute::Body(BodyRoute::Message(session)))
+                }
             };
         }
         if let Some(path) = settings.path.as_deref().filter(|path| *path != self.path()) {
             return Err(unknown_path(self.path(), path));
         }
         Ok(match open(head, &settings.guard, &self.endpoint())? {
-            EndpointRequest::Post(accepts) => HttpRoute::Post(accepts),
+            EndpointRequest::Post(accepts) => HttpRoute::Body(BodyRoute::Post(accepts)),
             bodyless => HttpRoute::Bodyless(bodyless),
         })
     }
 
-    /// Reads the body.
-    async fn read<B: http_body::Body>(&self, body: Source<B>) -> Result<Content, Box<Response<Body>>> {
-        match body {
-            Source::Read(content) if content.bytes().len() > self.body_limit() => {
-                Err(Box::new(refused(&Refusal::too_large(self.body_limit()), None)))
-            }
-            Source::Read(content) => Ok(content),
-            Source::Unread(body) => {
-                let content = read_content(body, &self.body_limits(), self.budget()).await;
-                content.map_err(|error| Box::new(not_read(error)))
-            }
-        }
-    }
-
-    /// Answers a request without a body.
+    /// Answers a GET, DELETE or OPTIONS of the endpoint.
     async fn answer_bodyless(
         &self,
         head: &Head<'_>,
-        opening: EndpointRequest<'_>,
+        request: EndpointRequest<'_>,
     ) -> Result<Response<Body>, Refusal> {
         let (shared, extensions) = (&self.http.0, self.context.extensions());
         let find = async |id| {
             let id = SessionId::parse(id).ok_or_else(Refusal::unknown_session)?;
             self.session(head, id).await
         };
-        Ok(match opening {
+        Ok(match request {
             EndpointRequest::Listen { .. } if shared.calls.is_closed() => return Err(closed()),
             EndpointRequest::Listen { session } => {
                 let session = find(session).await?;
