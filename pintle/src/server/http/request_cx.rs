@@ -52,10 +52,14 @@ pub(super) enum Source<B> {
 
 /// The route of a request, chosen by its head.
 enum HttpRoute<'a> {
-    /// A POST, whose body is read first.
     Body(BodyRoute),
-    /// A GET, DELETE or OPTIONS.
-    Bodyless(EndpointRequest<'a>),
+    Bodyless(BodylessRoute<'a>),
+}
+
+/// The route of a request without a body.
+enum BodylessRoute<'a> {
+    /// A GET, DELETE or OPTIONS of the endpoint.
+    Endpoint(EndpointRequest<'a>),
     /// A GET of the event stream of the oldest revision.
     EventStream,
 }
@@ -142,14 +146,7 @@ impl HttpRequestCx {
         }
         let route = match self.route(&head) {
             Ok(HttpRoute::Body(route)) => route,
-            Ok(HttpRoute::Bodyless(request)) => {
-                let answered = Box::pin(self.answer_bodyless(&head, request)).await;
-                return Ok(answered.unwrap_or_else(|refusal| turned_away(&refusal)));
-            }
-            Ok(HttpRoute::EventStream) => {
-                let opened = Box::pin(two_endpoints::open_stream(&self)).await;
-                return Ok(opened.unwrap_or_else(|refusal| turned_away(&refusal)));
-            }
+            Ok(HttpRoute::Bodyless(route)) => return Ok(Box::pin(self.answer_bodyless(&head, route)).await),
             Err(refusal) => return Ok(turned_away(&refusal)),
         };
         let content = match body {
@@ -183,7 +180,8 @@ impl HttpRequestCx {
         if let Some(part) = settings.two_endpoints.as_ref().and_then(|two| two.part(self.path())) {
             settings.guard.check(head)?;
             return match part {
-                Part::Stream => two_endpoints::check_stream(self, head).map(|()| HttpRoute::EventStream),
+                Part::Stream => two_endpoints::check_stream(self, head)
+                    .map(|()| HttpRoute::Bodyless(BodylessRoute::EventStream)),
                 Part::Messages => {
                     let session = two_endpoints::find_session(self, head)?;
                     Ok(HttpRoute::Body(BodyRoute::Message(session)))
@@ -195,12 +193,21 @@ impl HttpRequestCx {
         }
         Ok(match open(head, &settings.guard, &self.endpoint())? {
             EndpointRequest::Post(accepts) => HttpRoute::Body(BodyRoute::Post(accepts)),
-            bodyless => HttpRoute::Bodyless(bodyless),
+            bodyless => HttpRoute::Bodyless(BodylessRoute::Endpoint(bodyless)),
         })
     }
 
+    /// Answers a request without a body.
+    async fn answer_bodyless(&self, head: &Head<'_>, route: BodylessRoute<'_>) -> Response<Body> {
+        let answered = match route {
+            BodylessRoute::Endpoint(request) => self.answer_endpoint(head, request).await,
+            BodylessRoute::EventStream => two_endpoints::open_stream(self).await,
+        };
+        answered.unwrap_or_else(|refusal| turned_away(&refusal))
+    }
+
     /// Answers a GET, DELETE or OPTIONS of the endpoint.
-    async fn answer_bodyless(
+    async fn answer_endpoint(
         &self,
         head: &Head<'_>,
         request: EndpointRequest<'_>,

@@ -126,7 +126,7 @@ async fn who_uses_all_its_sessions_is_told_to_wait() {
     assert_eq!(refused.status, 429);
     assert!(refused.headers.contains_key("retry-after"));
     let message = refused.json().await["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("end one with DELETE"), "{message}");
+    assert!(message.contains("end a session with DELETE"), "{message}");
     drop(stream);
     assert!(handshake(&ann, "192.0.2.1:1").await.1.is_some());
 }
