@@ -29,7 +29,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// What the rows `CONSTANT = "name"` of the table are called.
+/// Returns the names in the rows `CONSTANT = "name"` of the table.
 fn names(table: &str) -> Vec<&str> {
     let rows = table.split(" = \"").collect::<Vec<_>>();
     let constant = |before: &str| {
