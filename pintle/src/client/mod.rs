@@ -2,6 +2,28 @@
 //!
 //! A [`Client`] holds its identity, its capabilities and its settings; [`connect`](Client::connect) opens a [`Connection`] over a
 //! transport. The era and revision of the server are negotiated then, and calls do not depend on them.
+//!
+//! # Handlers of one request
+//!
+//! [`Call`] and [`RequestBuilder`] can have their own handlers of input requests (`on_elicit`, `on_elicit_url`, `on_sample`) and their
+//! own callbacks (`on_progress`, `on_log`), so that concurrent calls are told apart. A handler of the request takes precedence over
+//! that of the client.
+//!
+//! Progress is always attributed to its request. The protocol does not attribute everything else on every transport:
+//!
+//! | | stateless era | session era |
+//! |---|---|---|
+//! | input requests over HTTP | always | if the server sends them on the stream of the request, as it should |
+//! | input requests over stdio and sockets | always | if it is the only request in flight |
+//! | log messages over HTTP | always | if the server sends them on the stream of the request |
+//! | log messages over stdio and sockets | if it is the only request in flight | if it is the only request in flight |
+//!
+//! What cannot be attributed goes to the handler of the client, never to that of another request. Lists, completions and pings do
+//! not count as requests in flight here, because they do not ask. After a request was cancelled or timed out, the next one counts as
+//! the only one only once the server has answered a later request: the server may still be asking for the cancelled one.
+//!
+//! In the stateless era a handler of a request also declares its capability for that request. In the session era capabilities are
+//! declared when the connection is opened: a server asks only if the client has a handler too.
 
 mod asking;
 mod connection;
@@ -20,7 +42,7 @@ use std::{
 
 use pintle_proto::{Limits, Revision};
 use pintle_types::{
-    JsonObject,
+    JsonObject, Meta,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Implementation,
         LoggingLevel, LoggingMessageParams, ProgressParams,
@@ -33,8 +55,8 @@ use crate::{
     transport::{DrivenTransport, Transport, driven},
 };
 
-pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Roots};
-pub use connection::{Batch, Call, Changes, Connection, Items, List};
+pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
+pub use connection::{Batch, Call, Changes, Connection, Items, List, RequestBuilder};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
@@ -160,7 +182,7 @@ impl Client {
     }
 
     /// Sets a callback for log messages of the server, in order. [`log_level`](Self::log_level) selects them.
-    pub fn on_log(mut self, call: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
+    pub fn on_log(mut self, call: impl Fn(Report<LoggingMessageParams>) + Send + Sync + 'static) -> Self {
         self.settings.on_log = Some(Arc::new(call));
         self
     }
@@ -172,19 +194,19 @@ impl Client {
     }
 
     /// Sets a callback for the progress of calls without their own callback. All calls request progress then.
-    pub fn on_progress(mut self, call: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
+    pub fn on_progress(mut self, call: impl Fn(Report<ProgressParams>) + Send + Sync + 'static) -> Self {
         self.settings.on_progress = Some(Arc::new(call));
         self
     }
 
     /// Sets a callback for changes on the server. [`Connection::changes`] returns them as a stream.
-    pub fn on_change(mut self, call: impl Fn(Change) + Send + Sync + 'static) -> Self {
+    pub fn on_change(mut self, call: impl Fn(Report<Change>) + Send + Sync + 'static) -> Self {
         self.settings.on_change = Some(Arc::new(call));
         self
     }
 
     /// Sets a callback for output of the server that is not a message. Without one it is counted and ignored.
-    pub fn on_noise(mut self, call: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn on_noise(mut self, call: impl Fn(Report<&str>) + Send + Sync + 'static) -> Self {
         self.settings.on_noise = Some(Arc::new(call));
         self
     }
@@ -202,6 +224,12 @@ impl Client {
     /// Sets the check of results against output schemas, in place of the default one.
     pub fn output_check(mut self, check: impl OutputCheck) -> Self {
         self.settings.output = Arc::new(check);
+        self
+    }
+
+    /// Sets metadata of every request, such as the user that a host acts for. Metadata of a single request is merged over it.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.settings.meta = Some(meta);
         self
     }
 
@@ -272,14 +300,54 @@ impl Client {
     ///
     /// The server did not answer, exited, refused, or supports no revision that this client may use.
     pub async fn connect(&self, transport: impl Transport) -> Result<Connection> {
-        self.open(driven(transport)).await
+        self.open(None, driven(transport)).await
     }
 
-    async fn open(&self, mut transport: Box<dyn DrivenTransport>) -> Result<Connection> {
+    /// Opens a connection with a name of your choice, as [`connect`](Self::connect) does.
+    ///
+    /// Callbacks, handlers and the policy see the name, so that one client can be used for several servers. Unlike the server's own
+    /// name, it can be trusted.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use pintle::{Client, Server, client::Policy, server::tool};
+    ///
+    /// let files = Server::new("files", "1.0.0").tool(tool("delete", || async { "deleted" }));
+    /// let client = Client::new("demo", "1.0.0").policy(|call| match call.connection {
+    ///     Some("scratch") => Policy::Allow,
+    ///     _ => Policy::deny("only in the scratch directory"),
+    /// });
+    /// let scratch = client.connect_as("scratch", files.in_process()?).await?;
+    /// let home = client.connect_as("home", files.in_process()?).await?;
+    /// assert_eq!(scratch.name(), Some("scratch"));
+    /// assert!(scratch.call_tool("delete", ()).await.is_ok());
+    /// assert!(home.call_tool("delete", ()).await.is_err());
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn connect_as(
+        &self,
+        name: impl Into<Arc<str>>,
+        transport: impl Transport,
+    ) -> Result<Connection> {
+        self.open(Some(name.into()), driven(transport)).await
+    }
+
+    async fn open(
+        &self,
+        name: Option<Arc<str>>,
+        mut transport: Box<dyn DrivenTransport>,
+    ) -> Result<Connection> {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
         transport.limit_messages(settings.limits.message_bytes);
-        let shared = Arc::new(ConnectionState::new(settings, &*transport));
+        let shared = Arc::new(ConnectionState::new(settings, name, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);
         let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);
         driver.open(self.settings.remembered).await?;

@@ -165,7 +165,7 @@ impl TestClient {
         let client = if self.plays { run.play(self.client.clone()) } else { self.client.clone() };
         let logs = run.clone();
         let client = client
-            .on_log(move |message| logs.lock().logs.push(message))
+            .on_log(move |message| logs.lock().logs.push(message.params))
             .log_level(LoggingLevel::Debug)
             .revisions(revisions.iter().copied());
         let transport =

@@ -28,6 +28,8 @@ use crate::sealed::Sealed;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Question<P> {
+    /// The name of the connection, if it was opened with [`Client::connect_as`](crate::Client::connect_as).
+    pub connection: Option<Arc<str>>,
     /// The server's name and version, as reported by itself. Not a basis for trust.
     pub server: Option<Arc<Implementation>>,
     /// The params of the server's request.
@@ -35,9 +37,17 @@ pub struct Question<P> {
 }
 
 impl<P> Question<P> {
-    pub(in crate::client) fn new(server: Option<Arc<Implementation>>, params: P) -> Self {
-        Self { server, params }
+    pub(in crate::client) fn new(asker: Asker, params: P) -> Self {
+        let Asker { connection, server } = asker;
+        Self { connection, server, params }
     }
+}
+
+/// The connection and the server that an input request came from.
+#[derive(Clone, Debug)]
+pub(in crate::client) struct Asker {
+    pub(in crate::client) connection: Option<Arc<str>>,
+    pub(in crate::client) server: Option<Arc<Implementation>>,
 }
 
 impl<P> Deref for Question<P> {

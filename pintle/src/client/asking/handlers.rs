@@ -11,12 +11,12 @@ use pintle_types::{
     JsonObject, RawObject, RpcError, method, plain_error,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult,
-        Implementation, ListRootsResult,
+        ListRootsResult,
     },
 };
 
 use super::{
-    answer::{IntoReply, Question, complete},
+    answer::{Asker, IntoReply, Question, complete},
     elicit_url::ElicitUrl,
     roots::Roots,
 };
@@ -54,10 +54,28 @@ where
 }
 
 impl Handlers {
+    /// Returns these handlers, completed by those of `base`.
+    pub(in crate::client) fn or(&self, base: &Self) -> Self {
+        Self {
+            form: self.form.clone().or_else(|| base.form.clone()),
+            url: self.url.clone().or_else(|| base.url.clone()),
+            sample: self.sample.clone().or_else(|| base.sample.clone()),
+            sample_tools: base.sample_tools,
+            roots: base.roots.clone(),
+        }
+    }
+
+    /// Whether there is a handler that `base` lacks.
+    pub(in crate::client) fn adds_to(&self, base: &Self) -> bool {
+        (self.form.is_some() && base.form.is_none())
+            || (self.url.is_some() && base.url.is_none())
+            || (self.sample.is_some() && base.sample.is_none())
+    }
+
     /// Answers an input request of either era. A panic of the handler becomes an error.
     pub(in crate::client) async fn answer(
         &self,
-        server: Option<Arc<Implementation>>,
+        asker: Asker,
         method: &str,
         params: &RawObject,
     ) -> Result<RawObject, RpcError> {
@@ -65,7 +83,7 @@ impl Handlers {
             method::ELICITATION_CREATE => match decode(params)? {
                 ElicitParams::Form(form) => {
                     let schema: Option<JsonObject> = params.decode_member("requestedSchema").ok().flatten();
-                    let result = call(self.form.as_ref(), server, form, method).await?;
+                    let result = call(self.form.as_ref(), asker, form, method).await?;
                     print(&complete(schema.as_ref(), result)?)
                 }
                 ElicitParams::Url(url) => {
@@ -74,12 +92,12 @@ impl Handlers {
                         Some(_) => ElicitUrl::new(url)?,
                         None => return Err(RpcError::method_not_found(method)),
                     };
-                    print(&complete(None, call(self.url.as_ref(), server, url, method).await?)?)
+                    print(&complete(None, call(self.url.as_ref(), asker, url, method).await?)?)
                 }
                 _ => Err(RpcError::invalid_params("a mode of elicitation that this client does not know")),
             },
             method::SAMPLING_CREATE_MESSAGE => {
-                print(&call(self.sample.as_ref(), server, decode(params)?, method).await?)
+                print(&call(self.sample.as_ref(), asker, decode(params)?, method).await?)
             }
             method::ROOTS_LIST => match &self.roots {
                 Some(roots) => print(&ListRootsResult::new(roots.list())),
@@ -98,12 +116,12 @@ impl fmt::Debug for Handlers {
 
 async fn call<P, R>(
     handler: Option<&QuestionHandler<P, R>>,
-    server: Option<Arc<Implementation>>,
+    asker: Asker,
     params: P,
     method: &str,
 ) -> Result<R, RpcError> {
     let handler = handler.ok_or_else(|| RpcError::method_not_found(method))?;
-    match caught(handler(Question::new(server, params))).await {
+    match caught(handler(Question::new(asker, params))).await {
         Some(reply) => reply,
         None => {
             tracing::error!(method, "a handler panicked");

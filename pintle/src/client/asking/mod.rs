@@ -3,11 +3,14 @@
 mod answer;
 mod elicit_url;
 mod handlers;
+mod report;
 mod roots;
 
 pub use answer::{Answer, IntoReply, Question};
 pub use elicit_url::ElicitUrl;
+pub use report::Report;
 pub use roots::{IntoRoot, IntoRoots, Roots};
 
+pub(super) use answer::Asker;
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
 pub(super) use roots::RootsObserver;

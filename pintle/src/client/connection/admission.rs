@@ -78,7 +78,7 @@ impl Connection {
             if before.as_ref().is_some_and(|before| before.tool == tool) {
                 return Ok(Admission { tool, version });
             }
-            let proposal = Proposal { name: &name, params, tool: tool.as_deref() };
+            let proposal = Proposal { connection: self.name(), name: &name, params, tool: tool.as_deref() };
             let holds = match decide(policy, &proposal).await? {
                 Decided::AtOnce => self.shared().is_current(version),
                 // The tool may have changed while somebody thought about it.

@@ -8,7 +8,8 @@ use tokio::{task::JoinSet, time::Instant};
 use super::{
     Connection,
     call::{misnamed, named},
-    exchange::{CallOptions, failed},
+    exchange::failed,
+    options::RequestOptions,
 };
 use crate::{
     Error, Result,
@@ -67,7 +68,7 @@ impl<'a> Batch<'a> {
     async fn together(self) -> Vec<Result<RawObject>> {
         let Self { connection, requests } = self;
         let shared = connection.shared();
-        let mut options = CallOptions::of(connection);
+        let mut options = RequestOptions::of(connection);
         let mut asks = Vec::with_capacity(requests.len());
         let mut waiting = Vec::with_capacity(requests.len());
         for (method, params) in requests {

@@ -1,12 +1,8 @@
 use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
-use pintle_types::{
-    ErrorCode, Meta, RawObject, RawObjectBuilder, method, plain_error,
-    schema::{CallToolResult, LoggingLevel, ProgressParams},
-};
+use pintle_types::{ErrorCode, RawObject, RawObjectBuilder, method, plain_error, schema::CallToolResult};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::value::to_raw_value;
 use tokio::{
     sync::mpsc::error::TrySendError,
     time::{Instant, sleep, timeout_at},
@@ -15,7 +11,8 @@ use tokio::{
 use super::{
     Connection,
     admission::Admission,
-    exchange::{CallOptions, Missing, failed},
+    exchange::{Missing, failed},
+    options::{RequestOptions, request_options},
     rounds,
 };
 use crate::{
@@ -55,14 +52,13 @@ pub struct Call<'a> {
     name: String,
     /// The params with the arguments; `None` while there are none.
     params: Option<Result<RawObject, String>>,
-    meta: Option<Meta>,
-    options: CallOptions,
+    options: RequestOptions,
 }
 
 impl<'a> Call<'a> {
     pub(in crate::client) fn new(connection: &'a Connection, name: String) -> Self {
-        let options = CallOptions::of(connection);
-        Self { connection, name, params: None, meta: None, options }
+        let options = RequestOptions::of(connection);
+        Self { connection, name, params: None, options }
     }
 
     /// Sets the arguments: anything that serializes to a JSON object. `null` means none.
@@ -71,37 +67,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sets the timeout.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = timeout;
-        self
-    }
-
-    /// Restarts the timeout with each progress notification, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
-    pub fn extended_by_progress(mut self) -> Self {
-        self.options.extends = true;
-        self.options.progress = true;
-        self
-    }
-
-    /// Sets a callback for progress notifications and requests them. It is called in order, before the result is returned.
-    pub fn on_progress(mut self, call: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        self.options.progress = true;
-        self.options.on_progress = Some(Box::new(call));
-        self
-    }
-
-    /// Sets metadata of the request, such as a trace context.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = Some(meta);
-        self
-    }
-
-    /// Sets the minimum level of log messages for this call, where the revision has levels per request.
-    pub fn log_level(mut self, level: LoggingLevel) -> Self {
-        self.options.log_level = Some(level);
-        self
-    }
+    request_options!();
 
     /// Sends the call and waits for its result. Dropping the future cancels the call.
     ///
@@ -110,13 +76,10 @@ impl<'a> Call<'a> {
     /// The server refused or did not answer, or the result does not match the tool's output schema. A failed tool is a result: see
     /// [`is_error`](CallToolResult::is_error).
     pub async fn send(self) -> Result<CallToolResult> {
-        let Self { connection, name, params, meta, mut options } = self;
+        let Self { connection, name, params, mut options } = self;
         let params = params.unwrap_or_else(|| named(&name, &()));
-        let mut params = params.map_err(|message| misnamed(&name, &message))?;
-        if let Some(meta) = meta {
-            params = params.with("_meta", &to_raw_value(&meta).map_err(|error| unprintable(&error))?);
-        }
-        let result = connection.request(method::TOOLS_CALL.into(), params, &mut options).await?;
+        let params = params.map_err(|message| misnamed(&name, &message))?;
+        let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
         let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
         let tool = connection.shared().tool(&name);
@@ -147,12 +110,14 @@ impl<'a> Call<'a> {
 
 impl Connection {
     /// Sends a request until it is complete: looks in the cache, asks the policy, answers input requests.
-    pub(in crate::client) async fn request(
+    pub(in crate::client) async fn perform(
         &self,
         method: Cow<'static, str>,
         params: RawObject,
-        options: &mut CallOptions,
+        options: &mut RequestOptions,
     ) -> Result<RawObject> {
+        let params = options.with_meta(params, self.meta.as_ref())?;
+        options.declare(self.shared())?;
         let mut admission = self.admit(&method, &params).await?;
         let cached = Cache::keeps(&method).then(|| {
             self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
@@ -189,7 +154,9 @@ impl Connection {
                 RequestOutcome::Extension { result, .. } => return Ok(result),
                 RequestOutcome::InputRequired(asked) => {
                     // What is rare is boxed: else the future of every call, which is moved, had room for it.
-                    let answers = Box::pin(rounds::answer(self.shared(), &asked)).await?;
+                    let answers =
+                        Box::pin(rounds::answer(self.shared(), options.questions(self.shared()), &asked))
+                            .await?;
                     let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
@@ -198,7 +165,12 @@ impl Connection {
                     asked_user = true;
                 }
                 RequestOutcome::UrlRequired { urls, error } => {
-                    let shown = rounds::show_pages(self.shared(), &urls, options.timeout);
+                    let shown = rounds::show_pages(
+                        self.shared(),
+                        options.questions(self.shared()),
+                        &urls,
+                        options.timeout,
+                    );
                     if pages_shown || !Box::pin(shown).await? {
                         return Err(Error::Rpc(error));
                     }
@@ -209,7 +181,7 @@ impl Connection {
                 RequestOutcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
                     refreshed = true;
                     self.shared().forget_tools();
-                    Box::pin(self.tools()).await?;
+                    self.tools().await?;
                 }
                 RequestOutcome::Error(error) => return Err(Error::Rpc(error)),
                 RequestOutcome::Violation(violation) => return Err(Error::Protocol(violation)),
@@ -222,7 +194,7 @@ impl Connection {
         &self,
         method: Cow<'static, str>,
         params: &RawObject,
-        options: &mut CallOptions,
+        options: &mut RequestOptions,
         admission: &mut Option<Admission>,
     ) -> Result<RequestOutcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
@@ -297,7 +269,7 @@ pub(in crate::client) fn misnamed(name: &str, message: &str) -> Error {
     Error::Misuse(format!("the arguments of `{name}`: {message}"))
 }
 
-fn unprintable(error: &serde_json::Error) -> Error {
+pub(in crate::client) fn unprintable(error: &serde_json::Error) -> Error {
     Error::Misuse(format!("the params cannot be printed: {error}"))
 }
 

@@ -1,13 +1,10 @@
-use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use pintle_proto::client::RequestOutcome;
-use pintle_types::{
-    RawObject,
-    schema::{LoggingLevel, ProgressParams},
-};
+use pintle_types::RawObject;
 use tokio::time::{Instant, timeout_at};
 
-use super::Connection;
+use super::options::RequestOptions;
 use crate::{
     Error,
     client::{
@@ -16,20 +13,6 @@ use crate::{
     },
     timeouts::after,
 };
-
-/// Options of one request.
-pub(in crate::client) struct CallOptions {
-    pub(in crate::client) timeout: Duration,
-    pub(in crate::client) max_timeout: Duration,
-    /// Whether progress restarts the timeout.
-    pub(in crate::client) extends: bool,
-    /// Whether to request progress.
-    pub(in crate::client) progress: bool,
-    pub(in crate::client) on_progress: Option<Box<dyn FnMut(ProgressParams) + Send>>,
-    pub(in crate::client) log_level: Option<LoggingLevel>,
-    /// Set if the result came from the cache.
-    pub(in crate::client) from_cache: bool,
-}
 
 /// Why a request has no outcome.
 #[derive(Debug)]
@@ -58,25 +41,7 @@ pub(in crate::client) fn failed(missing: Missing) -> Error {
     }
 }
 
-impl CallOptions {
-    /// The client's defaults.
-    pub(in crate::client) fn of(connection: &Connection) -> Self {
-        let settings = &connection.shared().settings;
-        let shown = settings.on_progress.clone();
-        Self {
-            timeout: settings.timeouts.call,
-            max_timeout: settings.timeouts.call_max,
-            extends: settings.timeouts.progress_extends,
-            progress: shown.is_some() || settings.timeouts.progress_extends,
-            on_progress: shown.map(|show| {
-                let boxed: Box<dyn FnMut(ProgressParams) + Send> = Box::new(move |progress| show(progress));
-                boxed
-            }),
-            log_level: None,
-            from_cache: false,
-        }
-    }
-
+impl RequestOptions {
     pub(in crate::client) fn ask<'a>(
         &self,
         shared: &ConnectionState,
@@ -84,7 +49,7 @@ impl CallOptions {
         params: Cow<'a, RawObject>,
         post: CallSender,
     ) -> CallRequest<'a> {
-        let log_level = self.log_level.or_else(|| shared.log_level());
+        let (log_level, post) = (self.log_level(shared), self.attach(post));
         CallRequest { method, params, progress: self.progress, log_level, decided_on: None, post }
     }
 
@@ -112,10 +77,18 @@ impl CallOptions {
                         deadline = after(Instant::now(), self.timeout).min(latest);
                     }
                 }
+                Ok(CallUpdate::Log(params)) => {
+                    if let (Some(call), Ok(message)) = (&mut self.on_log, params.decode()) {
+                        call(message);
+                    }
+                }
                 Ok(CallUpdate::End(end, noticed)) => {
                     let dropped = pending.dropped();
                     if dropped > 0 {
-                        tracing::debug!(dropped, "progress came faster than it was looked at");
+                        tracing::debug!(
+                            dropped,
+                            "notifications of a call came faster than they were handled"
+                        );
                     }
                     if let (Some(notices), true) = (&shared.notices, noticed > 0) {
                         Box::pin(notices.reached(noticed)).await;
@@ -134,11 +107,5 @@ impl CallOptions {
                 }
             }
         }
-    }
-}
-
-impl fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }

@@ -16,7 +16,8 @@ use pintle_types::{
 use super::{
     Connection,
     call::{decode, params},
-    exchange::CallOptions,
+    options::{RequestOptions, request_options},
+    request::RequestBuilder,
 };
 use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sealed};
 
@@ -41,6 +42,7 @@ pub struct Items<L: List> {
     hasher: RandomState,
     /// The size of all pages so far.
     bytes: usize,
+    options: RequestOptions,
     list: PhantomData<fn() -> L>,
 }
 
@@ -101,7 +103,7 @@ impl List for ListPrompts {
 }
 
 impl<L: List> Items<L> {
-    fn new(connection: Connection) -> Self {
+    pub(in crate::client) fn new(connection: Connection, options: RequestOptions) -> Self {
         Self {
             connection,
             ready: VecDeque::new(),
@@ -109,8 +111,19 @@ impl<L: List> Items<L> {
             used: HashSet::new(),
             hasher: RandomState::new(),
             bytes: 0,
+            options,
             list: PhantomData,
         }
+    }
+
+    request_options!();
+
+    /// Starts again with the first page.
+    fn restart(&mut self) {
+        self.ready.clear();
+        self.cursor = Cursor::First;
+        self.used.clear();
+        self.bytes = 0;
     }
 
     /// Returns the next item; `None` at the end.
@@ -136,12 +149,12 @@ impl<L: List> Items<L> {
     ///
     /// The page could not be fetched. Another call tries again.
     pub async fn next_page(&mut self) -> Result<Option<Vec<L::Item>>> {
-        let cursor = match &self.cursor {
-            Cursor::First => None,
-            Cursor::Next(cursor) => Some(cursor.clone()),
+        let params = match &self.cursor {
+            Cursor::First => RawObject::empty(),
+            Cursor::Next(cursor) => page_params(Some(cursor.clone()))?,
             Cursor::End => return Ok(None),
         };
-        let (page, bytes) = self.connection.page::<L>(cursor).await?;
+        let (page, bytes) = self.connection.page::<L>(params, &mut self.options).await?;
         self.bytes = self.bytes.saturating_add(bytes);
         let (items, next) = L::open(page);
         let limit = self.connection.shared().settings.limits.list_pages;
@@ -160,7 +173,7 @@ impl<L: List> Items<L> {
         Ok(Some(items))
     }
 
-    async fn all(mut self) -> Result<Vec<L::Item>> {
+    pub(in crate::client) async fn all(mut self) -> Result<Vec<L::Item>> {
         let mut all = Vec::new();
         let mut restarted = false;
         let limit = self.connection.shared().settings.limits.list_bytes;
@@ -180,7 +193,7 @@ impl<L: List> Items<L> {
                 {
                     restarted = true;
                     self.connection.shared().with_cache(|cache, _| cache.forget_all(L::NAME));
-                    self = Self::new(self.connection);
+                    self.restart();
                     all.clear();
                 }
                 Err(error) => return Err(error),
@@ -195,8 +208,8 @@ impl Connection {
     /// # Errors
     ///
     /// The server has no tools, did not answer, or its pages never end.
-    pub async fn tools(&self) -> Result<Vec<Tool>> {
-        self.tools_stream().all().await
+    pub fn tools(&self) -> RequestBuilder<'_, Vec<Tool>> {
+        RequestBuilder::all::<ListTools>(self)
     }
 
     /// Returns the tools that match a [`ToolQuery`](crate::ToolQuery) or a function.
@@ -222,7 +235,7 @@ impl Connection {
 
     /// Returns the tools one by one; pages are fetched as needed.
     pub fn tools_stream(&self) -> Items<ListTools> {
-        Items::new(self.clone())
+        Items::new(self.clone(), RequestOptions::of(self))
     }
 
     /// Returns one page of tools: the first, or the one of a cursor.
@@ -230,8 +243,8 @@ impl Connection {
     /// # Errors
     ///
     /// The cursor is not valid, or the server did not answer.
-    pub async fn tools_page(&self, cursor: Option<String>) -> Result<ListToolsResult> {
-        Ok(self.page::<ListTools>(cursor).await?.0)
+    pub fn tools_page(&self, cursor: Option<String>) -> RequestBuilder<'_, ListToolsResult> {
+        RequestBuilder::page::<ListTools>(self, page_params(cursor))
     }
 
     /// Returns all resources, of all pages.
@@ -239,13 +252,13 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools`](Self::tools).
-    pub async fn resources(&self) -> Result<Vec<Resource>> {
-        self.resources_stream().all().await
+    pub fn resources(&self) -> RequestBuilder<'_, Vec<Resource>> {
+        RequestBuilder::all::<ListResources>(self)
     }
 
     /// Returns the resources one by one; pages are fetched as needed.
     pub fn resources_stream(&self) -> Items<ListResources> {
-        Items::new(self.clone())
+        Items::new(self.clone(), RequestOptions::of(self))
     }
 
     /// Returns one page of resources.
@@ -253,8 +266,8 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools_page`](Self::tools_page).
-    pub async fn resources_page(&self, cursor: Option<String>) -> Result<ListResourcesResult> {
-        Ok(self.page::<ListResources>(cursor).await?.0)
+    pub fn resources_page(&self, cursor: Option<String>) -> RequestBuilder<'_, ListResourcesResult> {
+        RequestBuilder::page::<ListResources>(self, page_params(cursor))
     }
 
     /// Returns all resource templates, of all pages.
@@ -262,13 +275,13 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools`](Self::tools).
-    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>> {
-        self.resource_templates_stream().all().await
+    pub fn resource_templates(&self) -> RequestBuilder<'_, Vec<ResourceTemplate>> {
+        RequestBuilder::all::<ListResourceTemplates>(self)
     }
 
     /// Returns the resource templates one by one; pages are fetched as needed.
     pub fn resource_templates_stream(&self) -> Items<ListResourceTemplates> {
-        Items::new(self.clone())
+        Items::new(self.clone(), RequestOptions::of(self))
     }
 
     /// Returns one page of resource templates.
@@ -276,11 +289,11 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools_page`](Self::tools_page).
-    pub async fn resource_templates_page(
+    pub fn resource_templates_page(
         &self,
         cursor: Option<String>,
-    ) -> Result<ListResourceTemplatesResult> {
-        Ok(self.page::<ListResourceTemplates>(cursor).await?.0)
+    ) -> RequestBuilder<'_, ListResourceTemplatesResult> {
+        RequestBuilder::page::<ListResourceTemplates>(self, page_params(cursor))
     }
 
     /// Returns all prompts, of all pages.
@@ -288,13 +301,13 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools`](Self::tools).
-    pub async fn prompts(&self) -> Result<Vec<Prompt>> {
-        self.prompts_stream().all().await
+    pub fn prompts(&self) -> RequestBuilder<'_, Vec<Prompt>> {
+        RequestBuilder::all::<ListPrompts>(self)
     }
 
     /// Returns the prompts one by one; pages are fetched as needed.
     pub fn prompts_stream(&self) -> Items<ListPrompts> {
-        Items::new(self.clone())
+        Items::new(self.clone(), RequestOptions::of(self))
     }
 
     /// Returns one page of prompts.
@@ -302,19 +315,20 @@ impl Connection {
     /// # Errors
     ///
     /// As [`tools_page`](Self::tools_page).
-    pub async fn prompts_page(&self, cursor: Option<String>) -> Result<ListPromptsResult> {
-        Ok(self.page::<ListPrompts>(cursor).await?.0)
+    pub fn prompts_page(&self, cursor: Option<String>) -> RequestBuilder<'_, ListPromptsResult> {
+        RequestBuilder::page::<ListPrompts>(self, page_params(cursor))
     }
 
     /// Returns a page and its size in bytes.
-    async fn page<L: List>(&self, cursor: Option<String>) -> Result<(L::Result, usize)> {
-        let first = cursor.is_none();
-        let mut asked = ListParams::new();
-        asked.cursor = cursor;
-        let asked = if first { RawObject::empty() } else { params(&asked)? };
-        let mut options = CallOptions::of(self);
+    pub(in crate::client) async fn page<L: List>(
+        &self,
+        params: RawObject,
+        options: &mut RequestOptions,
+    ) -> Result<(L::Result, usize)> {
+        let first = params.get("cursor").is_none();
         let version = self.shared().tools_version();
-        let result = self.request(L::NAME.into(), asked, &mut options).await?;
+        options.from_cache = false;
+        let result = self.perform(L::NAME.into(), params, options).await?;
         let mut page = decode(L::NAME, &result)?;
         if let Some(tools) = L::as_tools(&mut page) {
             let asked = (!options.from_cache).then_some(version);
@@ -322,4 +336,12 @@ impl Connection {
         }
         Ok((page, result.as_str().len()))
     }
+}
+
+/// The params of the first page, or of the page of a cursor.
+fn page_params(cursor: Option<String>) -> Result<RawObject> {
+    let Some(cursor) = cursor else { return Ok(RawObject::empty()) };
+    let mut asked = ListParams::new();
+    asked.cursor = Some(cursor);
+    params(&asked)
 }

@@ -6,6 +6,8 @@ mod call;
 mod changes;
 mod exchange;
 mod lists;
+mod options;
+mod request;
 mod rounds;
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
@@ -15,9 +17,9 @@ use pintle_proto::{
     client::{RequestOutcome, SendError, Verdict},
 };
 use pintle_types::{
-    RawObject, method,
+    Meta, RawObject, method,
     schema::{
-        CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
+        CallToolResult, CompleteParams, Completion, CompletionArgument, CompletionContext,
         CompletionReference, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
         ServerCapabilities, SetLevelParams,
     },
@@ -37,9 +39,11 @@ pub use batch::Batch;
 pub use call::Call;
 pub use changes::Changes;
 pub use lists::{Items, List};
+pub use request::RequestBuilder;
 
-use call::{decode, misnamed, named, params};
-use exchange::{CallOptions, Missing, failed};
+use call::{misnamed, named, params};
+use exchange::{Missing, failed};
+use options::RequestOptions;
 
 /// An open connection to a server. A clone is another handle to the same one.
 ///
@@ -68,6 +72,8 @@ pub struct Connection {
     shared: Arc<ConnectionState>,
     commands: mpsc::Sender<Command>,
     direct: Arc<DirectSend>,
+    /// Metadata of every request of this handle.
+    meta: Option<Meta>,
 }
 
 impl Connection {
@@ -76,7 +82,8 @@ impl Connection {
         commands: mpsc::Sender<Command>,
         direct: Arc<DirectSend>,
     ) -> Self {
-        Self { shared, commands, direct }
+        let meta = shared.settings.meta.clone();
+        Self { shared, commands, direct, meta }
     }
 
     pub(in crate::client) fn shared(&self) -> &Arc<ConnectionState> {
@@ -89,6 +96,29 @@ impl Connection {
 
     pub(in crate::client) fn direct(&self) -> &DirectSend {
         &self.direct
+    }
+
+    /// Returns the name that the connection was given by [`Client::connect_as`](super::Client::connect_as).
+    pub fn name(&self) -> Option<&str> {
+        self.shared.name.as_deref()
+    }
+
+    /// Returns a handle to this connection whose requests carry this metadata, in place of that of
+    /// [`Client::meta`](super::Client::meta). Metadata of a single request is merged over it.
+    ///
+    /// ```
+    /// # async fn example(connection: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::types::Meta;
+    ///
+    /// let mut meta = Meta::new();
+    /// meta.insert("example.com/user", "ada");
+    /// let for_ada = connection.with_meta(meta);
+    /// for_ada.call_tool("report", ()).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use = "the connection itself is not changed"]
+    pub fn with_meta(&self, meta: Meta) -> Self {
+        Self { meta: Some(meta), ..self.clone() }
     }
 
     /// Returns the server's name and version, if it reports them. For display and logs, never for decisions.
@@ -206,12 +236,12 @@ impl Connection {
     /// # Errors
     ///
     /// The resource does not exist, or the server did not answer.
-    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
+    pub fn read_resource(&self, uri: &str) -> RequestBuilder<'_, ReadResourceResult> {
         #[derive(Serialize)]
         struct Params<'a> {
             uri: &'a str,
         }
-        self.typed(method::RESOURCES_READ, params(&Params { uri })?).await
+        RequestBuilder::typed(self, method::RESOURCES_READ.into(), params(&Params { uri }))
     }
 
     /// Gets a prompt with arguments: a struct or map of strings, or `()` for none.
@@ -228,9 +258,9 @@ impl Connection {
     /// # Errors
     ///
     /// The prompt does not exist, the arguments are invalid, or the server did not answer.
-    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<GetPromptResult> {
-        let params = named(name, &arguments).map_err(|message| misnamed(name, &message))?;
-        self.typed(method::PROMPTS_GET, params).await
+    pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> RequestBuilder<'_, GetPromptResult> {
+        let params = named(name, &arguments).map_err(|message| misnamed(name, &message));
+        RequestBuilder::typed(self, method::PROMPTS_GET.into(), params)
     }
 
     /// Completes an argument that begins with `value`. `context` holds the arguments that are already chosen.
@@ -248,13 +278,13 @@ impl Connection {
     /// # Errors
     ///
     /// The reference does not exist, or the server did not answer.
-    pub async fn complete(
+    pub fn complete(
         &self,
         reference: CompletionReference,
         argument: &str,
         value: &str,
         context: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Completion> {
+    ) -> RequestBuilder<'_, Completion> {
         let mut asked = CompleteParams::new(reference, CompletionArgument::new(argument, value));
         let chosen: std::collections::BTreeMap<_, _> = context.into_iter().collect();
         if !chosen.is_empty() {
@@ -262,8 +292,7 @@ impl Connection {
             context.arguments = Some(chosen);
             asked.context = Some(context);
         }
-        let result: CompleteResult = self.typed(method::COMPLETION_COMPLETE, params(&asked)?).await?;
-        Ok(result.completion)
+        RequestBuilder::completion(self, method::COMPLETION_COMPLETE, params(&asked))
     }
 
     /// Checks that the server responds: with `ping`, or `server/discover` where there is no `ping`.
@@ -389,12 +418,47 @@ impl Connection {
     /// # Errors
     ///
     /// The server refused or did not answer, or its revision has no such method.
-    pub async fn call_raw(
+    pub fn call_raw(
         &self,
         method: impl Into<Cow<'static, str>>,
         params: RawObject,
-    ) -> Result<RawObject> {
-        self.request(method.into(), params, &mut CallOptions::of(self)).await
+    ) -> RequestBuilder<'_, RawObject> {
+        RequestBuilder::raw(self, method.into(), params)
+    }
+
+    /// Sends a request of any method, with params and a result of your types.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use pintle::{Client, Server};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Add { a: i32, b: i32 }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Sum { sum: i32 }
+    ///
+    /// let server = Server::new("demo", "1.0.0")
+    ///     .method("example.com/add", |_cx, params: Add| async move { Ok(Sum { sum: params.a + params.b }) });
+    /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+    /// let sum = connection.request::<_, Sum>("example.com/add", Add { a: 1, b: 2 }).await?;
+    /// assert_eq!(sum.sum, 3);
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`call_raw`](Self::call_raw); also if the params are not an object, or the result is not an `R`.
+    pub fn request<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: P,
+    ) -> RequestBuilder<'_, R> {
+        RequestBuilder::typed(self, method.into(), self::params(&params))
     }
 
     /// Builds a batch of requests: sent as one message where the revision supports it, else concurrently.
@@ -417,15 +481,10 @@ impl Connection {
         }
     }
 
-    async fn typed<T: DeserializeOwned>(&self, method: &'static str, params: RawObject) -> Result<T> {
-        let result = self.request(method.into(), params, &mut CallOptions::of(self)).await?;
-        decode(method, &result)
-    }
-
     /// Sends one request and returns its outcome, without rounds, cache or policy.
     async fn once(&self, method: &'static str, params: RawObject) -> Result<RequestOutcome, Missing> {
         let (post, pending) = mailbox(&self.shared);
-        let mut options = CallOptions::of(self);
+        let mut options = RequestOptions::of(self);
         options.progress = false;
         let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
         self.command(Command::Call(ask)).await?;
@@ -438,7 +497,7 @@ impl Connection {
             let (post, pending) = mailbox(&self.shared);
             let command = Command::Watch(watch.clone(), post);
             self.command(command).await.map_err(|failure| failed(failure.into()))?;
-            match CallOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
+            match RequestOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
                 Ok(RequestOutcome::Error(error)) => return Err(Error::Rpc(error)),
                 Ok(RequestOutcome::Violation(violation)) => return Err(Error::Protocol(violation)),
                 Ok(_) => return Ok(()),

@@ -11,19 +11,24 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     Error, Result,
-    client::state::{ConnectionState, Event},
+    client::{
+        asking::Handlers,
+        state::{ConnectionState, Event},
+    },
 };
 
 /// Answers all input requests of one round, concurrently. Dropping the future aborts the handlers.
 pub(in crate::client) async fn answer(
     shared: &Arc<ConnectionState>,
+    handlers: Handlers,
     asked: &InputRequired,
 ) -> Result<Vec<(Box<str>, RawObject)>> {
     let mut thinking = JoinSet::new();
+    let asker = shared.asker();
     for question in asked.requests.iter().cloned() {
-        let (handlers, server) = (shared.settings.handlers.clone(), shared.facts().info.clone());
+        let (handlers, asker) = (handlers.clone(), asker.clone());
         thinking.spawn(async move {
-            let answer = handlers.answer(server, &question.method, &question.params).await;
+            let answer = handlers.answer(asker, &question.method, &question.params).await;
             (question.key, answer)
         });
     }
@@ -40,14 +45,14 @@ pub(in crate::client) async fn answer(
 /// Asks the user to open URLs first. Returns whether the request may be sent again.
 pub(in crate::client) async fn show_pages(
     shared: &Arc<ConnectionState>,
+    handlers: Handlers,
     urls: &[RawObject],
     wait: Duration,
 ) -> Result<bool> {
     let events = shared.hub.listen();
     let mut left: Vec<String> = Vec::new();
     for params in urls {
-        let server = shared.facts().info.clone();
-        let answer = shared.settings.handlers.answer(server, method::ELICITATION_CREATE, params).await;
+        let answer = handlers.answer(shared.asker(), method::ELICITATION_CREATE, params).await;
         let answer = answer.map_err(|error| unanswered("url", &error))?;
         match answer.decode::<ElicitResult>() {
             Ok(result) if result.action == ElicitAction::Accept => {}

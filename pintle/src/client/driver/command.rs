@@ -96,6 +96,7 @@ impl Driver {
         let mut extras = Extras::default();
         extras.progress = progress;
         extras.log_level = log_level.map(LoggingLevel::as_str);
+        extras.capabilities = post.handlers().and_then(|own| own.capabilities.as_ref());
         match self.engine.request(method, &params, &extras) {
             Ok(request) => {
                 if !post.sent_as(&request.id) {

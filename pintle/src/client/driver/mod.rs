@@ -1,5 +1,6 @@
 //! The task that owns a connection: its transport, and the protocol's side of it.
 
+mod attribution;
 mod command;
 mod direct_send;
 mod opening;
@@ -37,6 +38,7 @@ use crate::{
     transport::{DrivenTransport, Failed, MessageContext},
 };
 
+use attribution::Cancellations;
 pub(super) use command::{CallRequest, Command, Watch};
 pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
@@ -70,6 +72,7 @@ pub(super) struct Driver {
     /// Running handlers of input requests.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, RunningAnswer>,
+    cancellations: Cancellations,
     watching: Subscriptions,
     /// Whether the transport has unwritten bytes.
     backlog: bool,
@@ -140,6 +143,7 @@ impl Driver {
             waiting: HashMap::default(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
+            cancellations: Cancellations::default(),
             watching,
             backlog: false,
             unwritten: 0,
@@ -372,7 +376,8 @@ impl Driver {
     }
 
     fn give_up(&mut self, id: &RequestId, reason: &str) {
-        if self.waiting.remove(id).is_some() {
+        if let Some(waiter) = self.waiting.remove(id) {
+            self.note_cancellation(id, &waiter);
             self.cancel(id, reason);
             self.stop_thinking_for(id);
         }
@@ -475,6 +480,7 @@ impl Driver {
         self.thinking = JoinSet::new();
         let questions = self.questions.drain().count();
         self.shared.questions.fetch_sub(questions, Ordering::Relaxed);
+        self.cancellations.clear();
         self.clear_line();
     }
 

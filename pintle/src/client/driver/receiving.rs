@@ -5,11 +5,11 @@ use pintle_proto::{
     client::{Ignored, Inbound, RequestOutcome, ServerQuestion},
     http::Probed,
 };
-use pintle_types::{Frame, Message, RequestId, Response, RpcError};
+use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
 
 use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
-    client::state::{CallbackEvent, Event},
+    client::state::{CallHandlers, CallbackEvent, Event},
     excerpt::excerpt,
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
@@ -149,6 +149,7 @@ impl Driver {
             Inbound::Answer { id, outcome } => {
                 self.stray = None;
                 self.transport.answered(&id);
+                self.cancellations.answered(&id);
                 match self.waiting.remove(&id) {
                     Some(Waiter::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
                     Some(Waiter::Subscriber(post, uri)) => {
@@ -174,11 +175,7 @@ impl Driver {
                 }
             }
             Inbound::Reply(response) => self.reply(response),
-            Inbound::Log(params) => {
-                if self.shared.settings.on_log.is_some() {
-                    self.shared.notify(CallbackEvent::Log(params));
-                }
-            }
+            Inbound::Log(params) => self.log(params),
             Inbound::Change { change, .. } => self.shared.changed(change),
             Inbound::Acknowledged { subscription, granted } => self.acknowledged(&subscription, &granted),
             Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
@@ -199,13 +196,40 @@ impl Driver {
     /// Starts the handler of an input request.
     fn think(&mut self, question: ServerQuestion) {
         let ServerQuestion { id, method, params, .. } = question;
-        let handlers = self.shared.settings.handlers.clone();
-        let server = self.shared.facts().info.clone();
+        let base = &self.shared.settings.handlers;
+        let mut call = self.call_of_message();
+        let handlers = match self.handlers_of(call.as_ref()) {
+            Some(own) => own.questions.or(base),
+            None => {
+                // The only call in flight is not aborted with a handler of the client.
+                call = self.transport.stream_request().cloned();
+                base.clone()
+            }
+        };
+        let asker = self.shared.asker();
         let asked = id.clone();
         let task =
-            self.thinking.spawn(async move { (asked, handlers.answer(server, &method, &params).await) });
-        let call = self.transport.stream_request().cloned();
+            self.thinking.spawn(async move { (asked, handlers.answer(asker, &method, &params).await) });
         self.questions.insert(id, RunningAnswer { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Delivers a log message: to its call, if that has a callback, or else to the client's callback.
+    fn log(&mut self, params: RawObject) {
+        let call = self.call_of_message();
+        if self.handlers_of(call.as_ref()).is_some_and(|own| own.logs)
+            && let Some(Waiter::Call(post)) = call.and_then(|call| self.waiting.get(&call))
+        {
+            post.log(params);
+        } else if self.shared.settings.on_log.is_some() {
+            self.shared.notify(CallbackEvent::Log(params));
+        }
+    }
+
+    fn handlers_of(&self, call: Option<&RequestId>) -> Option<&CallHandlers> {
+        match self.waiting.get(call?)? {
+            Waiter::Call(post) => post.handlers().map(|own| &**own),
+            _ => None,
+        }
     }
 }

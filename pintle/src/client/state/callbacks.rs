@@ -10,6 +10,7 @@ use pintle_types::{RawObject, schema::LoggingMessageParams};
 use tokio::sync::{Notify, watch};
 
 use super::settings::ClientSettings;
+use crate::client::asking::Report;
 
 /// Limit of queued events. The oldest are dropped first.
 const MAX_WAITING: usize = 1024;
@@ -35,6 +36,8 @@ pub(in crate::client) struct CallbackQueue {
     /// How many events were handled.
     done: watch::Sender<u64>,
     max_bytes: usize,
+    /// The name of the connection.
+    name: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +52,10 @@ struct CallbackBuffer {
 
 impl CallbackQueue {
     /// Starts the task if the client has callbacks.
-    pub(in crate::client) fn start(settings: &Arc<ClientSettings>) -> Option<Arc<Self>> {
+    pub(in crate::client) fn start(
+        settings: &Arc<ClientSettings>,
+        name: Option<Arc<str>>,
+    ) -> Option<Arc<Self>> {
         if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
             return None;
         }
@@ -58,6 +64,7 @@ impl CallbackQueue {
             filled: Notify::new(),
             done: watch::Sender::new(0),
             max_bytes: settings.limits.queued_bytes,
+            name,
         });
         tokio::spawn(Self::run(notices.clone(), settings.clone()));
         Some(notices)
@@ -111,7 +118,7 @@ impl CallbackQueue {
             };
             match next {
                 Some(notice) => {
-                    call(&settings, notice);
+                    call(&settings, self.name.as_ref(), notice);
                     self.done.send_replace(done);
                     // Callbacks do not wait, so that this is where others get their turn.
                     tokio::task::yield_now().await;
@@ -150,14 +157,20 @@ impl CallbackEvent {
     }
 }
 
-fn call(settings: &ClientSettings, notice: CallbackEvent) {
+fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: CallbackEvent) {
     let called = catch_unwind(AssertUnwindSafe(|| match notice {
         CallbackEvent::Log(params) => match params.decode::<LoggingMessageParams>() {
-            Ok(message) => settings.on_log.iter().for_each(|call| call(message.clone())),
+            Ok(message) => {
+                settings.on_log.iter().for_each(|call| call(Report::new(name.cloned(), message.clone())));
+            }
             Err(error) => tracing::debug!(%error, "a log message that does not fit"),
         },
-        CallbackEvent::Noise(line) => settings.on_noise.iter().for_each(|call| call(&line)),
-        CallbackEvent::Change(change) => settings.on_change.iter().for_each(|call| call(change.clone())),
+        CallbackEvent::Noise(line) => {
+            settings.on_noise.iter().for_each(|call| call(Report::new(name.cloned(), &*line)));
+        }
+        CallbackEvent::Change(change) => {
+            settings.on_change.iter().for_each(|call| call(Report::new(name.cloned(), change.clone())));
+        }
     }));
     if called.is_err() {
         tracing::error!("a callback panicked");
@@ -175,6 +188,7 @@ mod tests {
             filled: Notify::new(),
             done: watch::Sender::new(0),
             max_bytes: 100,
+            name: None,
         };
         let log =
             |bytes: usize| CallbackEvent::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
@@ -195,7 +209,7 @@ mod tests {
         let mut settings = ClientSettings::new(pintle_types::schema::Implementation::new("c", "0"));
         settings.on_change = Some(Arc::new(|_| {}));
         settings.limits.queued_bytes = 100;
-        let notices = CallbackQueue::start(&Arc::new(settings)).unwrap();
+        let notices = CallbackQueue::start(&Arc::new(settings), None).unwrap();
         notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
         let before = tokio::time::Instant::now();
         notices.reached(notices.count()).await;

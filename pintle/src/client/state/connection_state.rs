@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Ended,
-    client::asking::RootsObserver,
+    client::asking::{Asker, RootsObserver},
     client::tools::{KnownTool, ToolPage, ToolRegistry, ToolsVersion},
     timeouts::after,
     transport::{DeadlinePauses, DrivenTransport, PushState},
@@ -35,6 +35,8 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::client) struct ConnectionState {
     pub(in crate::client) settings: Arc<ClientSettings>,
+    /// The name of the connection, given by the host.
+    pub(in crate::client) name: Option<Arc<str>>,
     pub(in crate::client) signals: Signals,
     pub(in crate::client) hub: EventHub,
     pub(in crate::client) notices: Option<Arc<CallbackQueue>>,
@@ -91,12 +93,16 @@ impl Facts {
 }
 
 impl ConnectionState {
-    pub(in crate::client) fn new(settings: Arc<ClientSettings>, transport: &dyn DrivenTransport) -> Self {
+    pub(in crate::client) fn new(
+        settings: Arc<ClientSettings>,
+        name: Option<Arc<str>>,
+        transport: &dyn DrivenTransport,
+    ) -> Self {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
         Self {
             signals: Signals::default(),
             hub: EventHub::new(settings.limits.queued_bytes),
-            notices: CallbackQueue::start(&settings),
+            notices: CallbackQueue::start(&settings, name.clone()),
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
             ended: watch::Sender::new(None),
@@ -109,6 +115,7 @@ impl ConnectionState {
             has_headers: transport.has_headers(),
             deadline_pauses: transport.deadline_pauses(),
             push_state: transport.push_state(),
+            name,
             settings,
         }
     }
@@ -116,6 +123,11 @@ impl ConnectionState {
     /// Whether the deadline is extended: an input request is or was open, or a login is or was in progress.
     pub(in crate::client) fn was_held_up(&self, since: usize) -> bool {
         self.questions.load(Ordering::Relaxed) > 0 || self.deadline_pauses.any_since(since)
+    }
+
+    /// Returns the origin of an input request of this connection.
+    pub(in crate::client) fn asker(&self) -> Asker {
+        Asker { connection: self.name.clone(), server: self.facts().info.clone() }
     }
 
     pub(in crate::client) fn facts(&self) -> Arc<Facts> {

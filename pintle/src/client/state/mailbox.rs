@@ -9,18 +9,20 @@ use pintle_proto::client::{RequestOutcome, SendError};
 use pintle_types::{RawObject, RequestId};
 
 use super::connection_state::ConnectionState;
-use crate::{Ended, transport::Failed};
+use crate::{Ended, client::asking::Handlers, transport::Failed};
 
-/// Limit of queued progress notifications of a call. The oldest are dropped first.
-const MAX_PROGRESS: usize = 64;
-/// Limit of their size in bytes.
-const MAX_PROGRESS_BYTES: usize = 64 << 10;
+/// Limits of queued progress notifications of a call, in number and bytes. The oldest are dropped first.
+const MAX_PROGRESS: (usize, usize) = (64, 64 << 10);
+/// Limits of queued log messages of a call, in number and bytes. The oldest are dropped first.
+const MAX_LOGS: (usize, usize) = (1024, 1 << 20);
 
 /// An update of a call, in order.
 #[derive(Debug)]
 pub(in crate::client) enum CallUpdate {
     /// A progress notification.
     Progress(RawObject),
+    /// A log message of this call.
+    Log(RawObject),
     /// The end, and how many callback events came before it.
     End(Result<RequestOutcome, CallFailure>, u64),
 }
@@ -46,6 +48,18 @@ pub(in crate::client) enum CallFailure {
 #[derive(Debug)]
 pub(in crate::client) struct CallSender {
     mailbox: Arc<Mailbox>,
+    /// The handlers of this call alone.
+    handlers: Option<Arc<CallHandlers>>,
+}
+
+/// The handlers of one call, which take precedence over those of the client.
+#[derive(Clone, Debug, Default)]
+pub(in crate::client) struct CallHandlers {
+    pub(in crate::client) questions: Handlers,
+    /// The client's capabilities with these handlers, if they add to those of the client.
+    pub(in crate::client) capabilities: Option<RawObject>,
+    /// Whether the call has a callback for log messages.
+    pub(in crate::client) logs: bool,
 }
 
 /// The caller's end of a call. Dropping it before the end cancels the call.
@@ -62,8 +76,9 @@ struct Mailbox(Mutex<MailboxState>);
 
 #[derive(Debug, Default)]
 struct MailboxState {
-    progress: VecDeque<RawObject>,
-    progress_bytes: usize,
+    notices: VecDeque<CallNotice>,
+    progress: QueueSize,
+    logs: QueueSize,
     dropped: u64,
     end: Option<(Result<RequestOutcome, CallFailure>, u64)>,
     /// The id of the call's request, once it is sent.
@@ -75,27 +90,52 @@ struct MailboxState {
     waker: Option<Waker>,
 }
 
+/// A notification of a call.
+#[derive(Debug)]
+enum CallNotice {
+    Progress(RawObject),
+    Log(RawObject),
+}
+
+/// The number and the size of queued notices of one kind.
+#[derive(Debug, Default)]
+struct QueueSize {
+    count: usize,
+    bytes: usize,
+}
+
 /// Creates the mailbox of one call.
 pub(in crate::client) fn mailbox(shared: &Arc<ConnectionState>) -> (CallSender, CallReceiver) {
     let mailbox = Arc::<Mailbox>::default();
-    let post = CallSender { mailbox: mailbox.clone() };
+    let post = CallSender { mailbox: mailbox.clone(), handlers: None };
     (post, CallReceiver { mailbox, shared: shared.clone(), reason: "no longer wanted", ended: false })
 }
 
 impl CallSender {
+    /// Sets the handlers of this call.
+    pub(in crate::client) fn with_handlers(self, handlers: Option<Arc<CallHandlers>>) -> Self {
+        // `CallSender` has a destructor, so its fields cannot be moved out.
+        let mut sender = self;
+        sender.handlers = handlers;
+        sender
+    }
+
+    /// The handlers of this call, if it has any.
+    pub(in crate::client) fn handlers(&self) -> Option<&Arc<CallHandlers>> {
+        self.handlers.as_ref()
+    }
+
     pub(in crate::client) fn progress(&self, params: RawObject) {
+        self.push(CallNotice::Progress(params));
+    }
+
+    pub(in crate::client) fn log(&self, params: RawObject) {
+        self.push(CallNotice::Log(params));
+    }
+
+    fn push(&self, notice: CallNotice) {
         let mut inside = self.mailbox.lock();
-        let bytes = params.as_str().len();
-        while inside.progress.len() >= MAX_PROGRESS || inside.progress_bytes + bytes > MAX_PROGRESS_BYTES {
-            inside.dropped += 1;
-            if inside.pop_progress().is_none() {
-                break;
-            }
-        }
-        if bytes <= MAX_PROGRESS_BYTES {
-            inside.progress_bytes += bytes;
-            inside.progress.push_back(params);
-        }
+        inside.push(notice);
         inside.wake();
     }
 
@@ -175,8 +215,11 @@ impl Drop for CallReceiver {
 impl Mailbox {
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<CallUpdate>> {
         let mut inside = self.lock();
-        if let Some(params) = inside.pop_progress() {
-            return Poll::Ready(Some(CallUpdate::Progress(params)));
+        if let Some(notice) = inside.pop() {
+            return Poll::Ready(Some(match notice {
+                CallNotice::Progress(params) => CallUpdate::Progress(params),
+                CallNotice::Log(params) => CallUpdate::Log(params),
+            }));
         }
         if let Some((end, notices)) = inside.end.take() {
             return Poll::Ready(Some(CallUpdate::End(end, notices)));
@@ -197,14 +240,55 @@ impl Mailbox {
 }
 
 impl MailboxState {
-    fn pop_progress(&mut self) -> Option<RawObject> {
-        let params = self.progress.pop_front()?;
-        self.progress_bytes -= params.as_str().len();
-        Some(params)
+    /// Queues a notice, in place of the oldest of its kind if the queue is full.
+    fn push(&mut self, notice: CallNotice) {
+        let (is_log, bytes) = (notice.is_log(), notice.bytes());
+        let (max_count, max_bytes) = if is_log { MAX_LOGS } else { MAX_PROGRESS };
+        loop {
+            let size = self.size_of(is_log);
+            if size.count < max_count && size.bytes + bytes <= max_bytes {
+                break;
+            }
+            self.dropped += 1;
+            let oldest = self.notices.iter().position(|notice| notice.is_log() == is_log);
+            let Some(oldest) = oldest.and_then(|at| self.notices.remove(at)) else { return };
+            self.forget(&oldest);
+        }
+        let size = self.size_of(is_log);
+        size.count += 1;
+        size.bytes += bytes;
+        self.notices.push_back(notice);
+    }
+
+    fn pop(&mut self) -> Option<CallNotice> {
+        let notice = self.notices.pop_front()?;
+        self.forget(&notice);
+        Some(notice)
+    }
+
+    fn forget(&mut self, notice: &CallNotice) {
+        let size = self.size_of(notice.is_log());
+        size.count -= 1;
+        size.bytes -= notice.bytes();
+    }
+
+    fn size_of(&mut self, is_log: bool) -> &mut QueueSize {
+        if is_log { &mut self.logs } else { &mut self.progress }
     }
 
     fn wake(&mut self) {
         self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl CallNotice {
+    fn is_log(&self) -> bool {
+        matches!(self, Self::Log(_))
+    }
+
+    fn bytes(&self) -> usize {
+        let (Self::Progress(params) | Self::Log(params)) = self;
+        params.as_str().len()
     }
 }
 
@@ -214,17 +298,37 @@ mod tests {
 
     #[test]
     fn progress_that_waits_is_bounded_in_bytes() {
-        let post = CallSender { mailbox: Arc::default() };
+        let post = CallSender { mailbox: Arc::default(), handlers: None };
         let step = |bytes: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse::<RawObject>().unwrap();
         (0..3).for_each(|_| post.progress(step(30 << 10)));
         post.progress(step(1));
         let held = |post: &CallSender| {
             let inside = post.mailbox.lock();
-            (inside.progress.len(), inside.dropped, inside.progress_bytes)
+            (inside.progress.count, inside.dropped, inside.progress.bytes)
         };
         assert_eq!(held(&post), (3, 1, 2 * ((30 << 10) + 8) + 9));
         // One that nobody would read is none.
         post.progress(step(1 << 20));
         assert_eq!(held(&post), (0, 5, 0));
+    }
+
+    #[test]
+    fn log_messages_that_wait_are_bounded_and_do_not_displace_progress() {
+        let post = CallSender { mailbox: Arc::default(), handlers: None };
+        let notice =
+            |bytes: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse::<RawObject>().unwrap();
+        post.progress(notice(1));
+        (0..2000).for_each(|_| post.log(notice(1)));
+        let held = |post: &CallSender| {
+            let inside = post.mailbox.lock();
+            (inside.progress.count, inside.logs.count, inside.logs.bytes, inside.notices.len())
+        };
+        assert_eq!(held(&post), (1, 1024, 1024 * 9, 1025));
+        (0..3).for_each(|_| post.log(notice(600 << 10)));
+        assert_eq!(held(&post), (1, 1, (600 << 10) + 8, 2));
+        // One that is larger than the whole buffer displaces all others of its kind.
+        post.log(notice(2 << 20));
+        assert_eq!(held(&post), (1, 0, 0, 1));
+        assert_eq!(post.mailbox.lock().dropped, 2004);
     }
 }

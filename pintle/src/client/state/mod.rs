@@ -12,5 +12,5 @@ pub use hub::Event;
 pub(super) use callbacks::CallbackEvent;
 pub(super) use connection_state::{ConnectionState, Facts, PageExtent};
 pub(super) use hub::EventQueue;
-pub(super) use mailbox::{CallFailure, CallReceiver, CallSender, CallUpdate, mailbox};
+pub(super) use mailbox::{CallFailure, CallHandlers, CallReceiver, CallSender, CallUpdate, mailbox};
 pub(super) use settings::ClientSettings;

@@ -5,7 +5,7 @@ use pintle_proto::{
     client::{Change, Mode, Profile, Verdict},
 };
 use pintle_types::{
-    JsonObject, RawObject,
+    JsonObject, Meta, RawObject,
     schema::{
         ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, LoggingMessageParams,
         ProgressParams, RootsCapability, SamplingCapability,
@@ -15,16 +15,16 @@ use pintle_types::{
 use crate::{
     Error, Result, Timeouts,
     client::{
-        asking::Handlers,
+        asking::{Handlers, Report},
         tools::{OutputCheck, PolicyHook, output},
     },
 };
 
 /// A synchronous callback.
-pub(in crate::client) type Callback<T> = Arc<dyn Fn(T) + Send + Sync>;
+pub(in crate::client) type Callback<T> = Arc<dyn Fn(Report<T>) + Send + Sync>;
 
 /// A callback for lines that are not messages.
-pub(in crate::client) type NoiseCallback = Arc<dyn Fn(&str) + Send + Sync>;
+pub(in crate::client) type NoiseCallback = Arc<dyn Fn(Report<&str>) + Send + Sync>;
 
 /// The settings of a client, shared by all its connections.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ pub(in crate::client) struct ClientSettings {
     pub(in crate::client) handlers: Handlers,
     pub(in crate::client) policy: Option<PolicyHook>,
     pub(in crate::client) output: Arc<dyn OutputCheck>,
+    pub(in crate::client) meta: Option<Meta>,
     pub(in crate::client) on_log: Option<Callback<LoggingMessageParams>>,
     pub(in crate::client) on_noise: Option<NoiseCallback>,
     pub(in crate::client) on_change: Option<Callback<Change>>,
@@ -59,6 +60,7 @@ impl ClientSettings {
             handlers: Handlers::default(),
             policy: None,
             output: output::usual(),
+            meta: None,
             on_log: None,
             on_noise: None,
             on_change: None,
@@ -86,7 +88,7 @@ impl ClientSettings {
             what.map_err(|error| Error::misuse(format!("what the client says of itself is no JSON: {error}")))
         };
         let info = print(RawObject::from_serialize(&self.info))?;
-        let capabilities = print(RawObject::from_serialize(&self.capabilities()))?;
+        let capabilities = print(RawObject::from_serialize(&self.capabilities(&self.handlers)))?;
         let mut profile = Profile::new(info, capabilities);
         profile.result_types = self.result_types.clone();
         if let Some(revisions) = &self.revisions {
@@ -96,8 +98,8 @@ impl ClientSettings {
     }
 
     /// Derives the capabilities from the handlers.
-    fn capabilities(&self) -> ClientCapabilities {
-        let Handlers { form, url, sample, sample_tools, roots } = &self.handlers;
+    pub(in crate::client) fn capabilities(&self, handlers: &Handlers) -> ClientCapabilities {
+        let Handlers { form, url, sample, sample_tools, roots } = handlers;
         let declared = |wanted: bool| wanted.then(JsonObject::new);
         let mut can = ClientCapabilities::new();
         if form.is_some() || url.is_some() {
@@ -125,7 +127,7 @@ impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientSettings")
             .field("info", &self.info)
-            .field("capabilities", &self.capabilities())
+            .field("capabilities", &self.capabilities(&self.handlers))
             .field("mode", &self.mode)
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()

@@ -58,6 +58,8 @@ impl fmt::Debug for Policy {
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Proposal<'a> {
+    /// The name of the connection, if it was opened with [`Client::connect_as`](crate::Client::connect_as).
+    pub connection: Option<&'a str>,
     /// The name of the tool.
     pub name: &'a str,
     /// The params of the request.

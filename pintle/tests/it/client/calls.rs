@@ -225,7 +225,7 @@ async fn log_messages_come_in_order_and_before_the_result() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let client = client().log_level(LoggingLevel::Info).on_log({
             let seen = seen.clone();
-            move |message| seen.lock().unwrap().push(message.data)
+            move |message| seen.lock().unwrap().push(message.params.data)
         });
         let (server, mut peer) = open(&client, revision, json!({"logging": {}})).await;
         let script = async {

@@ -225,7 +225,7 @@ async fn a_callback_for_changes_is_enough_to_be_told() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let client = client().on_change({
             let seen = seen.clone();
-            move |change| seen.lock().unwrap().push(change)
+            move |change| seen.lock().unwrap().push(change.params)
         });
         let (_server, mut peer) = open(&client, revision, everything()).await;
         let listen = if revision == STATELESS { Some(acknowledge(&mut peer).await) } else { None };

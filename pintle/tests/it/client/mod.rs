@@ -14,6 +14,8 @@ mod opening;
 #[cfg(all(feature = "client", feature = "server"))]
 mod oversized;
 #[cfg(feature = "client")]
+mod own_handlers;
+#[cfg(feature = "client")]
 mod policy;
 #[cfg(feature = "client")]
 mod questions;

@@ -95,7 +95,7 @@ async fn a_noisy_server_is_called_noisy() {
     peer.prints("Listening on port 80").await;
     peer.prints("warning: [] is not {}").await;
     let (noise, mut heard) = mpsc::unbounded_channel();
-    let client = client().on_noise(move |line| noise.send(line.to_owned()).unwrap());
+    let client = client().on_noise(move |line| noise.send((*line).to_owned()).unwrap());
     let error = client.connect(transport).await.unwrap_err().to_string();
     assert!(error.starts_with("the server did not answer `initialize`"), "{error}");
     assert!(

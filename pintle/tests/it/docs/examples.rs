@@ -57,6 +57,14 @@ fn client() -> Client {
 }
 
 #[tokio::test]
+async fn concurrent_calls_have_their_own_answers() {
+    let printed = printed("concurrent_calls", [""; 0]).await;
+    assert!(printed.contains("Ada is asked by travel: For how many?"), "{printed}");
+    assert!(printed.contains("Ada's call is at 1"), "{printed}");
+    assert!(printed.ends_with("Bergen for 2\nLerwick is not booked\n"), "{printed}");
+}
+
+#[tokio::test]
 async fn the_smallest_server_adds() {
     both(client(), "smallest", async |server| {
         assert_eq!(server.server_info().unwrap().name, "adder");

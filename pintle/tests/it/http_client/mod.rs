@@ -11,6 +11,8 @@ mod listen;
 #[cfg(feature = "http-client")]
 mod opening;
 #[cfg(feature = "http-client")]
+mod own_handlers;
+#[cfg(feature = "http-client")]
 mod proxy;
 #[cfg(feature = "http-client")]
 mod redirect;

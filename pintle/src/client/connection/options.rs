@@ -1,0 +1,279 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use pintle_types::{
+    JsonObject, Meta, RawObject,
+    schema::{LoggingLevel, LoggingMessageParams, ProgressParams},
+};
+use serde_json::value::to_raw_value;
+
+use super::{Connection, call::unprintable};
+use crate::{
+    Error, Result,
+    client::{
+        asking::{Handlers, Report},
+        state::{CallHandlers, CallSender, ConnectionState},
+    },
+};
+
+/// A callback of one request.
+pub(in crate::client) type OwnCallback<T> = Box<dyn FnMut(T) + Send>;
+
+/// Options of one request.
+pub(in crate::client) struct RequestOptions {
+    pub(in crate::client) timeout: Duration,
+    pub(in crate::client) max_timeout: Duration,
+    /// Whether progress restarts the timeout.
+    pub(in crate::client) extends: bool,
+    /// Whether to request progress.
+    pub(in crate::client) progress: bool,
+    pub(in crate::client) on_progress: Option<OwnCallback<ProgressParams>>,
+    pub(in crate::client) on_log: Option<OwnCallback<LoggingMessageParams>>,
+    pub(in crate::client) log_level: Option<LoggingLevel>,
+    pub(in crate::client) meta: Option<Meta>,
+    /// The handlers of this request alone.
+    handlers: Option<Arc<CallHandlers>>,
+    /// Set if the result came from the cache.
+    pub(in crate::client) from_cache: bool,
+}
+
+impl RequestOptions {
+    /// The defaults of a connection.
+    pub(in crate::client) fn of(connection: &Connection) -> Self {
+        let state = connection.shared();
+        let settings = &state.settings;
+        let shown = settings.on_progress.clone();
+        Self {
+            timeout: settings.timeouts.call,
+            max_timeout: settings.timeouts.call_max,
+            extends: settings.timeouts.progress_extends,
+            progress: shown.is_some() || settings.timeouts.progress_extends,
+            on_progress: shown.map(|show| {
+                let name = state.name.clone();
+                let boxed: OwnCallback<ProgressParams> =
+                    Box::new(move |progress| show(Report::new(name.clone(), progress)));
+                boxed
+            }),
+            on_log: None,
+            log_level: None,
+            meta: None,
+            handlers: None,
+            from_cache: false,
+        }
+    }
+
+    /// The handlers of input requests, to be changed.
+    pub(in crate::client) fn questions_mut(&mut self) -> &mut Handlers {
+        &mut self.handlers_mut().questions
+    }
+
+    pub(in crate::client) fn set_on_log(&mut self, call: OwnCallback<LoggingMessageParams>) {
+        self.on_log = Some(call);
+        self.handlers_mut().logs = true;
+    }
+
+    fn handlers_mut(&mut self) -> &mut CallHandlers {
+        Arc::make_mut(self.handlers.get_or_insert_default())
+    }
+
+    /// The handlers of input requests: those of the request, completed by those of the client.
+    pub(in crate::client) fn questions(&self, state: &ConnectionState) -> Handlers {
+        let base = &state.settings.handlers;
+        self.handlers.as_ref().map_or_else(|| base.clone(), |own| own.questions.or(base))
+    }
+
+    /// The level of log messages to request: that of the request, or of the connection; `info` if there is only a callback.
+    pub(in crate::client) fn log_level(&self, state: &ConnectionState) -> Option<LoggingLevel> {
+        let own = self.log_level.or_else(|| state.log_level());
+        own.or_else(|| self.on_log.as_ref().map(|_| LoggingLevel::Info))
+    }
+
+    /// Declares the capabilities of handlers that the client lacks, for revisions that declare them with each request.
+    pub(in crate::client) fn declare(&mut self, state: &ConnectionState) -> Result<()> {
+        let base = &state.settings.handlers;
+        if let Some(own) = &mut self.handlers
+            && own.capabilities.is_none()
+            && own.questions.adds_to(base)
+        {
+            let capabilities = state.settings.capabilities(&own.questions.or(base));
+            let capabilities =
+                RawObject::from_serialize(&capabilities).map_err(|error| unprintable(&error))?;
+            Arc::make_mut(own).capabilities = Some(capabilities);
+        }
+        Ok(())
+    }
+
+    /// Attaches the handlers to the driver's end of a call.
+    pub(in crate::client) fn attach(&self, sender: CallSender) -> CallSender {
+        match &self.handlers {
+            Some(own) => sender.with_handlers(Some(own.clone())),
+            None => sender,
+        }
+    }
+
+    /// Adds metadata to params: that of the connection, overridden by that of the params, overridden by that of the request.
+    pub(in crate::client) fn with_meta(
+        &self,
+        params: RawObject,
+        default: Option<&Meta>,
+    ) -> Result<RawObject> {
+        if default.is_none() && self.meta.is_none() {
+            return Ok(params);
+        }
+        let given: Option<JsonObject> = params
+            .decode_member("_meta")
+            .map_err(|error| Error::Misuse(format!("`_meta` of the params is not an object: {error}")))?;
+        let mut merged = JsonObject::new();
+        let parts = [default.map(Meta::as_object), given.as_ref(), self.meta.as_ref().map(Meta::as_object)];
+        for (key, value) in parts.into_iter().flatten().flatten() {
+            merged.insert(key.clone(), value.clone());
+        }
+        Ok(params.with("_meta", &to_raw_value(&merged).map_err(|error| unprintable(&error))?))
+    }
+}
+
+impl fmt::Debug for RequestOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestOptions").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// The setters of [`RequestOptions`], for types that have a field `options`.
+macro_rules! request_options {
+    () => {
+        /// Sets the timeout.
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = timeout;
+            self
+        }
+
+        /// Restarts the timeout with each progress notification, up to [`Timeouts::call_max`](crate::Timeouts::call_max) in all.
+        pub fn extended_by_progress(mut self) -> Self {
+            self.options.extends = true;
+            self.options.progress = true;
+            self
+        }
+
+        /// Sets a callback for progress notifications and requests them, in place of
+        /// [`Client::on_progress`](crate::Client::on_progress). It is called in order, before the result is returned.
+        pub fn on_progress(
+            mut self,
+            call: impl FnMut(pintle_types::schema::ProgressParams) + Send + 'static,
+        ) -> Self {
+            self.options.progress = true;
+            self.options.on_progress = Some(Box::new(call));
+            self
+        }
+
+        /// Sets a callback for log messages of this request, in place of [`Client::on_log`](crate::Client::on_log). It is called in
+        /// order, before the result is returned.
+        ///
+        /// [`log_level`](Self::log_level) sets the minimum level; the default is that of the connection, or `info` if it has none.
+        /// Messages that cannot be attributed to this request go to the client's callback: see
+        /// [`client`](crate::client#handlers-of-one-request).
+        pub fn on_log(
+            mut self,
+            call: impl FnMut(pintle_types::schema::LoggingMessageParams) + Send + 'static,
+        ) -> Self {
+            self.options.set_on_log(Box::new(call));
+            self
+        }
+
+        /// Sets the minimum level of log messages for this request, where the revision has levels per request.
+        pub fn log_level(mut self, level: pintle_types::schema::LoggingLevel) -> Self {
+            self.options.log_level = Some(level);
+            self
+        }
+
+        /// Sets metadata of the request, such as a trace context. It is merged over that of the connection.
+        pub fn meta(mut self, meta: pintle_types::Meta) -> Self {
+            self.options.meta = Some(meta);
+            self
+        }
+
+        /// Sets the handler of forms that the server requests for this request, in place of
+        /// [`Client::on_elicit`](crate::Client::on_elicit). See [`client`](crate::client#handlers-of-one-request).
+        pub fn on_elicit<F, Fut>(mut self, handle: F) -> Self
+        where
+            F: Fn(crate::client::Question<pintle_types::schema::ElicitFormParams>) -> Fut
+                + Send
+                + Sync
+                + 'static,
+            Fut:
+                Future<Output: crate::client::IntoReply<pintle_types::schema::ElicitResult>> + Send + 'static,
+        {
+            self.options.questions_mut().form = Some(crate::client::asking::handler(handle));
+            self
+        }
+
+        /// Sets the handler of URLs that the server wants opened for this request, in place of
+        /// [`Client::on_elicit_url`](crate::Client::on_elicit_url). See [`client`](crate::client#handlers-of-one-request).
+        pub fn on_elicit_url<F, Fut>(mut self, handle: F) -> Self
+        where
+            F: Fn(crate::client::Question<crate::client::ElicitUrl>) -> Fut + Send + Sync + 'static,
+            Fut:
+                Future<Output: crate::client::IntoReply<pintle_types::schema::ElicitResult>> + Send + 'static,
+        {
+            self.options.questions_mut().url = Some(crate::client::asking::handler(handle));
+            self
+        }
+
+        /// Sets the handler of requests to the model for this request, in place of
+        /// [`Client::on_sample`](crate::Client::on_sample). See [`client`](crate::client#handlers-of-one-request).
+        pub fn on_sample<F, Fut>(mut self, handle: F) -> Self
+        where
+            F: Fn(crate::client::Question<pintle_types::schema::CreateMessageParams>) -> Fut
+                + Send
+                + Sync
+                + 'static,
+            Fut: Future<Output: crate::client::IntoReply<pintle_types::schema::CreateMessageResult>>
+                + Send
+                + 'static,
+        {
+            self.options.questions_mut().sample = Some(crate::client::asking::handler(handle));
+            self
+        }
+    };
+}
+pub(in crate::client) use request_options;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn meta(value: serde_json::Value) -> Meta {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn metadata_of_the_request_overrides_that_of_the_params_and_of_the_connection() {
+        let mut options = RequestOptions::for_tests();
+        let params: RawObject = r#"{"_meta":{"b":2,"c":2},"x":1}"#.parse().unwrap();
+        assert_eq!(options.with_meta(params.clone(), None).unwrap().as_str(), params.as_str());
+        options.meta = Some(meta(json!({"c": 3})));
+        let default = meta(json!({"a": 1, "b": 1, "c": 1}));
+        let merged = options.with_meta(params, Some(&default)).unwrap();
+        assert_eq!(merged.get("_meta"), Some(r#"{"a":1,"b":2,"c":3}"#));
+        assert_eq!(merged.get("x"), Some("1"));
+        let wrong: RawObject = r#"{"_meta":7}"#.parse().unwrap();
+        assert!(options.with_meta(wrong, None).unwrap_err().to_string().contains("`_meta`"));
+    }
+
+    impl RequestOptions {
+        fn for_tests() -> Self {
+            Self {
+                timeout: Duration::ZERO,
+                max_timeout: Duration::ZERO,
+                extends: false,
+                progress: false,
+                on_progress: None,
+                on_log: None,
+                log_level: None,
+                meta: None,
+                handlers: None,
+                from_cache: false,
+            }
+        }
+    }
+}
