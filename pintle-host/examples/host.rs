@@ -1,4 +1,4 @@
-//! A host of three servers: it starts them as its configuration file says, and offers their tools under one roof.
+//! A host of three servers: it starts them as its configuration file says, offers their tools to a model, and runs what it calls.
 //!
 //! ```sh
 //! cargo run --package pintle-host --example host                # three servers of its own
@@ -10,8 +10,12 @@
 use std::env;
 
 use pintle::{Client, Server, server::tool};
-use pintle_host::{Group, MemberState, config::ConfigFile};
-use serde_json::json;
+use pintle_host::{
+    Group, MemberState,
+    config::ConfigFile,
+    model::{ModelApi, ModelTools},
+};
+use serde_json::{Value, json};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,8 +39,30 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for tool in tools.iter() {
         println!("  {}: {}", tool.name, tool.description.as_deref().unwrap_or_default());
     }
+
+    // One turn with a model. Here it is one that always does the same; yours is at the other end of an HTTP request.
+    let tools = ModelTools::new(ModelApi::Anthropic, tools.iter());
+    let mut messages = vec![json!({"role": "user", "content": "What time is it?"})];
+    let response = model(&json!({"model": "..", "tools": tools.to_json(), "messages": messages}));
+    messages.push(json!({"role": "assistant", "content": response["content"]}));
+    let mut results = Vec::new();
+    for call in tools.calls(&response) {
+        let result = group.run(&call).await;
+        println!("the model calls {}: {}", call.name, result.text());
+        results.push((call, result));
+    }
+    messages.extend(tools.results(&results));
+    println!("the next request has {} messages", messages.len());
+
     group.close().await;
     Ok(())
+}
+
+/// A model that calls the first tool, and one that does not exist.
+fn model(request: &Value) -> Value {
+    let name = &request["tools"][0]["name"];
+    let call = |id: &str, name: &Value| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+    json!({"content": [call("1", name), call("2", &json!("clock__nwo"))]})
 }
 
 /// Three servers that are this program, and one that does not exist: the others are not affected.

@@ -21,5 +21,6 @@ pub mod config;
 mod group;
 #[cfg(all(doctest, feature = "child", feature = "http"))]
 mod guide;
+pub mod model;
 
 pub use group::{Group, GroupChanges, GroupEvent, Listed, Listing, MemberState, Naming, Redial, Route};

@@ -9,7 +9,7 @@ use std::{
 use super::{
     ConfigError, ConfigErrorKind, ServerEntry, Source, read_entry,
     template::Syntax,
-    tree::{self, Member, Node, NodeValue},
+    tree::{self, Node, NodeValue, TableMember},
 };
 
 /// The maximum size of a file. Claude Code keeps histories in the file of its servers.
@@ -193,7 +193,7 @@ impl ConfigFile {
             _ => Syntax::Dollar,
         };
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
-        for Member { name, line, node } in members {
+        for TableMember { name, line, node } in members {
             let source = Source { file: self.path.clone(), line: *line };
             if let Some(first) = lines.insert(name, *line) {
                 let reason = format!("the file names this server in line {first} already");
@@ -202,7 +202,7 @@ impl ConfigFile {
                 self.rejected.push(error.of_server(name));
                 continue;
             }
-            match read_entry::read(name, source, node, syntax) {
+            match read_entry::read(name, &source, node, syntax) {
                 Ok(entry) => {
                     self.servers.push(ServerEntry { project: project.map(str::to_owned), ..entry });
                 }
@@ -213,8 +213,10 @@ impl ConfigFile {
     }
 }
 
+type Parser = fn(&Arc<PathBuf>, &str) -> Result<Node, ConfigError>;
+
 /// The parser of TOML, in builds that have one.
-const TOML: &[fn(&Arc<PathBuf>, &str) -> Result<Node, ConfigError>] = &[
+const TOML: &[Parser] = &[
     #[cfg(feature = "toml")]
     tree::parse_toml,
 ];

@@ -13,11 +13,11 @@ const URL: &[&str] = &["url", "serverUrl", "httpUrl", "baseUrl"];
 /// Reads an entry of any host: their members differ in name and hardly ever in meaning.
 pub(super) fn read(
     name: &str,
-    source: Source,
+    source: &Source,
     node: &Node,
     syntax: Syntax,
 ) -> Result<ServerEntry, ConfigError> {
-    let reader = EntryReader { node, source: &source, syntax };
+    let reader = EntryReader { node, source, syntax };
     let read = || -> Result<ServerEntry, ConfigError> {
         if node.table().is_none() {
             return Err(reader.invalid(node, format!("an entry has to be an object, not {}", node.kind())));

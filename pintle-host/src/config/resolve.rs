@@ -96,14 +96,15 @@ impl ServerEntry {
     ///
     /// A variable has no value, the program did not start, or the server did not open the connection.
     pub async fn connect(&self, client: &Client, variables: &Variables) -> pintle::Result<Connection> {
-        let client = self.client(client);
-        match self.resolve(variables)? {
+        let (client, resolved) = (self.client(client), self.resolve(variables)?);
+        match resolved {
             #[cfg(feature = "child")]
             ResolvedServer::Stdio(stdio) => client.connect(stdio.command().spawn()?).await,
             #[cfg(feature = "http")]
             ResolvedServer::Remote(remote) => client.connect(remote.http()?).await,
             #[allow(unreachable_patterns, reason = "a build may lack a transport")]
             _ => {
+                drop(client);
                 let reason =
                     "this build cannot connect to it: add the feature `child` or `http` of `pintle-host`";
                 let error = ConfigError::at(&self.source, ConfigErrorKind::Unsupported, reason);

@@ -16,18 +16,18 @@ pub(super) enum NodeValue {
     Number(serde_json::Number),
     Text(String),
     List(Vec<Node>),
-    Table(Vec<Member>),
+    Table(Vec<TableMember>),
 }
 
 #[derive(Clone)]
-pub(super) struct Member {
+pub(super) struct TableMember {
     pub(super) name: String,
     pub(super) line: usize,
     pub(super) node: Node,
 }
 
 impl Node {
-    pub(super) fn table(&self) -> Option<&[Member]> {
+    pub(super) fn table(&self) -> Option<&[TableMember]> {
         match &self.value {
             NodeValue::Table(members) => Some(members),
             _ => None,
@@ -145,7 +145,7 @@ fn json_node(
             for property in object.properties {
                 let line = lines.line(property.range.start);
                 let node = json_node(file, lines, property.value)?;
-                members.push(Member { name: property.name.into_string(), line, node });
+                members.push(TableMember { name: property.name.into_string(), line, node });
             }
             NodeValue::Table(members)
         }
@@ -171,7 +171,7 @@ fn toml_table(lines: &Lines, table: &dyn toml_edit::TableLike, line: usize) -> N
     let members = table.iter().map(|(name, item)| {
         let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
         let line = span.map_or(line, |span| lines.line(span.start));
-        Member { name: name.to_owned(), line, node: toml_item(lines, item, line) }
+        TableMember { name: name.to_owned(), line, node: toml_item(lines, item, line) }
     });
     Node { line, value: NodeValue::Table(members.collect()) }
 }

@@ -167,7 +167,9 @@ impl MemberShared {
             tracing::debug!(member = self.name, reason, ?retry, "a server of the group is not connected");
             self.close(reason, retry);
             match retry {
-                Some(delay) => drop(race(self.retry.notified(), sleep(delay)).await),
+                Some(delay) => {
+                    race(self.retry.notified(), sleep(delay)).await;
+                }
                 None => self.retry.notified().await,
             }
         }

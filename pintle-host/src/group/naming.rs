@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn names_that_every_model_api_takes() {
         let long = "x".repeat(80);
-        let table: &[(&[(&str, &str)], &[&str])] = &[
+        type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let table: &[Row<'_>] = &[
             (&[("git", "status")], &["git__status"]),
             (&[("my files", "fs.read")], &["my_files__fs_read"]),
             (&[("7zip", "list"), ("-x", "y")], &["_7zip__list", "_-x__y"]),

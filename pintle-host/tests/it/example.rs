@@ -25,6 +25,9 @@ fn a_host_starts_three_servers_and_offers_their_tools() {
         "  clock__now: The time.",
         "  dice__roll: A number from 1 to 6.",
         "  notes__list: The notes.",
+        "the model calls clock__now: noon",
+        "the model calls clock__nwo: the group has no tool `clock__nwo`: did you mean `clock__now`?",
+        "the next request has 3 messages",
     ] {
         assert!(printed.contains(line), "{line}: {printed}");
     }

@@ -1,0 +1,389 @@
+use std::collections::HashSet;
+
+use pintle::types::JsonObject;
+use serde_json::Value;
+
+use super::shape::{Extra, ObjectShape, Property, Shape, ShapeKind};
+
+/// The maximum number of schemas that are read of one tool, with references replaced. Beyond it everything is accepted.
+const MAX_NODES: usize = 5000;
+/// The maximum depth.
+const MAX_DEPTH: usize = 32;
+/// The maximum length of a chain of schemas that one is put together from (`$ref`, `allOf`).
+const MAX_PARTS: usize = 64;
+
+/// Reads the schema of a tool's arguments.
+pub(super) fn read(schema: &JsonObject) -> ObjectShape {
+    let mut reader = SchemaReader { root: schema, refs: vec!["#"], nodes: 0 };
+    let mut flat = Flat::default();
+    reader.flatten(&mut flat, schema, MAX_PARTS);
+    // It is that of an object, whatever else it says.
+    flat.types = vec!["object"];
+    objects_of(reader.shape(&flat, 0))
+}
+
+/// The object that has the properties of all.
+fn objects_of(shape: Shape) -> ObjectShape {
+    match shape.kind {
+        ShapeKind::Object(object) => object,
+        ShapeKind::Union(shapes) => {
+            let mut all = shapes.into_iter().map(objects_of);
+            let Some(mut merged) = all.next() else { return ObjectShape::free() };
+            for other in all {
+                for property in &mut merged.properties {
+                    let named = |found: &&Property| found.name == property.name;
+                    property.required &=
+                        other.properties.iter().find(named).is_some_and(|found| found.required);
+                }
+                for property in other.properties {
+                    if !merged.properties.iter().any(|known| known.name == property.name) {
+                        merged.properties.push(Property { required: false, ..property });
+                    }
+                }
+                if merged.extra != other.extra {
+                    merged.extra = Extra::Allowed;
+                }
+            }
+            merged
+        }
+        _ => ObjectShape::free(),
+    }
+}
+
+struct SchemaReader<'a> {
+    root: &'a JsonObject,
+    /// The references that are being replaced.
+    refs: Vec<&'a str>,
+    nodes: usize,
+}
+
+/// A schema with what it refers to, before it is understood.
+#[derive(Clone, Default)]
+struct Flat<'a> {
+    description: Option<&'a str>,
+    default: Option<&'a Value>,
+    types: Vec<&'a str>,
+    nullable: bool,
+    values: Option<Vec<&'a Value>>,
+    properties: Vec<(&'a str, Vec<&'a Value>)>,
+    required: Vec<&'a str>,
+    extra: Option<&'a Value>,
+    items: Option<&'a Value>,
+    prefix: Option<&'a Vec<Value>>,
+    branches: Option<&'a Vec<Value>>,
+    keywords: Vec<(&'a str, &'a Value)>,
+    format: Option<&'a str>,
+    /// The name of what it would refer to once more.
+    recursive: Option<&'a str>,
+}
+
+const TEXT: &[&str] = &["minLength", "maxLength", "pattern"];
+const NUMBER: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const LIST: &[&str] = &["minItems", "maxItems", "uniqueItems"];
+
+fn is_keyword(name: &str) -> bool {
+    TEXT.contains(&name) || NUMBER.contains(&name) || LIST.contains(&name)
+}
+
+impl<'a> SchemaReader<'a> {
+    fn read(&mut self, parts: &[&'a Value], depth: usize) -> Shape {
+        let before = self.refs.len();
+        let mut flat = Flat::default();
+        for part in parts {
+            if let Value::Object(part) = part {
+                self.flatten(&mut flat, part, MAX_PARTS);
+            }
+        }
+        let shape = self.shape(&flat, depth);
+        self.refs.truncate(before);
+        shape
+    }
+
+    /// Takes over the members of a schema: first of what it refers to, then its own.
+    fn flatten(&mut self, flat: &mut Flat<'a>, schema: &'a JsonObject, parts: usize) {
+        self.nodes += 1;
+        if parts == 0 || self.nodes > MAX_NODES {
+            return;
+        }
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            if self.refs.contains(&reference.as_str()) {
+                flat.recursive = Some(reference.rsplit('/').next().unwrap_or_default());
+                if let Some(Value::String(kind)) = self.find(reference).and_then(|target| target.get("type"))
+                {
+                    flat.types = vec![kind];
+                }
+            } else if let Some(target) = self.find(reference) {
+                self.refs.push(reference);
+                self.flatten(flat, target, parts - 1);
+            }
+        }
+        let all = schema.get("allOf").and_then(Value::as_array);
+        for part in all.into_iter().flatten().filter_map(Value::as_object) {
+            self.flatten(flat, part, parts - 1);
+        }
+        for (name, value) in schema {
+            flat.take(name, value);
+        }
+    }
+
+    /// Follows a reference within the schema.
+    fn find(&self, reference: &str) -> Option<&'a JsonObject> {
+        let pointer = reference.strip_prefix('#')?;
+        if pointer.is_empty() {
+            return Some(self.root);
+        }
+        let mut steps = pointer.strip_prefix('/')?.split('/');
+        let unescaped = |step: &str| step.replace("~1", "/").replace("~0", "~");
+        let mut found = self.root.get(&unescaped(steps.next()?))?;
+        for step in steps {
+            let step = unescaped(step);
+            found = match found {
+                Value::Object(members) => members.get(&step)?,
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        found.as_object()
+    }
+
+    fn shape(&mut self, flat: &Flat<'a>, depth: usize) -> Shape {
+        self.nodes += 1;
+        let cut = self.nodes > MAX_NODES || depth > MAX_DEPTH;
+        let mut shape = Shape::of(ShapeKind::Any);
+        shape.description = flat.description.map(str::to_owned);
+        shape.default = flat.default.cloned();
+        shape.nullable = flat.nullable;
+        if cut || flat.recursive.is_some() {
+            shape.kind = match flat.types.first() {
+                Some(&"object") => ShapeKind::Object(ObjectShape::free()),
+                _ => ShapeKind::Any,
+            };
+            shape.default = None;
+            match flat.recursive {
+                Some(name) if !name.is_empty() => shape.note(&format!("again a `{name}`")),
+                _ => shape.note("not described further"),
+            }
+            return shape;
+        }
+        if let Some(values) = &flat.values {
+            let known = values.iter().filter(|value| !value.is_null()).map(|value| (*value).clone());
+            let known: Vec<Value> = known.collect();
+            shape.nullable |= known.len() < values.len();
+            if !known.is_empty() {
+                shape.kind = ShapeKind::Enum(known);
+            }
+            return shape;
+        }
+        if let Some(branches) = flat.branches.filter(|branches| branches.iter().any(is_structural)) {
+            return self.union(shape, flat, branches, depth);
+        }
+        match flat.types[..] {
+            [] => shape.kind = self.kind(flat, flat.inferred(), depth),
+            [kind] => shape.kind = self.kind(flat, kind, depth),
+            _ => {
+                let kinds = flat.types.iter().map(|kind| Shape::of(self.kind(flat, kind, depth)));
+                shape.kind = ShapeKind::Union(kinds.collect());
+            }
+        }
+        shape
+    }
+
+    /// One of several schemas, each together with what is beside them.
+    fn union(&mut self, mut shape: Shape, flat: &Flat<'a>, branches: &'a [Value], depth: usize) -> Shape {
+        let mut shapes: Vec<Shape> = Vec::new();
+        for branch in branches.iter().filter_map(Value::as_object) {
+            if branch.get("type").and_then(Value::as_str) == Some("null") {
+                shape.nullable = true;
+                continue;
+            }
+            let before = self.refs.len();
+            let mut with = Flat { description: None, default: None, branches: None, ..flat.clone() };
+            if !with.types.is_empty() && branch.contains_key("type") {
+                with.types.clear();
+            }
+            self.flatten(&mut with, branch, MAX_PARTS);
+            let read = self.shape(&with, depth + 1);
+            self.refs.truncate(before);
+            shape.nullable |= read.nullable;
+            let read = Shape { nullable: false, ..read };
+            if !shapes.contains(&read) {
+                shapes.push(read);
+            }
+        }
+        if let Some(values) = enum_of(&shapes) {
+            // Values that are described one by one.
+            for (value, described) in values.iter().zip(&shapes) {
+                if let (Some(description), true) = (&described.description, values.len() == shapes.len()) {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    let line = format!("`{text}`: {description}");
+                    shape.description = Some(match shape.description.take() {
+                        Some(before) => format!("{before}\n{line}"),
+                        None => line,
+                    });
+                }
+            }
+            shape.kind = ShapeKind::Enum(values);
+            return shape;
+        }
+        shape.kind = match shapes.len() {
+            0 => ShapeKind::Any,
+            1 => {
+                let only = shapes.remove(0);
+                shape.description = shape.description.or(only.description);
+                only.kind
+            }
+            _ => ShapeKind::Union(shapes),
+        };
+        shape
+    }
+
+    fn kind(&mut self, flat: &Flat<'a>, kind: &str, depth: usize) -> ShapeKind {
+        match kind {
+            "boolean" => ShapeKind::Boolean,
+            "string" => {
+                ShapeKind::Text { format: flat.format.map(str::to_owned), keywords: flat.keywords(TEXT) }
+            }
+            "integer" | "number" => {
+                ShapeKind::Number { integer: kind == "integer", keywords: flat.keywords(NUMBER) }
+            }
+            "array" => self.list(flat, depth),
+            "object" => self.object(flat, depth),
+            _ => ShapeKind::Any,
+        }
+    }
+
+    fn list(&mut self, flat: &Flat<'a>, depth: usize) -> ShapeKind {
+        let mut keywords = flat.keywords(LIST);
+        let items = match flat.prefix {
+            // A tuple is a list of what its items are.
+            Some(prefix) => {
+                let mut shapes: Vec<Shape> = Vec::new();
+                for item in prefix {
+                    let read = self.read(&[item], depth + 1);
+                    if !shapes.contains(&read) {
+                        shapes.push(read);
+                    }
+                }
+                keywords.entry("minItems").or_insert(prefix.len().into());
+                keywords.entry("maxItems").or_insert(prefix.len().into());
+                match shapes.len() {
+                    0 => Shape::of(ShapeKind::Any),
+                    1 => shapes.remove(0),
+                    _ => Shape::of(ShapeKind::Union(shapes)),
+                }
+            }
+            None => match flat.items {
+                Some(items) => self.read(&[items], depth + 1),
+                None => Shape::of(ShapeKind::Any),
+            },
+        };
+        ShapeKind::List { items: Box::new(items), keywords }
+    }
+
+    fn object(&mut self, flat: &Flat<'a>, depth: usize) -> ShapeKind {
+        let mut properties = Vec::with_capacity(flat.properties.len().min(MAX_NODES));
+        let required: HashSet<&str> = flat.required.iter().copied().collect();
+        for (name, parts) in &flat.properties {
+            let shape = self.read(parts, depth + 1);
+            properties.push(Property { name: (*name).to_owned(), required: required.contains(name), shape });
+        }
+        let extra = match flat.extra {
+            Some(Value::Bool(false)) => Extra::Forbidden,
+            Some(schema @ Value::Object(members)) if !members.is_empty() => {
+                Extra::Of(Box::new(self.read(&[schema], depth + 1)))
+            }
+            _ => Extra::Allowed,
+        };
+        ShapeKind::Object(ObjectShape { properties, extra })
+    }
+}
+
+impl<'a> Flat<'a> {
+    /// Takes over a member. Of constraints the first is kept, of texts the last, which is nearest to the use.
+    fn take(&mut self, name: &'a str, value: &'a Value) {
+        match (name, value) {
+            ("description", Value::String(text)) => self.description = Some(text),
+            ("default", value) => self.default = Some(value),
+            ("type", Value::String(kind)) if self.types.is_empty() => self.take_types(&[kind.as_str()]),
+            ("type", Value::Array(kinds)) if self.types.is_empty() => {
+                self.take_types(&kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+            }
+            ("nullable", Value::Bool(nullable)) => self.nullable |= nullable,
+            ("enum", Value::Array(values)) if self.values.is_none() => {
+                self.values = Some(values.iter().collect())
+            }
+            ("const", value) => self.values = Some(vec![value]),
+            ("properties", Value::Object(properties)) => {
+                for (name, schema) in properties {
+                    if self.properties.len() > MAX_NODES {
+                        break;
+                    }
+                    match self.properties.iter_mut().find(|(known, _)| known == name) {
+                        Some((_, parts)) if parts.len() < MAX_PARTS => parts.push(schema),
+                        Some(_) => {}
+                        None => self.properties.push((name, vec![schema])),
+                    }
+                }
+            }
+            ("required", Value::Array(names)) => self.required.extend(names.iter().filter_map(Value::as_str)),
+            ("additionalProperties", value) if self.extra.is_none() => self.extra = Some(value),
+            ("prefixItems", Value::Array(items)) | ("items", Value::Array(items)) => {
+                self.prefix = Some(items)
+            }
+            ("items", value) if self.items.is_none() => self.items = Some(value),
+            ("anyOf" | "oneOf", Value::Array(branches)) if self.branches.is_none() => {
+                self.branches = Some(branches)
+            }
+            ("format", Value::String(format)) => self.format = Some(format),
+            _ if is_keyword(name) && !self.keywords.iter().any(|(known, _)| *known == name) => {
+                self.keywords.push((name, value));
+            }
+            _ => {}
+        }
+    }
+
+    fn take_types(&mut self, kinds: &[&'a str]) {
+        self.nullable |= kinds.contains(&"null");
+        self.types = kinds.iter().copied().filter(|kind| *kind != "null").collect();
+        if self.types.contains(&"number") {
+            self.types.retain(|kind| *kind != "integer");
+        }
+    }
+
+    fn keywords(&self, names: &[&str]) -> JsonObject {
+        let known = self.keywords.iter().filter(|(name, _)| names.contains(name));
+        known.map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect()
+    }
+
+    /// The type of a schema that does not state one.
+    fn inferred(&self) -> &'static str {
+        let has = |names: &[&str]| self.keywords.iter().any(|(name, _)| names.contains(name));
+        if !self.properties.is_empty() || !self.required.is_empty() || self.extra.is_some() {
+            "object"
+        } else if self.items.is_some() || self.prefix.is_some() || has(LIST) {
+            "array"
+        } else if self.format.is_some() || has(TEXT) {
+            "string"
+        } else if has(NUMBER) {
+            "number"
+        } else {
+            "any"
+        }
+    }
+}
+
+/// Whether a branch says what a value is, and not only which properties it needs.
+fn is_structural(branch: &Value) -> bool {
+    let names = ["type", "properties", "$ref", "enum", "const", "anyOf", "oneOf", "allOf", "items"];
+    branch.as_object().is_some_and(|branch| names.iter().any(|name| branch.contains_key(*name)))
+}
+
+/// The values of branches that are nothing but values.
+fn enum_of(shapes: &[Shape]) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
+    for shape in shapes {
+        let ShapeKind::Enum(of_shape) = &shape.kind else { return None };
+        values.extend(of_shape.iter().cloned());
+    }
+    (!values.is_empty()).then_some(values)
+}
