@@ -41,7 +41,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
                 Ok(Box::pin(async move {
                     match running.await {
                         Ok(result) => Outcome::Complete(result.into()),
-                        Err(error) => Outcome::Failed(error),
+                        Err(outcome) => outcome,
                     }
                 }) as HandlerFuture)
             }

@@ -6,8 +6,8 @@ async fn count() -> usize {
 }
 
 #[pintle::prompt]
-async fn perhaps() -> Result<String, String> {
-    Err("no".to_owned())
+async fn perhaps() -> Result<String, Box<dyn std::error::Error>> {
+    Err("no".into())
 }
 
 fn main() {}

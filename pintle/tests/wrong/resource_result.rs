@@ -8,8 +8,8 @@ async fn first() -> Note {
 }
 
 #[pintle::resource("notes://{id}")]
-async fn by_id(id: u32) -> Result<String, String> {
-    Err(format!("no {id}"))
+async fn by_id(id: u32) -> Result<String, Box<dyn std::error::Error>> {
+    Err(format!("no {id}").into())
 }
 
 fn main() {}

@@ -8,8 +8,8 @@ async fn origin() -> Point {
 }
 
 #[pintle::tool]
-async fn perhaps() -> Result<String, String> {
-    Err("no".to_owned())
+async fn perhaps() -> Result<String, Box<dyn std::error::Error>> {
+    Err("no".into())
 }
 
 fn main() {}

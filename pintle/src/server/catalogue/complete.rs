@@ -12,7 +12,8 @@ use super::{
     lists,
 };
 use crate::server::{
-    Cx, Partial, PromptRoute, TemplateRoute, ToolRoute, access::required::Required, call::run::HandlerFuture,
+    Cx, Partial, PromptRoute, RequestError, TemplateRoute, ToolRoute, access::required::Required,
+    call::run::HandlerFuture,
 };
 
 /// Answers `completion/complete`.
@@ -35,13 +36,13 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     };
     Ok(Box::pin(async move {
         let values = match completer {
-            Some(completer) => {
-                caught(move || completer(partial)).await.unwrap_or_else(|panic| Err(panic_message(&*panic)))
-            }
+            Some(completer) => caught(move || completer(partial))
+                .await
+                .unwrap_or_else(|panic| Err(RequestError::new(panic_message(&*panic)))),
             None => Ok(Default::default()),
         };
         let values = values.unwrap_or_else(|error| {
-            tracing::warn!(argument = name, error, "a completer failed");
+            tracing::warn!(argument = name, error = error.describe(), "a completer failed");
             Default::default()
         });
         let found = values.values.len();

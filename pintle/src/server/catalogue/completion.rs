@@ -9,6 +9,8 @@ use std::{
     task::Poll,
 };
 
+use crate::server::{HandlerError, RequestError};
+
 /// A partial value that a client wants completed: the argument of a completer, as in
 /// [`ToolRoute::complete`](crate::server::ToolRoute::complete).
 #[non_exhaustive]
@@ -58,36 +60,36 @@ impl Values {
     note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
 )]
 pub trait IntoValues: sealed::ValuesSealed {
-    /// Converts the result into values, or into the reason why there are none.
-    fn into_values(self) -> Result<Values, String>;
+    /// Converts the result into values, or into the error that is logged.
+    fn into_values(self) -> Result<Values, RequestError>;
 }
 
 mod sealed {
-    use std::fmt;
+    use crate::server::{HandlerError, RequestError};
 
     #[expect(unnameable_types, reason = "nobody else implements it")]
     pub trait ValuesSealed {}
 
     impl ValuesSealed for super::Values {}
     impl<T: Into<String>> ValuesSealed for Vec<T> {}
-    impl<T: super::IntoValues, E: fmt::Display> ValuesSealed for Result<T, E> {}
+    impl<T: super::IntoValues, E: HandlerError<RequestError>> ValuesSealed for Result<T, E> {}
 }
 
 impl IntoValues for Values {
-    fn into_values(self) -> Result<Values, String> {
+    fn into_values(self) -> Result<Values, RequestError> {
         Ok(self)
     }
 }
 
 impl<T: Into<String>> IntoValues for Vec<T> {
-    fn into_values(self) -> Result<Values, String> {
+    fn into_values(self) -> Result<Values, RequestError> {
         Ok(Values::new(self))
     }
 }
 
-impl<T: IntoValues, E: fmt::Display> IntoValues for Result<T, E> {
-    fn into_values(self) -> Result<Values, String> {
-        self.map_err(|error| error.to_string())?.into_values()
+impl<T: IntoValues, E: HandlerError<RequestError>> IntoValues for Result<T, E> {
+    fn into_values(self) -> Result<Values, RequestError> {
+        self.map_err(Into::into)?.into_values()
     }
 }
 
@@ -101,7 +103,7 @@ pub(crate) struct Completers {
 }
 
 pub(crate) type Completer = Arc<dyn Fn(Partial) -> CompleterFuture + Send + Sync>;
-type CompleterFuture = Pin<Box<dyn Future<Output = Result<Values, String>> + Send>>;
+type CompleterFuture = Pin<Box<dyn Future<Output = Result<Values, RequestError>> + Send>>;
 
 impl Completers {
     /// Adds a completer. Returns `false`, and changes nothing, if the argument has one already.
@@ -144,7 +146,7 @@ pub(crate) fn fixed(values: Vec<String>) -> Completer {
 /// Runs a completer and catches its panic.
 pub(crate) async fn caught(
     begin: impl FnOnce() -> CompleterFuture,
-) -> Result<Result<Values, String>, Box<dyn Any + Send>> {
+) -> Result<Result<Values, RequestError>, Box<dyn Any + Send>> {
     let mut completing = catch_unwind(AssertUnwindSafe(begin))?;
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| completing.as_mut().poll(cx))) {
         Ok(polled) => polled.map(Ok),

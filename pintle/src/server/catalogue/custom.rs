@@ -1,6 +1,6 @@
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
-use pintle_proto::Peer;
+use pintle_proto::{Peer, server::Outcome};
 use pintle_types::{
     Notification, RawObject, RpcError,
     method::{self, Capability},
@@ -9,11 +9,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Error, Result,
-    server::{Cx, Server},
+    server::{Cx, HandlerError, RequestError, Server},
 };
 
 impl Server {
     /// Adds a handler for a method that the protocol does not define. Any caller may call it: check [`Cx::identity`].
+    ///
+    /// `E` is any error that `?` converts into a [`RequestError`]; an `RpcError` is sent as it is.
     ///
     /// A name that is already registered, or that is a method of the protocol, is an error: [`check`](Self::check) reports it, and
     /// `serve` refuses to start. Nothing is overwritten.
@@ -21,11 +23,11 @@ impl Server {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
-    /// use pintle::{Server, server::Cx};
+    /// use pintle::{Server, server::{Cx, RequestError}};
     ///
     /// let server = Server::new("fleet", "1.0.0")
     ///     .method("fleet/count", |_cx: Cx, kind: serde_json::Value| async move {
-    ///         Ok(serde_json::json!({ "kind": kind["kind"], "count": 12 }))
+    ///         Ok::<_, RequestError>(serde_json::json!({ "kind": kind["kind"], "count": 12 }))
     ///     });
     /// # #[cfg(feature = "client")] {
     /// let fleet = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
@@ -36,12 +38,13 @@ impl Server {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn method<P, R, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
+    pub fn method<P, R, E, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
     where
         P: DeserializeOwned + Send,
         R: Serialize,
         F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        E: HandlerError<RequestError>,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
         let name = name.into();
         self.noting(|server| {
@@ -105,24 +108,27 @@ pub(super) fn check_method(known: &HashMap<String, CustomMethod>, name: &str) ->
 #[derive(Clone)]
 pub(crate) struct CustomMethod(pub(crate) Arc<dyn Fn(Cx) -> MethodFuture + Send + Sync>);
 
-type MethodFuture = Pin<Box<dyn Future<Output = Result<RawObject, RpcError>> + Send>>;
+type MethodFuture = Pin<Box<dyn Future<Output = Result<RawObject, Outcome>> + Send>>;
 
 impl CustomMethod {
-    pub(crate) fn new<P, R, F, Fut>(handler: F) -> Self
+    pub(crate) fn new<P, R, E, F, Fut>(handler: F) -> Self
     where
         P: DeserializeOwned + Send,
         R: Serialize,
         F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        E: HandlerError<RequestError>,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
         Self(Arc::new(move |cx| {
             let params = cx.params().without(&["_meta"]).decode::<P>();
             let running = params.map(|params| handler(cx.clone(), params));
             Box::pin(async move {
-                let running = running
-                    .map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))?;
-                let result = running.await?;
-                RawObject::from_serialize(&result).map_err(|error| RpcError::internal(error.to_string()))
+                let running = running.map_err(|error| {
+                    Outcome::Failed(RpcError::invalid_params(format!("`{}`: {error}", cx.method())))
+                })?;
+                let result = running.await.map_err(|error| error.into().outcome(cx.method(), None))?;
+                RawObject::from_serialize(&result)
+                    .map_err(|error| Outcome::Failed(RpcError::internal(error.to_string())))
             })
         }))
     }

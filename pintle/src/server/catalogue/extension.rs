@@ -4,14 +4,14 @@ use pintle_proto::{
     Peer,
     server::{Extension as Wire, Grant},
 };
-use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, RpcError, schema::ResultType};
+use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, schema::ResultType};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::custom::{CustomMethod, OnNotification, check_method};
 use crate::{
     Error, Result,
-    server::{Cx, Notice, Server},
+    server::{Cx, HandlerError, Notice, RequestError, Server},
 };
 
 /// An extension of the protocol: methods, notifications and result types that some clients support.
@@ -83,12 +83,13 @@ impl Installation {
     /// A name that is already registered is an error: [`Server::check`] reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn method<P, R, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
+    pub fn method<P, R, E, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
         P: DeserializeOwned + Send,
         R: Serialize,
         F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        E: HandlerError<RequestError>,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
         let name = name.into();
         self.wire.methods.push(name.clone());

@@ -100,7 +100,7 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
     match result.map(|result| result_size::check(cx, RawObject::from_serialize(&result))) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
-        Err(error) => error.outcome(None),
+        Err(error) => error.outcome(cx.method(), None),
     }
 }
 

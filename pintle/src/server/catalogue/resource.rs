@@ -74,7 +74,7 @@ pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) ->
     match read.map(|result| result_size::check(cx, result.to_raw())) {
         Ok(Ok(result)) => Outcome::Complete(result.into()),
         Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
-        Err(error) => error.outcome(Some(cx.uri())),
+        Err(error) => error.outcome(cx.method(), Some(cx.uri())),
     }
 }
 

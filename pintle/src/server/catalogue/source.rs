@@ -86,7 +86,7 @@ pub(crate) async fn list(cx: Cx) -> Outcome {
             Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, ListKind::Resources)),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         },
-        Err(error) => error.outcome(None),
+        Err(error) => error.outcome(cx.method(), None),
     }
 }
 

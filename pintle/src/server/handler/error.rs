@@ -1,4 +1,4 @@
-use std::{any::Any, borrow::Cow, error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, iter};
 
 use pintle_proto::{inputs::AskError, server::Outcome};
 use pintle_types::{
@@ -6,10 +6,15 @@ use pintle_types::{
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 
+use crate::error::BoxError;
+
 /// An error of a tool handler.
 ///
-/// Any [`std::error::Error`] converts into one with `?`; its text is returned to the model. Like `anyhow::Error`, and for
-/// the same reason, this type does not implement `Error` itself.
+/// `?` converts every [`std::error::Error`] that is `Send + Sync`, every type that converts into
+/// `Box<dyn Error + Send + Sync>` (`anyhow::Error`, `eyre::Report`), and texts. The model reads the error's own message
+/// (its `Display`); the messages of its sources are logged and not sent, because they may name files, hosts and queries.
+///
+/// Like `anyhow::Error`, and for the same reason, this type does not implement `Error` itself.
 ///
 /// ```
 /// use pintle::server::ToolError;
@@ -18,8 +23,14 @@ use pintle_types::{
 ///     if text.is_empty() {
 ///         return Err(ToolError::new("`port` is empty: give a number from 1 to 65535"));
 ///     }
-///     Ok(text.parse()?)
+///     let port: u16 = text.parse()?;
+///     if port < 1024 {
+///         Err(format!("port {port} is reserved: give a number above 1023"))?;
+///     }
+///     Ok(port)
 /// }
+///
+/// assert_eq!(parse("80").unwrap_err().to_string(), "port 80 is reserved: give a number above 1023");
 /// ```
 #[derive(Debug)]
 pub struct ToolError(Repr);
@@ -27,6 +38,7 @@ pub struct ToolError(Repr);
 #[derive(Debug)]
 enum Repr {
     Message(Cow<'static, str>),
+    Error(BoxError),
     Failed(RpcError),
 }
 
@@ -41,36 +53,52 @@ impl ToolError {
         Self(Repr::Failed(error))
     }
 
-    pub(crate) fn outcome(self) -> Result<CallToolResult, Outcome> {
-        match self.0 {
-            Repr::Failed(error) => Err(Outcome::Failed(error)),
-            Repr::Message(text) => {
-                let mut result = CallToolResult::new(vec![ContentBlock::Text(TextContent::new(text))]);
-                result.is_error = Some(true);
-                Ok(result)
+    /// Returns the result of a call that failed, and logs the sources of the error.
+    pub(crate) fn outcome(self, tool: Option<&str>) -> Result<CallToolResult, Outcome> {
+        let text = match self.0 {
+            Repr::Failed(error) => return Err(Outcome::Failed(error)),
+            Repr::Message(text) => text,
+            Repr::Error(error) => {
+                if let Some(sources) = sources(&*error) {
+                    tracing::warn!(tool, %error, sources, "a tool failed");
+                }
+                error.to_string().into()
             }
-        }
+        };
+        let mut result = CallToolResult::new(vec![ContentBlock::Text(TextContent::new(text))]);
+        result.is_error = Some(true);
+        Ok(result)
     }
 }
 
-impl<E: Error + 'static> From<E> for ToolError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        let any: &dyn Any = &error;
-        if let Some(error) = any.downcast_ref::<RpcError>() {
+        let error = error.into();
+        if let Some(error) = error.downcast_ref::<RpcError>() {
             return Self::protocol(error.clone());
         }
-        match any.downcast_ref::<AskError>() {
+        match error.downcast_ref::<AskError>() {
             // The model is informed of a refusal by the client; other errors are those of the protocol.
             Some(AskError::Refused(refusal)) => Self::new(refusal.message.to_string()),
             Some(error) => Self::protocol(error.clone().into()),
-            None => Self::new(error.to_string()),
+            None => Self(Repr::Error(error)),
         }
     }
 }
 
-/// An error of a prompt, resource or completion handler.
+/// Returns the messages of an error's sources, the outermost first; `None` if there are none.
+fn sources(error: &(dyn Error + 'static)) -> Option<String> {
+    /// The limit on the number of messages, should an error be its own source.
+    const MAX_SOURCES: usize = 32;
+    let chain = iter::successors(error.source(), |&source| source.source());
+    let messages: Vec<String> = chain.take(MAX_SOURCES).map(ToString::to_string).collect();
+    (!messages.is_empty()).then(|| messages.join(": "))
+}
+
+/// An error of a prompt, a resource, a completer or a custom method.
 ///
-/// Any [`std::error::Error`] converts into one with `?`; its text is sent to the client.
+/// `?` converts the same types as for [`ToolError`]. The client receives the error's own message (its `Display`); the
+/// messages of its sources are logged and not sent.
 ///
 /// ```
 /// use pintle::server::RequestError;
@@ -89,13 +117,15 @@ pub struct RequestError(Reason);
 #[derive(Debug)]
 enum Reason {
     NotFound,
+    Message(Cow<'static, str>),
+    Error(BoxError),
     Failed(RpcError),
 }
 
 impl RequestError {
     /// Creates an internal error.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self(Reason::Failed(RpcError::internal(text)))
+        Self(Reason::Message(text.into()))
     }
 
     /// Creates an error for an invalid request.
@@ -113,25 +143,57 @@ impl RequestError {
         Self(Reason::Failed(error))
     }
 
-    pub(crate) fn outcome(self, uri: Option<&str>) -> Outcome {
-        match (self.0, uri) {
-            (Reason::Failed(error), _) => Outcome::Failed(error),
-            (Reason::NotFound, Some(uri)) => Outcome::NotFound { uri: uri.to_owned() },
-            (Reason::NotFound, None) => Outcome::Failed(RpcError::invalid_params("not found")),
+    /// Returns the outcome of a request that failed, and logs the sources of the error. `uri` is that of a resource.
+    pub(crate) fn outcome(self, method: &str, uri: Option<&str>) -> Outcome {
+        Outcome::Failed(match (self.0, uri) {
+            (Reason::NotFound, Some(uri)) => return Outcome::NotFound { uri: uri.to_owned() },
+            (Reason::NotFound, None) => RpcError::invalid_params("not found"),
+            (Reason::Failed(error), _) => error,
+            (Reason::Message(text), _) => RpcError::internal(text),
+            (Reason::Error(error), _) => {
+                if let Some(sources) = sources(&*error) {
+                    tracing::warn!(method, uri, %error, sources, "a handler failed");
+                }
+                RpcError::internal(error.to_string())
+            }
+        })
+    }
+
+    /// Returns the message with those of its sources, for the log.
+    pub(crate) fn describe(&self) -> String {
+        match &self.0 {
+            Reason::NotFound => "not found".to_owned(),
+            Reason::Message(text) => text.clone().into_owned(),
+            Reason::Failed(error) => error.to_string(),
+            Reason::Error(error) => match sources(&**error) {
+                Some(sources) => format!("{error}: {sources}"),
+                None => error.to_string(),
+            },
         }
     }
 }
 
-impl<E: Error + 'static> From<E> for RequestError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for RequestError {
     fn from(error: E) -> Self {
-        let any: &dyn Any = &error;
-        if let Some(error) = any.downcast_ref::<RpcError>() {
+        let error = error.into();
+        if let Some(error) = error.downcast_ref::<RpcError>() {
             return Self::protocol(error.clone());
         }
-        match any.downcast_ref::<AskError>() {
+        match error.downcast_ref::<AskError>() {
             Some(error) => Self::protocol(error.clone().into()),
-            None => Self::new(error.to_string()),
+            None => Self(Reason::Error(error)),
         }
+    }
+}
+
+/// For functions that tools share with prompts and resources. The text for the model becomes that of an internal error.
+impl From<ToolError> for RequestError {
+    fn from(error: ToolError) -> Self {
+        Self(match error.0 {
+            Repr::Message(text) => Reason::Message(text),
+            Repr::Error(error) => Reason::Error(error),
+            Repr::Failed(error) => Reason::Failed(error),
+        })
     }
 }
 
@@ -141,7 +203,7 @@ impl<E: Error + 'static> From<E> for RequestError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a handler",
     note = "return `{E}`: `Err({E}::new(\"what went wrong\"))`",
-    note = "or any `std::error::Error`; `?` makes a `{E}` of it"
+    note = "or a `String`, an `anyhow::Error`, an `eyre::Report`, a `Box<dyn Error + Send + Sync>`, or any `std::error::Error` that is `Send + Sync`"
 )]
 pub trait HandlerError<E>: Into<E> {}
 
@@ -152,6 +214,7 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Repr::Message(text) => f.write_str(text),
+            Repr::Error(error) => error.fmt(f),
             Repr::Failed(error) => error.fmt(f),
         }
     }

@@ -154,6 +154,15 @@ pub trait IntoToolResult {
     /// Converts the value into the result, or into another outcome of the call.
     fn into_tool_result(self) -> Result<CallToolResult, Outcome>;
 
+    /// Converts the value into the result of this tool: its name is logged with an error.
+    #[doc(hidden)]
+    fn into_result_of(self, _tool: &str) -> Result<CallToolResult, Outcome>
+    where
+        Self: Sized,
+    {
+        self.into_tool_result()
+    }
+
     /// Returns the text if the result consists of one text and nothing else, which is then printed directly.
     #[doc(hidden)]
     fn into_text(self) -> Result<String, Self>
@@ -267,7 +276,14 @@ impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T,
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         match self {
             Ok(value) => value.into_tool_result(),
-            Err(error) => error.into().outcome(),
+            Err(error) => error.into().outcome(None),
+        }
+    }
+
+    fn into_result_of(self, tool: &str) -> Result<CallToolResult, Outcome> {
+        match self {
+            Ok(value) => value.into_result_of(tool),
+            Err(error) => error.into().outcome(Some(tool)),
         }
     }
 

@@ -41,7 +41,10 @@ where
         this.running.poll(task).map(|result| match result {
             Ok(result) => match result.into_text() {
                 Ok(text) => complete_text(this.cx, text),
-                Err(result) => complete(this.cx, result.into_tool_result()),
+                Err(result) => {
+                    let name = this.cx.tool().map_or("", |called| called.tool.name());
+                    complete(this.cx, result.into_result_of(name))
+                }
             },
             Err(outcome) => outcome,
         })
@@ -70,7 +73,7 @@ fn complete(cx: &Cx, result: Result<CallToolResult, Outcome>) -> Outcome {
         let message = format!("the tool's result does not fit its output schema: {fault}");
         tracing::error!(tool = called.tool.name(), "{message}");
         return ToolError::new(message)
-            .outcome()
+            .outcome(None)
             .map_or_else(|outcome| outcome, |result| print(cx, result.to_raw()));
     }
     print(cx, result.to_raw())

@@ -211,3 +211,17 @@ fn no_example_is_forgotten() {
         assert!(talked_to.contains(&format!("\"{name}\"")), "no test starts `{name}`");
     }
 }
+
+#[tokio::test]
+async fn errors_of_any_type_are_read_by_the_model() {
+    both(client(), "errors", async |server| {
+        let count = server.call_tool("count_lines", json!({"path": "/no/such/file"})).await.unwrap();
+        assert_eq!(count.is_error, Some(true));
+        assert_eq!(count.text(), "the file cannot be read: name another");
+        assert_eq!(said(&server, "half", json!({"number": "7"})).await, "7 is odd: give an even number");
+        assert_eq!(said(&server, "half", json!({"number": "x"})).await, "invalid digit found in string");
+        let error = server.read_resource("numbers://1/by/0").await.unwrap_err().to_string();
+        assert!(error.contains("nothing can be divided by 0"), "{error}");
+    })
+    .await;
+}

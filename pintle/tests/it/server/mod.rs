@@ -11,6 +11,8 @@ mod custom;
 #[cfg(feature = "server")]
 mod elicit;
 #[cfg(feature = "server")]
+mod errors;
+#[cfg(feature = "server")]
 mod extensions;
 #[cfg(feature = "server")]
 mod features;
