@@ -53,8 +53,13 @@ use kind::Kind;
 ///
 /// **Doc comments** of the function are the tool's description, those of a parameter the description in its schema.
 ///
+/// **A function that is not `async`** runs on tokio's blocking pool, as with
+/// [`blocking`](../pintle/server/fn.blocking.html), so that it may wait and compute. With `inline` it runs in place: that is
+/// cheaper for a function that returns at once, and holds up its connection if it does not.
+///
 /// **Options** of the tool: `name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`,
-/// `open_world = bool`, `requires("right", ..)`, `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`,
+/// `open_world = bool`, `annotations`, `strict` (unknown arguments are refused), `timeout`, `inline`, `requires("right", ..)`,
+/// `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`,
 /// `default`, `complete`, `title`, `examples`, `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`,
 /// `multiple_of`, `min_length`, `max_length`, `pattern`, `format`, `min_items`, `max_items`, `unique_items`.
 #[proc_macro_attribute]
@@ -122,8 +127,8 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// **The result** is a `String` or `&str` (a user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`,
 /// or a `Result` of one of them.
 ///
-/// **Options** of the prompt: `name`, `title`, `description`, `icon`, `requires("right", ..)`, `hidden`. Of a parameter:
-/// those of a tool's.
+/// **Options** of the prompt: `name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires("right", ..)`, `hidden`.
+/// Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Prompt, options.into(), &item.into()).into()
@@ -174,8 +179,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// **The result** is a `String` or `&str`, a `Vec<u8>` or `Bytes` (binary), a `Json<T>`, `ResourceContents`, a `Vec` of
 /// them, a `ReadResourceResult`, or an `Option` or `Result` of one of them.
 ///
-/// **Options**, after the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`,
-/// `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
+/// **Options**, after the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`, `timeout`,
+/// `inline`, `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Resource, options.into(), &item.into()).into()

@@ -1,9 +1,10 @@
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{
     Error, Expr, LitBool, LitStr, Result, Token,
     meta::ParseNestedMeta,
     parse::{ParseStream, Parser},
+    spanned::Spanned as _,
 };
 
 use crate::{kind::Kind, uri::Uri};
@@ -11,19 +12,22 @@ use crate::{kind::Kind, uri::Uri};
 /// Returns the options whose value is passed on unchanged.
 fn given(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Tool | Kind::Prompt => &["title", "icon"],
-        Kind::Resource => &["title", "icon", "mime_type", "annotations", "cache"],
+        Kind::Tool => &["title", "icon", "timeout", "annotations"],
+        Kind::Prompt => &["title", "icon", "timeout"],
+        Kind::Resource => &["title", "icon", "timeout", "mime_type", "annotations", "cache"],
     }
 }
 
 fn known(kind: Kind) -> &'static str {
     match kind {
         Kind::Tool => {
-            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `requires(..)`, `hidden`"
+            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `timeout`, `inline`, `requires(..)`, `hidden`"
         }
-        Kind::Prompt => "`name`, `title`, `description`, `icon`, `requires(..)`, `hidden`",
+        Kind::Prompt => {
+            "`name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires(..)`, `hidden`"
+        }
         Kind::Resource => {
-            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, `requires(..)`, `hidden`, all behind the URI"
+            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, `timeout`, `inline`, `requires(..)`, `hidden`, all behind the URI"
         }
     }
 }
@@ -35,6 +39,8 @@ pub(crate) struct Options {
     pub(crate) uri: Option<Uri>,
     pub(crate) name: Option<Expr>,
     pub(crate) description: Option<Expr>,
+    /// Where a synchronous function is said to run in place, without a thread.
+    pub(crate) inline: Option<Span>,
     /// Builder calls for all other options.
     pub(crate) calls: TokenStream,
 }
@@ -73,7 +79,8 @@ impl Options {
                 let value: Expr = meta.value()?.parse()?;
                 self.calls.extend(quote!(.#method(#value)));
             }
-            "read_only" | "idempotent" if kind == Kind::Tool => {
+            "inline" => self.inline = Some(meta.path.span()),
+            "read_only" | "idempotent" | "strict" if kind == Kind::Tool => {
                 if meta.input.peek(Token![=]) {
                     return Err(meta.error(format!("write `{word}`, or omit it")));
                 }

@@ -100,22 +100,40 @@ pub(crate) fn route(
         quote!(let #this = ::std::sync::Arc::clone(&#this);)
     });
     let call = quote_spanned!(ident.span()=> #function(#(#passed),*));
-    let called = match signature.asyncness {
-        Some(_) => quote_spanned!(ident.span()=> ::pintle::__private::must_be_send(#call).await),
-        None => call,
-    };
     let result = result(signature);
     let (_, gives) = kind.checks();
+    let handler = match (signature.asyncness, options.inline) {
+        (Some(_), Some(inline)) => {
+            let message = "an `async fn` needs no `inline`: remove it";
+            return Err(Error::new(inline, message));
+        }
+        (Some(_), None) => {
+            let awaited = quote_spanned!(ident.span()=> ::pintle::__private::must_be_send(#call).await);
+            quote! {move |#closure| {
+                #this
+                async move {
+                    let #result = #awaited;
+                    ::pintle::__private::#gives(#result)
+                }
+            }}
+        }
+        (None, Some(_)) => quote! {move |#closure| {
+            #this
+            async move {
+                let #result = #call;
+                ::pintle::__private::#gives(#result)
+            }
+        }},
+        (None, None) => quote! {::pintle::server::blocking(move |#closure| {
+            #this
+            let #result = #call;
+            ::pintle::__private::#gives(#result)
+        })},
+    };
     let (calls, completers) = (&options.calls, params.completers());
     Ok(quote! {
         #declaration
-        ::pintle::server::#maker(#(#uri,)* #name, move |#closure| {
-            #this
-            async move {
-                let #result = #called;
-                ::pintle::__private::#gives(#result)
-            }
-        }) #description #calls #completers
+        ::pintle::server::#maker(#(#uri,)* #name, #handler) #description #calls #completers
     })
 }
 

@@ -4,12 +4,12 @@ use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError, method};
 
 use crate::server::{
-    Cx, Entry, Next, ToolRoute,
+    Cx, Entry, ToolRoute,
     call::{
         run::{HandlerFuture, Start, run_claimed},
         target::{TextArguments, ToolCall},
     },
-    catalogue::{complete, lists, source},
+    catalogue::{complete, lists, options::RouteOptions, source},
 };
 
 /// Starts the handler of a call, inside the layers of the server.
@@ -55,7 +55,11 @@ pub(crate) fn route(cx: &Cx) -> Start {
 
 /// Starts the handler of a route that the caller may use. If the call has a `requestState`, the handler runs once the state
 /// is claimed.
-fn go(cx: &Cx, next: &Next) -> HandlerFuture {
+fn go(cx: &Cx, options: &RouteOptions) -> HandlerFuture {
+    if let Some(timeout) = options.timeout {
+        cx.set_timeout(timeout);
+    }
+    let next = &options.next;
     if !cx.call().returned() {
         return next.go(cx.clone());
     }
@@ -95,7 +99,7 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             mirrored(cx, route)?;
             let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
             cx.set_tool(ToolCall { tool: route.clone(), filled });
-            Ok(go(cx, &route.options.next))
+            Ok(go(cx, &route.options))
         }
         None => Err(unknown("tool", &name)),
     }
@@ -120,7 +124,7 @@ fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             lists::permit(cx, &route.options.required, &name)?;
             let vars = route.admit(cx).map_err(Outcome::Failed)?;
             cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
-            Ok(go(cx, &route.options.next))
+            Ok(go(cx, &route.options))
         }
         None => Err(unknown("prompt", &name)),
     }
@@ -138,7 +142,7 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let catalogue = &cx.snapshot().catalogue;
     let found = if let Some(route) = catalogue.resources.get(&uri) {
         let sees = lists::sees(cx, route);
-        sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options.next)))
+        sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options)))
             .transpose()?
     } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
         lists::passes_filters(cx, Entry::Resource(&resource)).then(|| match cx.call().returned() {
@@ -151,7 +155,7 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             lists::permit(cx, &route.options.required, &uri)?;
             cx.set_texts(TextArguments::of_template(route.clone(), vars, uri.to_string()));
         }
-        sees.then(|| go(cx, &route.options.next))
+        sees.then(|| go(cx, &route.options))
     } else {
         None
     };

@@ -59,6 +59,7 @@ pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, 
 pub use call::seal::StateKeys;
 pub use catalogue::completion::{IntoValues, Partial, Values};
 pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
+pub use catalogue::edits::CatalogueEdits;
 pub use catalogue::extension::{Installation, ProtocolExtension};
 pub use catalogue::lists::ListKind;
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
@@ -69,6 +70,7 @@ pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
 pub use changes::notice::Notice;
 pub use form::{Field, Form, FormError};
+pub use handler::blocking::{Blocking, blocking};
 pub use handler::error::{HandlerError, RequestError, ToolError};
 pub use handler::extract::{Args, Description, Extension, State};
 pub use handler::schema::part::SchemaPart;

@@ -21,6 +21,14 @@ impl Here {
     }
 }
 
+impl Here {
+    /// Continues a call on another thread.
+    pub(crate) fn of(call: WeakCx) -> Self {
+        enter(None, call);
+        Self(())
+    }
+}
+
 impl Drop for Here {
     fn drop(&mut self) {
         leave(None);

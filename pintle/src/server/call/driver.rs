@@ -86,9 +86,7 @@ impl CallDriver {
     ) -> Self {
         let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
         let handler = match catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx))) {
-            Ok(Start::Run(handler)) => {
-                HandlerState::Inline(HandlerRun::new(handler, cx.clone(), snapshot.settings.timeout))
-            }
+            Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone())),
             Ok(Start::Done(outcome)) => HandlerState::Done { outcome: Some(outcome), last: Vec::new() },
             Err(_) => {
                 tracing::error!(method = cx.method(), "a handler panicked before it began");

@@ -30,7 +30,6 @@ pub(crate) enum Start {
 pub(crate) struct HandlerRun {
     handler: Option<HandlerFuture>,
     cx: Cx,
-    timeout: Option<Duration>,
     /// Set when the handler first waits.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
     /// The rest of the timeout, while the call waits for its client.
@@ -45,7 +44,7 @@ pub(crate) struct HandlerRun {
 }
 
 impl HandlerRun {
-    pub(crate) fn new(handler: HandlerFuture, cx: Cx, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(handler: HandlerFuture, cx: Cx) -> Self {
         #[cfg(feature = "logging")]
         let span = match super::current::Here::new(&cx) {
             Some(_here) => tracing::error_span!(target: "pintle::call", "call", method = cx.method()),
@@ -54,7 +53,6 @@ impl HandlerRun {
         Self {
             handler: Some(handler),
             cx,
-            timeout,
             deadline: None,
             left: None,
             settling: false,
@@ -73,7 +71,7 @@ impl HandlerRun {
 
     /// Polls the timeout only, for a handler that is held back.
     pub(crate) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let Some(after) = self.timeout else { return Poll::Pending };
+        let Some(after) = self.cx.timeout().filter(|_| !self.settling) else { return Poll::Pending };
         if self.cx.is_asking() {
             // The timeout does not run while the call waits for its client.
             let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
@@ -128,7 +126,7 @@ impl Future for HandlerRun {
                 }
                 Ok(settling) => {
                     (self.handler, self.last) = (Some(settling), last);
-                    (self.settling, self.timeout) = (true, None);
+                    self.settling = true;
                 }
             }
         }

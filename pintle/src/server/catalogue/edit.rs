@@ -159,6 +159,18 @@ impl Server {
         self.changes().publish(&Change::Resource(uri.into()));
     }
 
+    /// Notifies clients that the list of tools has changed, for changes that the server cannot see: what a
+    /// [filter](Self::filter) lets callers see.
+    pub fn tools_changed(&self) {
+        self.changes().publish(&Change::Tools);
+    }
+
+    /// Notifies clients that the list of prompts has changed, for changes that the server cannot see: what a
+    /// [filter](Self::filter) lets callers see.
+    pub fn prompts_changed(&self) {
+        self.changes().publish(&Change::Prompts);
+    }
+
     /// Notifies clients that the list of resources has changed, for [sources](crate::server::ResourceSource).
     pub fn resources_changed(&self) {
         self.changes().publish(&Change::Resources);
@@ -237,7 +249,7 @@ fn checked<R: CatalogueRoute>(routes: impl IntoIterator<Item = R>) -> Result<Vec
     Ok(routes)
 }
 
-fn without_fault<R: CatalogueRoute>(route: &R) -> Result<()> {
+pub(super) fn without_fault<R: CatalogueRoute>(route: &R) -> Result<()> {
     route.options().faults.first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
 }
 
@@ -250,7 +262,7 @@ fn append<R: CatalogueRoute>(known: &mut OrderedMap<R>, routes: Vec<R>) {
 }
 
 /// The error of a route whose key is registered already.
-fn taken<R: CatalogueRoute>(route: &R) -> Error {
+pub(super) fn taken<R: CatalogueRoute>(route: &R) -> Error {
     let key = route.key();
     Error::misuse(match R::KIND {
         HandlerKind::Tool => format!("a tool named `{key}` is already registered; choose another name"),

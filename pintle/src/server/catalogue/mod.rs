@@ -4,6 +4,7 @@ pub(crate) mod custom;
 pub(crate) mod declared;
 pub(crate) mod directory;
 pub(crate) mod edit;
+pub(crate) mod edits;
 pub(crate) mod extension;
 pub(crate) mod lint;
 pub(crate) mod lists;

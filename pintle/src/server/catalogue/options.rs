@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use pintle_proto::server::{CacheHint, Change};
 use pintle_types::Meta;
 use schemars::JsonSchema;
@@ -21,11 +23,13 @@ pub(crate) struct RouteOptions {
     pub(crate) faults: Vec<String>,
     /// The state that the handler takes from the server.
     pub(crate) needs: Vec<Need>,
+    /// The timeout of a call, if it is not the server's; `None` in it means no limit.
+    pub(crate) timeout: Option<Option<Duration>>,
 }
 
 impl RouteOptions {
     pub(crate) fn new(next: Next, faults: Vec<String>, needs: Vec<Need>) -> Self {
-        Self { next, required: Required::default(), faults, needs }
+        Self { next, required: Required::default(), faults, needs, timeout: None }
     }
 
     /// Applies a cache hint to every complete result.
@@ -72,8 +76,8 @@ pub(crate) trait CatalogueRoute: Sized {
 /// Implements [`CatalogueRoute`], `Debug` and the builder methods that all four kinds of routes have.
 macro_rules! route_methods {
     (
-        $route:ident, $kind:ident, $definition:ident . $key:ident, $change:ident, $routes:ident
-        $(, prepare: $prepare:path)?
+        $route:ident, $kind:ident, $definition:ident . $key:ident: $definition_type:ident, $change:ident,
+        $routes:ident $(, prepare: $prepare:path)?
     ) => {
         impl $route {
             /// Sets the title, which user interfaces show instead of the name.
@@ -101,6 +105,27 @@ macro_rules! route_methods {
             #[must_use]
             pub fn meta(mut self, meta: ::pintle_types::Meta) -> Self {
                 $crate::server::catalogue::options::merge_meta(&mut self.$definition.meta, meta);
+                self
+            }
+
+            /// Returns the list entry, as clients see it.
+            pub fn definition(&self) -> &::pintle_types::schema::$definition_type {
+                &self.$definition
+            }
+
+            /// Sets the timeout of a call, in place of [`Server::call_timeout`](crate::server::Server::call_timeout); `None` means
+            /// no limit. The time in which the client answers a question does not count.
+            ///
+            /// ```
+            /// use std::time::Duration;
+            /// use pintle::server::tool;
+            ///
+            /// let search = tool("search", || async { "…" }).timeout(Duration::from_secs(5));
+            /// let import = tool("import", || async { "…" }).timeout(None);
+            /// ```
+            #[must_use]
+            pub fn timeout(mut self, timeout: impl Into<Option<::std::time::Duration>>) -> Self {
+                self.options.timeout = Some(timeout.into());
                 self
             }
 
@@ -194,6 +219,34 @@ macro_rules! route_methods {
     };
 }
 
+/// Implements the builder methods of routes that are identified by a name.
+macro_rules! name_methods {
+    ($route:ident, $definition:ident) => {
+        impl $route {
+            /// Changes the name.
+            #[must_use]
+            pub fn rename(mut self, name: impl Into<String>) -> Self {
+                self.$definition.name = name.into();
+                self
+            }
+
+            /// Puts a prefix before the name, to keep it apart from others:
+            ///
+            /// ```
+            /// use pintle::server::tool;
+            ///
+            /// let open = tool("open", || async { "open" }).prefix("door_");
+            /// assert_eq!(open.definition().name, "door_open");
+            /// ```
+            #[must_use]
+            pub fn prefix(mut self, prefix: &str) -> Self {
+                self.$definition.name.insert_str(0, prefix);
+                self
+            }
+        }
+    };
+}
+
 /// Implements the builder methods of routes whose handler returns the contents of a resource.
 macro_rules! content_methods {
     ($route:ident, $definition:ident) => {
@@ -247,4 +300,4 @@ macro_rules! completion_methods {
     };
 }
 
-pub(super) use {completion_methods, content_methods, route_methods};
+pub(super) use {completion_methods, content_methods, name_methods, route_methods};

@@ -26,6 +26,17 @@ impl<T> OrderedMap<T> {
         Ok(())
     }
 
+    /// Replaces the item of this name in its place, or appends it.
+    pub(crate) fn put(&mut self, name: impl Into<String>, item: T) {
+        match self.items.entry(name.into()) {
+            Entry::Occupied(mut occupied) => occupied.get_mut().1 = Arc::new(item),
+            Entry::Vacant(vacant) => {
+                self.last += 1;
+                vacant.insert((self.last, Arc::new(item)));
+            }
+        }
+    }
+
     /// Removes an item. Returns whether there was one of this name.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         self.items.shift_remove(name).is_some()
@@ -75,6 +86,9 @@ mod tests {
         assert_eq!(map.add("a", "other"), Err("other"));
         let numbered: Vec<_> = map.after(0).map(|(number, item)| (number, **item)).collect();
         assert_eq!(numbered, [(1, "b"), (2, "a"), (3, "c")]);
+        map.put("c", "third");
+        assert_eq!(map.after(2).map(|(number, item)| (number, **item)).collect::<Vec<_>>(), [(3, "third")]);
+        map.put("c", "c");
         assert!(map.remove("a"));
         assert!(!map.remove("a"));
         assert_eq!(map.after(2).map(|(_, item)| **item).collect::<Vec<_>>(), ["c"]);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     completion::Completers,
-    options::{RouteOptions, completion_methods, route_methods},
+    options::{RouteOptions, completion_methods, name_methods, route_methods},
     texts::Texts,
 };
 use crate::{
@@ -73,8 +73,15 @@ pub fn prompt<M: 'static, H>(name: impl Into<String>, handler: H) -> PromptRoute
 where
     H: Handler<M, Output: IntoPromptResult>,
 {
+    let mut route = PromptRoute::of(Prompt::new(name), handler);
+    route.prompt.arguments = route.texts.arguments();
+    route
+}
+
+/// Wraps a handler so that it returns the outcome of a get.
+fn next<M: 'static, H: Handler<M, Output: IntoPromptResult>>(handler: H) -> Next {
     let handler = Arc::new(handler);
-    let next = Next::new(move |cx: Cx| {
+    Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
         Box::pin(async move {
             match running.await {
@@ -82,18 +89,7 @@ where
                 Err(outcome) => outcome,
             }
         })
-    });
-    let name = name.into();
-    let mut description = Description::new(HandlerKind::Prompt, &name);
-    H::describe(&mut description);
-    let Description { input, mut faults, needs, .. } = description;
-    let texts = Texts::of(HandlerKind::Prompt, &name, input, &mut faults);
-    let mut completers = Completers::default();
-    texts.complete(&mut completers);
-    let mut prompt = Prompt::new(name);
-    prompt.arguments = texts.arguments();
-    let options = RouteOptions::new(next, faults, needs);
-    PromptRoute { prompt, options, completers, allowed: BTreeMap::new(), texts }
+    })
 }
 
 fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
@@ -104,10 +100,39 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
     }
 }
 
-route_methods!(PromptRoute, Prompt, prompt.name, Prompts, prompts);
+route_methods!(PromptRoute, Prompt, prompt.name: Prompt, Prompts, prompts);
+name_methods!(PromptRoute, prompt);
 completion_methods!(PromptRoute, prompt.name, "argument");
 
 impl PromptRoute {
+    /// Creates a prompt from its definition: clients see every member of it as it is.
+    ///
+    /// The handler takes the arguments as text ([`PromptArguments`]) or decodes them ([`Args`](crate::server::Args)); its types do
+    /// not change the definition. Arguments that the definition requires are checked before it runs. A handler that returns an
+    /// [`Outcome`] decides the answer as a whole.
+    ///
+    /// ```
+    /// use pintle::{server::{PromptArguments, PromptRoute}, types::schema::Prompt};
+    ///
+    /// let greet: Prompt = serde_json::from_str(r#"{"name": "greet", "arguments": [{"name": "who", "required": true}]}"#)?;
+    /// let greet = PromptRoute::of(greet, |arguments: PromptArguments| async move { format!("Greet {}.", arguments["who"]) });
+    /// # assert!(greet.definition().arguments.is_some());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn of<M: 'static, H>(prompt: Prompt, handler: H) -> Self
+    where
+        H: Handler<M, Output: IntoPromptResult>,
+    {
+        let mut description = Description::new(HandlerKind::Prompt, &prompt.name);
+        H::describe(&mut description);
+        let Description { input, mut faults, needs, .. } = description;
+        let texts = Texts::of(HandlerKind::Prompt, &prompt.name, input, &mut faults);
+        let mut completers = Completers::default();
+        texts.complete(&mut completers);
+        let options = RouteOptions::new(next(handler), faults, needs);
+        Self { prompt, options, completers, allowed: BTreeMap::new(), texts }
+    }
+
     /// Adds a required argument, or changes the argument of this name that the handler's type has.
     #[must_use]
     pub fn argument(self, name: impl Into<String>, description: impl Into<String>) -> Self {
@@ -219,6 +244,13 @@ pub trait IntoPromptResult {
 impl IntoPromptResult for GetPromptResult {
     fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
         Ok(self)
+    }
+}
+
+/// An outcome is the answer as it is. For handlers that pass on the result of another server.
+impl IntoPromptResult for Outcome {
+    fn into_prompt_result(self) -> Result<GetPromptResult, RequestError> {
+        Err(RequestError::other(self))
     }
 }
 

@@ -36,12 +36,30 @@ pub fn resource<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, 
 where
     H: Handler<M, Output: IntoResourceResult>,
 {
-    let uri = uri.into();
-    let mut description = Description::new(HandlerKind::Resource, &uri);
-    H::describe(&mut description);
-    let Description { faults, needs, .. } = description;
-    let options = RouteOptions::new(reader(handler), faults, needs);
-    ResourceRoute { resource: Resource::new(uri, name), options }
+    ResourceRoute::of(Resource::new(uri, name), handler)
+}
+
+impl ResourceRoute {
+    /// Creates a resource from its definition: clients see every member of it as it is. A handler that returns an [`Outcome`]
+    /// decides the answer as a whole.
+    ///
+    /// ```
+    /// use pintle::{server::ResourceRoute, types::schema::Resource};
+    ///
+    /// let note: Resource = serde_json::from_str(r#"{"uri": "note://1", "name": "one", "size": 3}"#)?;
+    /// let note = ResourceRoute::of(note, || async { "One" });
+    /// # assert_eq!(note.definition().size, Some(3));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn of<M: 'static, H>(resource: Resource, handler: H) -> Self
+    where
+        H: Handler<M, Output: IntoResourceResult>,
+    {
+        let mut description = Description::new(HandlerKind::Resource, &resource.uri);
+        H::describe(&mut description);
+        let Description { faults, needs, .. } = description;
+        Self { resource, options: RouteOptions::new(reader(handler), faults, needs) }
+    }
 }
 
 /// Wraps a handler so that it returns the outcome of a read.
@@ -78,7 +96,7 @@ pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) ->
     }
 }
 
-route_methods!(ResourceRoute, Resource, resource.uri, Resources, resources);
+route_methods!(ResourceRoute, Resource, resource.uri: Resource, Resources, resources);
 content_methods!(ResourceRoute, resource);
 
 /// A type that a resource handler may return.
@@ -95,6 +113,13 @@ pub trait IntoResourceResult {
 impl IntoResourceResult for ReadResourceResult {
     fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
         Ok(self)
+    }
+}
+
+/// An outcome is the answer as it is. For handlers that pass on the result of another server.
+impl IntoResourceResult for Outcome {
+    fn into_resource_result(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, RequestError> {
+        Err(RequestError::other(self))
     }
 }
 

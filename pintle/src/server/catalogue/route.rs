@@ -40,6 +40,26 @@ impl From<TemplateRoute> for Route {
     }
 }
 
+impl Route {
+    /// Puts a prefix before the name of a tool or a prompt. Resources and templates are identified by their URI, and keep it.
+    ///
+    /// ```
+    /// use pintle::{Server, server::{Route, tool}};
+    ///
+    /// let routes: Vec<Route> = vec![tool("open", || async { "open" }).description("Open the door.").into()];
+    /// let server = Server::new("house", "1.0.0").routes(routes.into_iter().map(|route| route.prefix("door_")));
+    /// assert_eq!(server.tools_where(|_: &_| true)[0].name, "door_open");
+    /// ```
+    #[must_use]
+    pub fn prefix(self, prefix: &str) -> Self {
+        match self {
+            Self::Tool(route) => route.prefix(prefix).into(),
+            Self::Prompt(route) => route.prefix(prefix).into(),
+            other => other,
+        }
+    }
+}
+
 impl Server {
     /// Adds tools, prompts, resources and resource templates, in any mixture.
     ///

@@ -43,38 +43,61 @@ pub fn template<M: 'static, H>(
 where
     H: Handler<M, Output: IntoResourceResult>,
 {
-    let text = uri_template.into();
-    let mut description = Description::new(HandlerKind::Template, &text);
-    H::describe(&mut description);
-    let Description { input, mut faults, needs, .. } = description;
-    let texts = Texts::of(HandlerKind::Template, &text, input, &mut faults);
-    let template = match Template::parse(&text) {
-        Ok(template) => {
-            let known: Vec<_> = template.names().collect();
-            let unknown = texts
-                .properties()
-                .filter(|(name, _)| texts.requires(name) && !known.contains(&name.as_str()));
-            faults.extend(unknown.map(|(name, _)| {
-                format!(
-                    "the handler of `{text}` takes `{name}`, which is no variable of it: it has `{}`",
-                    known.join("`, `")
-                )
-            }));
-            Some(template)
-        }
-        Err(error) => {
-            faults.push(format!("`{text}` is not a URI template: {error}"));
-            None
-        }
-    };
-    let mut completers = Completers::default();
-    texts.complete(&mut completers);
-    let resource_template = ResourceTemplate::new(text, name);
-    let options = RouteOptions::new(reader(handler), faults, needs);
-    TemplateRoute { resource_template, template, options, completers, texts }
+    TemplateRoute::of(ResourceTemplate::new(uri_template, name), handler)
 }
 
-route_methods!(TemplateRoute, Template, resource_template.uri_template, Resources, templates);
+impl TemplateRoute {
+    /// Creates a resource template from its definition: clients see every member of it as it is.
+    ///
+    /// The handler takes the variables as text ([`uri::Vars`](crate::uri::Vars)) or decodes them ([`Vars`](crate::server::Vars)); its
+    /// types do not change the definition. A handler that returns an [`Outcome`](crate::server::Outcome) decides the answer as
+    /// a whole.
+    ///
+    /// ```
+    /// use pintle::{server::{TemplateRoute, Vars}, types::schema::ResourceTemplate};
+    ///
+    /// let note: ResourceTemplate = serde_json::from_str(r#"{"uriTemplate": "note://{id}", "name": "note"}"#)?;
+    /// let note = TemplateRoute::of(note, |Vars(id): Vars<u32>| async move { format!("Note {id}") });
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn of<M: 'static, H>(resource_template: ResourceTemplate, handler: H) -> Self
+    where
+        H: Handler<M, Output: IntoResourceResult>,
+    {
+        let text = &resource_template.uri_template;
+        let mut description = Description::new(HandlerKind::Template, text);
+        H::describe(&mut description);
+        let Description { input, mut faults, needs, .. } = description;
+        let texts = Texts::of(HandlerKind::Template, text, input, &mut faults);
+        let template = match Template::parse(text) {
+            Ok(template) => {
+                let known: Vec<_> = template.names().collect();
+                let unknown = texts
+                    .properties()
+                    .filter(|(name, _)| texts.requires(name) && !known.contains(&name.as_str()));
+                faults.extend(unknown.map(|(name, _)| {
+                    format!(
+                        "the handler of `{text}` takes `{name}`, which is no variable of it: it has `{}`",
+                        known.join("`, `")
+                    )
+                }));
+                Some(template)
+            }
+            Err(error) => {
+                faults.push(format!("`{text}` is not a URI template: {error}"));
+                None
+            }
+        };
+        let mut completers = Completers::default();
+        texts.complete(&mut completers);
+        let options = RouteOptions::new(reader(handler), faults, needs);
+        Self { resource_template, template, options, completers, texts }
+    }
+}
+
+route_methods!(
+    TemplateRoute, Template, resource_template.uri_template: ResourceTemplate, Resources, templates
+);
 completion_methods!(TemplateRoute, resource_template.uri_template, "variable");
 content_methods!(TemplateRoute, resource_template);
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     completion::Completers,
-    options::{RouteOptions, completion_methods, route_methods},
+    options::{RouteOptions, completion_methods, name_methods, route_methods},
 };
 use crate::{
     ToolTraits,
@@ -51,6 +51,8 @@ pub struct ToolRoute {
     pub(crate) typed_output: bool,
     /// Whether a property has a default that the type does not know.
     pub(crate) defaults: bool,
+    /// Whether neither arguments nor results are validated.
+    unvalidated: bool,
     /// Computed when the tool is added.
     pub(crate) ready: Ready,
 }
@@ -79,24 +81,26 @@ pub fn tool<M: 'static, H>(name: impl Into<String>, handler: H) -> ToolRoute
 where
     H: Handler<M, Output: IntoToolResult>,
 {
-    let handler = Arc::new(handler);
-    let next = Next::new(move |cx: Cx| {
-        let running = handler.call(cx.clone());
-        Box::pin(ToolFuture::new(running, cx))
-    });
     let name = name.into();
     let mut description = Description::new(HandlerKind::Tool, &name);
     H::describe(&mut description);
     H::Output::describe(&mut description);
     let Description { input, output, faults, needs, .. } = description;
     let schema = input.as_ref().map_or(&*NOTHING, |typed| &typed.schema);
-    let mut route = ToolRoute::new(name, schema.clone(), next);
-    route.typed = input;
-    route.typed_output = output.is_some();
-    route.tool.output_schema = output;
-    route.options.faults.extend(faults);
-    route.options.needs = needs;
-    route
+    let mut tool = Tool::new(name, schema.clone());
+    let typed_output = output.is_some();
+    tool.output_schema = output;
+    let options = RouteOptions::new(next(handler), faults, needs);
+    ToolRoute { typed: input, typed_output, ..ToolRoute::new(tool, options) }
+}
+
+/// Wraps a handler so that it returns the outcome of a call.
+fn next<M: 'static, H: Handler<M, Output: IntoToolResult>>(handler: H) -> Next {
+    let handler = Arc::new(handler);
+    Next::new(move |cx: Cx| {
+        let running = handler.call(cx.clone());
+        Box::pin(ToolFuture::new(running, cx))
+    })
 }
 
 /// The schema of a tool that takes no arguments.
@@ -106,27 +110,81 @@ static NOTHING: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
     Arc::new([("type".to_owned(), "object".into()), properties].into_iter().collect())
 });
 
-route_methods!(ToolRoute, Tool, tool.name, Tools, tools, prepare: ToolRoute::prepare);
+route_methods!(ToolRoute, Tool, tool.name: Tool, Tools, tools, prepare: ToolRoute::prepare);
+name_methods!(ToolRoute, tool);
 completion_methods!(ToolRoute, tool.name, "argument");
 
 impl ToolRoute {
-    fn new(name: String, schema: Arc<JsonObject>, next: Next) -> Self {
-        let mut faults = Vec::new();
-        if !legal(&name) {
-            faults.push(format!(
-                "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
-            ));
+    /// Creates a tool from its definition: clients see every member of it as it is, unknown members and explicit `false`
+    /// hints included.
+    ///
+    /// The handler takes the arguments as they came ([`Arguments`](crate::server::Arguments), or [`Cx`]), or decodes them
+    /// ([`Args`](crate::server::Args)); its types do not change the definition. Arguments and results are validated against the
+    /// schemas of the definition; [`unvalidated`](Self::unvalidated) leaves that to somebody else. A handler that returns an
+    /// [`Outcome`](crate::server::Outcome) decides the answer as a whole.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pintle::{Server, server::{Arguments, ToolRoute}, types::schema::Tool};
+    ///
+    /// let tool: Tool = serde_json::from_str(r#"{
+    ///     "name": "echo",
+    ///     "description": "Say it again.",
+    ///     "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    ///     "annotations": {"readOnlyHint": false, "idempotentHint": false},
+    ///     "com.example/price": 3
+    /// }"#)?;
+    /// let echo = |Arguments(arguments)| async move { arguments.as_str().to_owned() };
+    /// let server = Server::new("parrot", "1.0.0").tool(ToolRoute::of(tool.clone(), echo));
+    /// # #[cfg(feature = "client")] {
+    /// let parrot = pintle::Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+    /// assert_eq!(parrot.tools().await?, [tool]);
+    /// assert!(parrot.call_tool("echo", ()).await?.text().contains("text"), "the arguments are validated");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    pub fn of<M: 'static, H>(tool: Tool, handler: H) -> Self
+    where
+        H: Handler<M, Output: IntoToolResult>,
+    {
+        let mut description = Description::new(HandlerKind::Tool, &tool.name);
+        H::describe(&mut description);
+        let Description { mut faults, needs, .. } = description;
+        if tool.input_schema.get("type").is_none_or(|kind| kind != "object") {
+            faults.push(not_an_object(&tool.name));
         }
+        Self::new(tool, RouteOptions::new(next(handler), faults, needs)).agreeing()
+    }
+
+    fn new(tool: Tool, options: RouteOptions) -> Self {
         Self {
-            tool: Tool::new(name, schema),
-            options: RouteOptions::new(next, faults, Vec::new()),
+            tool,
+            options,
             completers: Completers::default(),
             typed: None,
             stricter: false,
             typed_output: false,
             defaults: false,
+            unvalidated: false,
             ready: Ready::default(),
         }
+    }
+
+    /// Validates neither arguments nor results: the handler, or the server that it forwards to, does.
+    ///
+    /// Arguments that a handler takes as [`Args`](crate::server::Args) still have to have their type. Defaults of the schema are
+    /// not filled in.
+    #[must_use]
+    pub fn unvalidated(mut self) -> Self {
+        self.unvalidated = true;
+        self
+    }
+
+    /// Refuses arguments that are not in the input schema. By default they are ignored, since some hosts add some.
+    #[must_use]
+    pub fn strict(self) -> Self {
+        self.input(SchemaPart::deny_unknown)
     }
 
     /// Edits the input schema that the type of the arguments has.
@@ -192,10 +250,7 @@ impl ToolRoute {
                 self.tool.input_schema = schema.into();
                 self.typed = None;
             }
-            Some(_) => self.options.faults.push(format!(
-                "the input schema of `{}` is not an object schema: give it `\"type\":\"object\"`",
-                self.tool.name
-            )),
+            Some(_) => self.options.faults.push(not_an_object(&self.tool.name)),
             None => {}
         }
         self
@@ -226,31 +281,38 @@ impl ToolRoute {
         None
     }
 
+    /// Replaces all hints, for those that have no method of their own: a title, an explicit `false`, unknown members.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.tool.annotations = Some(annotations);
+        self.agreeing()
+    }
+
     /// Declares that the tool changes nothing.
     #[must_use]
     pub fn read_only(mut self) -> Self {
-        self.annotations().read_only_hint = Some(true);
+        self.hints().read_only_hint = Some(true);
         self.agreeing()
     }
 
     /// Declares whether the tool may destroy something; `false` if it only adds.
     #[must_use]
     pub fn destructive(mut self, destructive: bool) -> Self {
-        self.annotations().destructive_hint = Some(destructive);
+        self.hints().destructive_hint = Some(destructive);
         self.agreeing()
     }
 
     /// Declares that a second call with the same arguments has no further effect.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
-        self.annotations().idempotent_hint = Some(true);
+        self.hints().idempotent_hint = Some(true);
         self
     }
 
     /// Declares whether the tool interacts with external systems; `false` if its domain is closed.
     #[must_use]
     pub fn open_world(mut self, open: bool) -> Self {
-        self.annotations().open_world_hint = Some(open);
+        self.hints().open_world_hint = Some(open);
         self
     }
 
@@ -276,8 +338,8 @@ impl ToolRoute {
 
     /// Records a fault if hints contradict each other.
     fn agreeing(mut self) -> Self {
-        let hints = self.annotations();
-        if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
+        let hints = self.tool.annotations.as_ref();
+        if hints.is_some_and(|it| it.read_only_hint == Some(true) && it.destructive_hint == Some(true)) {
             let name = &self.tool.name;
             self.options.faults.push(format!(
                 "the tool `{name}` is said to be read-only and destructive: it cannot be both"
@@ -288,11 +350,18 @@ impl ToolRoute {
 
     /// Compiles the schemas, once.
     pub(super) fn prepare(&mut self) {
+        let name = &self.tool.name;
+        if !legal(name) {
+            self.options.faults.push(format!(
+                "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
+            ));
+        }
         let made = match &self.typed {
             // As the type has them: then so is what is made of them.
             Some(typed)
                 if Arc::ptr_eq(&typed.schema, &self.tool.input_schema)
-                    && self.tool.output_schema.is_none() =>
+                    && self.tool.output_schema.is_none()
+                    && !self.unvalidated =>
             {
                 typed.ready(|| self.made())
             }
@@ -315,15 +384,20 @@ impl ToolRoute {
             output: tool.output_schema.as_ref(),
             typed_output: *typed_output,
         };
-        let check = Validation::of(&schemas)?;
+        let check = if self.unvalidated { Validation::default() } else { Validation::of(&schemas)? };
         let mirrored = HeaderParams::from_object_schema(&tool.input_schema)
             .map_err(|bad| format!("the input schema of `{}`: {bad}", tool.name))?;
         Ok(Ready { check, mirrored })
     }
 
-    fn annotations(&mut self) -> &mut ToolAnnotations {
+    fn hints(&mut self) -> &mut ToolAnnotations {
         self.tool.annotations.get_or_insert_default()
     }
+}
+
+/// The fault of an input schema that does not describe an object.
+fn not_an_object(name: &str) -> String {
+    format!("the input schema of `{name}` is not an object schema: give it `\"type\":\"object\"`")
 }
 
 fn legal(name: &str) -> bool {

@@ -120,6 +120,8 @@ enum Reason {
     Message(Cow<'static, str>),
     Error(BoxError),
     Failed(RpcError),
+    /// The outcome of a handler that makes its own.
+    Outcome(Box<Outcome>),
 }
 
 impl RequestError {
@@ -143,11 +145,17 @@ impl RequestError {
         Self(Reason::Failed(error))
     }
 
+    /// Creates the error of a handler whose result is this outcome, whatever it is.
+    pub(crate) fn other(outcome: Outcome) -> Self {
+        Self(Reason::Outcome(Box::new(outcome)))
+    }
+
     /// Returns the outcome of a request that failed, and logs the sources of the error. `uri` is that of a resource.
     pub(crate) fn outcome(self, method: &str, uri: Option<&str>) -> Outcome {
         Outcome::Failed(match (self.0, uri) {
             (Reason::NotFound, Some(uri)) => return Outcome::NotFound { uri: uri.to_owned() },
             (Reason::NotFound, None) => RpcError::invalid_params("not found"),
+            (Reason::Outcome(outcome), _) => return *outcome,
             (Reason::Failed(error), _) => error,
             (Reason::Message(text), _) => RpcError::internal(text),
             (Reason::Error(error), _) => {
@@ -165,6 +173,7 @@ impl RequestError {
             Reason::NotFound => "not found".to_owned(),
             Reason::Message(text) => text.clone().into_owned(),
             Reason::Failed(error) => error.to_string(),
+            Reason::Outcome(outcome) => format!("{outcome:?}"),
             Reason::Error(error) => match sources(&**error) {
                 Some(sources) => format!("{error}: {sources}"),
                 None => error.to_string(),

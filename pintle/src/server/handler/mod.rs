@@ -1,5 +1,6 @@
 //! Handlers: async functions with extracted arguments, and what they return.
 
+pub(crate) mod blocking;
 pub(crate) mod error;
 pub(crate) mod extract;
 mod read_error;
@@ -25,6 +26,7 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::blocking::Blocking;
 use crate::server::{Cx, Description, HandlerError, ToolError};
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
@@ -176,6 +178,14 @@ pub trait IntoToolResult {
 impl IntoToolResult for CallToolResult {
     fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
         Ok(self)
+    }
+}
+
+/// An outcome is the answer as it is: neither validated nor limited in size. For handlers that pass on the result of another
+/// server.
+impl IntoToolResult for Outcome {
+    fn into_tool_result(self) -> Result<CallToolResult, Outcome> {
+        Err(self)
     }
 }
 
@@ -357,10 +367,44 @@ macro_rules! impl_handler {
     };
 }
 
-impl_handler!();
-impl_handler!(A);
-impl_handler!(A B);
-impl_handler!(A B C);
-impl_handler!(A B C D);
-impl_handler!(A B C D E);
-impl_handler!(A B C D E G);
+/// Implements [`Handler`] for synchronous functions that run on the blocking pool.
+macro_rules! impl_blocking_handler {
+    ($($arg:ident)*) => {
+        #[diagnostic::do_not_recommend]
+        impl<F, R, $($arg),*> Handler<Blocking<fn($($arg),*) -> R>> for Blocking<F>
+        where
+            F: Fn($($arg),*) -> R + Send + Sync + 'static,
+            R: Send + 'static,
+            $($arg: FromCall + 'static,)*
+        {
+            type Output = R;
+
+            #[allow(unused_variables, reason = "one shape for any number of arguments")]
+            fn describe(description: &mut Description<'_>) {
+                $($arg::describe(description);)*
+            }
+
+            #[allow(
+                non_snake_case,
+                unused_variables,
+                clippy::redundant_closure_call,
+                reason = "one shape for any number of arguments"
+            )]
+            fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
+                let function = self.function();
+                StartedHandler::from((|| {
+                    $(let $arg = $arg::from_call(&cx)?;)*
+                    Ok(blocking::run(move || function($($arg),*)))
+                })())
+            }
+        }
+    };
+}
+
+macro_rules! impl_handlers {
+    ($([$($arg:ident)*])*) => {
+        $(impl_handler!($($arg)*); impl_blocking_handler!($($arg)*);)*
+    };
+}
+
+impl_handlers!([] [A] [A B] [A B C] [A B C D] [A B C D E] [A B C D E G]);

@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 mod completion;
 #[cfg(feature = "server")]
+mod definitions;
+#[cfg(feature = "server")]
 mod duplicates;
 #[cfg(feature = "server")]
 mod filters;

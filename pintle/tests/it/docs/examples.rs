@@ -225,3 +225,20 @@ async fn errors_of_any_type_are_read_by_the_model() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn tools_of_definitions_are_replaced_in_one_step() {
+    both(client(), "definitions", async |server| {
+        let lamp = server.tools().await.unwrap().into_iter().find(|tool| tool.name == "home_lamp").unwrap();
+        assert_eq!(lamp.extra["com.example/room"], "kitchen");
+        assert_eq!(lamp.annotations.unwrap().read_only_hint, Some(false));
+        assert_eq!(said(&server, "home_lamp", json!({"on": true})).await, r#"lamp: {"on":true}"#);
+        let refused = server.call_tool("home_blinds", json!({"percent": 101})).await.unwrap();
+        assert_eq!(refused.is_error, Some(true));
+        assert_eq!(said(&server, "add_up", json!({"below": 10})).await, "45");
+        assert_eq!(said(&server, "reload", json!({})).await, "done");
+        assert_eq!(said(&server, "home_curtains", json!({})).await, "curtains: {}");
+        assert!(matches!(server.call_tool("home_blinds", json!({})).await, Err(Error::Rpc(_))));
+    })
+    .await;
+}

@@ -1,6 +1,8 @@
 //! The attribute macros.
 
 #[cfg(feature = "macros")]
+mod blocking;
+#[cfg(feature = "macros")]
 mod compile_errors;
 #[cfg(feature = "macros")]
 mod handlers;

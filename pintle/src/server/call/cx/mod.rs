@@ -10,6 +10,7 @@ use std::{
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     task::Waker,
+    time::Duration,
 };
 
 use http::Extensions;
@@ -73,6 +74,8 @@ struct CallState {
     notifications: Mutex<Option<Box<HeldNotifications>>>,
     /// Set once the call was routed to a tool.
     tool: OnceLock<ToolCall>,
+    /// The timeout of the route that the call was routed to, if it has its own; `None` in it means no limit.
+    timeout: OnceLock<Option<Duration>>,
     /// Set once the state that the call came with is to be claimed.
     held: OnceLock<Box<StateClaim>>,
 }
@@ -113,6 +116,7 @@ impl Cx {
             question_timeout_ms: AtomicU64::new(0),
             notifications: Mutex::default(),
             tool: OnceLock::new(),
+            timeout: OnceLock::new(),
             held: OnceLock::new(),
         }))
     }
@@ -124,6 +128,16 @@ impl Cx {
 
     pub(crate) fn tool(&self) -> Option<&ToolCall> {
         self.0.tool.get()
+    }
+
+    /// Sets the timeout of the route. A layer that dispatches the call again finds the same one.
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) {
+        let _ = self.0.timeout.set(timeout);
+    }
+
+    /// Returns the timeout of the route, or else that of the server.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.0.timeout.get().copied().unwrap_or(self.0.state.settings.timeout)
     }
 
     /// Returns the arguments of a tool call as text, with the defaults of those that the client omitted.
@@ -236,6 +250,24 @@ impl Cx {
     pub(crate) fn set_uri(&self, uri: &str) {
         // A layer that dispatches the call again finds the same one.
         self.0.uri.get_or_init(|| uri.into());
+    }
+
+    /// Returns whether the call is over: cancelled, timed out or answered.
+    ///
+    /// An async handler need not ask, because its future is dropped. A thread cannot be dropped: a synchronous handler, or one
+    /// with `spawn_blocking`, asks between two steps and returns.
+    ///
+    /// ```
+    /// use pintle::server::Cx;
+    ///
+    /// /// Count to a large number.
+    /// #[pintle::tool]
+    /// fn count(cx: Cx, to: u64) -> u64 {
+    ///     (0..to).take_while(|_| !cx.is_cancelled()).map(|_| 1).sum()
+    /// }
+    /// ```
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_over.load(Ordering::Acquire)
     }
 
     /// Ends the call: tasks that still wait for an answer get none.

@@ -1,0 +1,93 @@
+use std::{future::pending, panic::resume_unwind, sync::Arc};
+
+use tokio::{
+    runtime::Handle,
+    sync::Semaphore,
+    task::{AbortHandle, JoinError},
+};
+
+#[cfg(feature = "logging")]
+use crate::server::call::current;
+
+/// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
+/// work by default, so that the other half is left for files and name resolution.
+const MAX_BLOCKING: usize = 256;
+
+/// One permit for each synchronous handler that may run. A handler keeps its permit until it returns, even if its call was
+/// cancelled: otherwise a client that calls and cancels could fill the queue of the pool, which has no limit.
+static PERMITS: Semaphore = Semaphore::const_new(MAX_BLOCKING);
+
+/// A synchronous function as a handler, which runs on tokio's blocking pool.
+#[derive(Debug)]
+pub struct Blocking<F>(Arc<F>);
+
+/// Makes a handler of a synchronous function, for functions that wait or compute for long.
+///
+/// The function runs on tokio's blocking pool, so that other calls of its connection go on meanwhile. In a process at most 256
+/// such functions run at the same time; the calls of further ones wait for their turn, and count as running for the limits of
+/// the server.
+///
+/// A thread cannot be interrupted: if the call is cancelled or exceeds its timeout, the client gets no result, or the error, at
+/// once, but the function runs to its end and keeps its thread until then. A function with a loop takes [`Cx`] and asks
+/// [`Cx::is_cancelled`]. A function that has not started yet is never run. A panic fails the call, as in an async handler.
+///
+/// [`Cx`]: crate::server::Cx
+/// [`Cx::is_cancelled`]: crate::server::Cx::is_cancelled
+///
+/// `#[pintle::tool]` and its siblings do this for every `fn` that is not `async`, unless they have the option `inline`: a
+/// function that returns at once is cheaper without a thread.
+///
+/// ```
+/// use pintle::server::{Args, blocking, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Count {
+///     below: u64,
+/// }
+///
+/// let primes = tool("count_primes", blocking(|Args(Count { below })| {
+///     (2..below).filter(|n| (2..*n).all(|divisor| n % divisor != 0)).count()
+/// }));
+/// ```
+pub fn blocking<F>(function: F) -> Blocking<F> {
+    Blocking(Arc::new(function))
+}
+
+impl<F> Blocking<F> {
+    pub(super) fn function(&self) -> Arc<F> {
+        self.0.clone()
+    }
+}
+
+/// Runs a function on the blocking pool. Dropping the future removes the function from the queue, if it has not started.
+pub(super) async fn run<R: Send + 'static>(function: impl FnOnce() -> R + Send + 'static) -> R {
+    // Without a runtime there is no pool. The permits are never closed.
+    let (Ok(runtime), Ok(permit)) = (Handle::try_current(), PERMITS.acquire().await) else {
+        return function();
+    };
+    let span = tracing::Span::current();
+    #[cfg(feature = "logging")]
+    let call = current::current();
+    let task = runtime.spawn_blocking(move || {
+        let _permit = permit;
+        let _entered = span.entered();
+        #[cfg(feature = "logging")]
+        let _here = call.map(current::Here::of);
+        function()
+    });
+    let _abort = AbortOnDrop(task.abort_handle());
+    match task.await.map_err(JoinError::try_into_panic) {
+        Ok(result) => result,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // The runtime shuts down, and the call with it.
+        Err(Err(_)) => pending().await,
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
