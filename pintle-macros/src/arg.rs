@@ -1,6 +1,9 @@
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Result, Type, ext::IdentExt, meta::ParseNestedMeta};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{
+    Attribute, Expr, ExprLit, Ident, Lit, LitStr, Result, Type, ext::IdentExt, meta::ParseNestedMeta,
+    spanned::Spanned as _,
+};
 
 /// The keys of `#[arg(..)]` and the members of the schema that they set.
 const MEMBERS: &[(&str, &str)] = &[
@@ -27,6 +30,7 @@ pub(crate) struct Arg {
     pub(crate) attrs: TokenStream,
     /// The function that returns the default, if there is one.
     pub(crate) default: TokenStream,
+    pub(crate) has_default: bool,
     pub(crate) described: bool,
     /// The name on the wire, if it differs.
     pub(crate) rename: Option<LitStr>,
@@ -49,13 +53,17 @@ impl Arg {
 
     fn read(&mut self, name: &Ident, ty: &Type, meta: &ParseNestedMeta<'_>) -> Result<()> {
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        self.has_default |= word == "default";
         let attr = match &*word {
             "default" if !meta.input.peek(syn::Token![=]) => quote!(#[serde(default)]),
             "default" => {
                 let value: Expr = meta.value()?.parse()?;
                 let function = format_ident!("default_of_{}", name.unraw());
                 let path = function.to_string();
-                let value = if is_text(&value) { quote!(#value.into()) } else { quote!(#value) };
+                let value = match is_text(&value) {
+                    true => quote_spanned!(value.span()=> ::pintle::__private::text_default::<#ty>(#value)),
+                    false => quote!(#value),
+                };
                 self.default = quote!(fn #function() -> #ty { #value });
                 quote!(#[serde(default = #path)])
             }

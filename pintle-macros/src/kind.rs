@@ -62,12 +62,29 @@ impl Kind {
         }
     }
 
-    /// Returns the functions that check the type of a parameter and of the result.
-    pub(crate) fn checks(self) -> (TokenStream, TokenStream) {
+    /// Returns the functions that check the type of a parameter and of the result, and the method that returns the result.
+    pub(crate) fn checks(self) -> (TokenStream, TokenStream, TokenStream) {
         match self {
-            Self::Tool => (quote!(takes), quote!(gives)),
-            Self::Prompt => (quote!(takes_text), quote!(gives_prompt)),
-            Self::Resource => (quote!(takes_text), quote!(gives_resource)),
+            Self::Tool => (quote!(takes), quote!(gives), quote!(tool_result)),
+            Self::Prompt => (quote!(takes_text), quote!(gives_prompt), quote!(prompt_result)),
+            Self::Resource => (quote!(takes_text), quote!(gives_resource), quote!(resource_result)),
+        }
+    }
+
+    /// Returns the traits whose methods a result may have.
+    pub(crate) fn result_traits(self) -> TokenStream {
+        match self {
+            Self::Tool => quote!(Give as _, CannotGive as _),
+            Self::Prompt => quote!(GivePrompt as _, CannotGivePrompt as _),
+            Self::Resource => quote!(GiveResource as _, CannotGiveResource as _),
+        }
+    }
+
+    /// Returns the methods that describe and extract all parameters at once.
+    pub(crate) fn extraction(self) -> (TokenStream, TokenStream) {
+        match self {
+            Self::Tool | Self::Prompt => (quote!(describe_args), quote!(args)),
+            Self::Resource => (quote!(describe_vars), quote!(vars)),
         }
     }
 

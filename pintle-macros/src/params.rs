@@ -157,39 +157,72 @@ impl Params {
         if self.fields.is_empty() {
             return TokenStream::new();
         }
-        let fields = self.fields.iter().map(Field::print);
+        let fields = self.fields.iter().enumerate().map(|(index, field)| field.print(index));
         let defaults = self.fields.iter().map(|field| &field.arg.default);
-        let (takes, _) = self.kind.checks();
+        let (takes, ..) = self.kind.checks();
         let checks = self
             .fields
             .iter()
             .map(|Field { ty, .. }| quote_spanned!(ty.span()=> let _ = ::pintle::__private::#takes::<#ty>;));
         let called = called.unraw().to_string();
+        let (names, types): (Vec<_>, Vec<_>) = self.parameters().unzip();
+        let (describe, extract) = self.kind.extraction();
         quote! {
             #[derive(::pintle::__private::serde::Deserialize, ::pintle::__private::schemars::JsonSchema)]
             #[serde(crate = "::pintle::__private::serde", rename = #called)]
             #[schemars(crate = "::pintle::__private::schemars")]
-            struct __Arguments { #(#fields)* }
+            struct __Arguments<#(#names),*> { #(#fields)* }
             #(#defaults)*
             #(#checks)*
+
+            struct __Extracted(__Arguments<#(#types),*>);
+
+            impl ::pintle::server::FromCall for __Extracted {
+                fn describe(description: &mut ::pintle::server::Description<'_>) {
+                    #[allow(unused_imports)]
+                    use ::pintle::__private::{CannotExtract as _, Extract as _};
+                    (&::pintle::__private::Probe::<__Arguments<#(#types),*>>::new()).#describe(description)
+                }
+
+                fn from_call(
+                    cx: &::pintle::server::Cx,
+                ) -> ::std::result::Result<Self, ::pintle::server::Outcome> {
+                    #[allow(unused_imports)]
+                    use ::pintle::__private::{CannotExtract as _, Extract as _};
+                    (&::pintle::__private::Probe::<__Arguments<#(#types),*>>::new()).#extract(cx).map(Self)
+                }
+            }
         }
+    }
+
+    /// Returns the type parameters of the struct of the arguments, with the types of the fields that have them.
+    ///
+    /// The derived code is generic, so that the compiler finds nothing wrong with it if the type of a field is unsuitable.
+    fn parameters(&self) -> impl Iterator<Item = (Ident, &Type)> {
+        let fields = self.fields.iter().enumerate().filter(|(_, field)| field.is_generic());
+        fields.map(|(index, field)| (parameter(index), &field.ty))
     }
 
     /// Returns the parameters of the handler.
     pub(crate) fn closure(&self) -> TokenStream {
         let extracted = self.extracted.iter().map(|(name, ty)| quote!(#name: #ty,));
         let names = self.fields.iter().map(|field| &field.name);
-        let whole = Ident::new(self.kind.whole(), Span::mixed_site());
-        let arguments = (!self.fields.is_empty()).then(|| {
-            quote!(::pintle::server::#whole(__Arguments { #(#names),* }): ::pintle::server::#whole<__Arguments>)
-        });
+        let arguments =
+            (!self.fields.is_empty()).then(|| quote!(__Extracted(__Arguments { #(#names),* }): __Extracted));
         quote!(#(#extracted)* #arguments)
     }
 }
 
 impl Field {
-    fn print(&self) -> TokenStream {
+    /// Returns whether its type is a type parameter. A field with a default has its own type, which the schema needs.
+    fn is_generic(&self) -> bool {
+        !self.arg.has_default
+    }
+
+    fn print(&self, index: usize) -> TokenStream {
         let Self { name, ty, docs, arg } = self;
+        let parameter = parameter(index);
+        let ty = if self.is_generic() { quote!(#parameter) } else { quote!(#ty) };
         let docs = docs.iter().filter(|_| !arg.described);
         let (attrs, rename) = (&arg.attrs, arg.rename.iter());
         quote!(#(#[doc = #docs])* #(#[serde(rename = #rename)])* #attrs #name: #ty,)
@@ -199,6 +232,11 @@ impl Field {
     fn wire_name(&self) -> String {
         self.arg.rename.as_ref().map_or_else(|| self.name.unraw().to_string(), LitStr::value)
     }
+}
+
+/// Returns the name of the type parameter of a field.
+fn parameter(index: usize) -> Ident {
+    Ident::new(&format!("__T{index}"), Span::mixed_site())
 }
 
 fn is_ours(attr: &Attribute) -> bool {

@@ -101,7 +101,15 @@ pub(crate) fn route(
     });
     let call = quote_spanned!(ident.span()=> #function(#(#passed),*));
     let result = result(signature);
-    let (_, gives) = kind.checks();
+    let (_, gives, give) = kind.checks();
+    let traits = kind.result_traits();
+    let check = quote_spanned!(result.span()=> ::pintle::__private::#gives(&#result););
+    let given = quote! {
+        #[allow(unused_imports)]
+        use ::pintle::__private::{#traits};
+        #check
+        ::pintle::__private::Given(#result).#give()
+    };
     let handler = match (signature.asyncness, options.inline) {
         (Some(_), Some(inline)) => {
             let message = "an `async fn` needs no `inline`: remove it";
@@ -113,7 +121,7 @@ pub(crate) fn route(
                 #this
                 async move {
                     let #result = #awaited;
-                    ::pintle::__private::#gives(#result)
+                    #given
                 }
             }}
         }
@@ -121,13 +129,13 @@ pub(crate) fn route(
             #this
             async move {
                 let #result = #call;
-                ::pintle::__private::#gives(#result)
+                #given
             }
         }},
         (None, None) => quote! {::pintle::server::blocking(move |#closure| {
             #this
             let #result = #call;
-            ::pintle::__private::#gives(#result)
+            #given
         })},
     };
     let (calls, completers) = (&options.calls, params.completers());

@@ -75,7 +75,7 @@ pub use handler::error::{HandlerError, RequestError, ToolError};
 pub use handler::extract::{Args, Description, Extension, State};
 pub use handler::schema::part::SchemaPart;
 pub use handler::vars::Vars;
-pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json};
+pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
 pub use hooks::Opened;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;

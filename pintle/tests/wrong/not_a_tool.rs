@@ -6,5 +6,4 @@ async fn add(a: i64, b: i64) -> i64 {
 
 fn main() {
     pintle::tools![add];
-    let _ = pintle::server::tool("add", add);
 }

@@ -21,9 +21,9 @@ pub trait Declared {
 /// A type that a parameter of a `#[pintle::tool]` function may have: any type with serde's `Deserialize` and schemars'
 /// `JsonSchema`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a parameter of a tool",
-    note = "put `#[derive(serde::Deserialize, schemars::JsonSchema)]` on the type",
-    note = "or take it from the server: `State<S>`, `Extension<T>`, `Cx`, or `#[extract]` for a `FromCall` of your own"
+    message = "`{Self}` cannot be an argument: derive `serde::Deserialize` and `schemars::JsonSchema` for it, or take `State<{Self}>` if the server has it",
+    label = "not an argument",
+    note = "other values of the call are `Extension<T>` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
 )]
 pub trait ToolArgument: DeserializeOwned + JsonSchema + Send {}
 
@@ -36,9 +36,9 @@ impl<T: DeserializeOwned + JsonSchema + Send> ToolArgument for T {}
 /// The compiler cannot see whether a type is a text, a number or an enum. One that is a struct is refused when the
 /// server is checked.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read from a text",
-    note = "take a `String`, a number, a `bool`, an `Option` of one, or an enum with `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
-    note = "or take it from the server: `State<S>`, `Extension<T>`, `Cx`, or `#[extract]` for a `FromCall` of your own"
+    message = "`{Self}` cannot be read from a text: take a `String`, a number, a `bool`, an `Option` of one or an enum that derives `serde::Deserialize` and `schemars::JsonSchema`, or take `State<{Self}>` if the server has it",
+    label = "not a text",
+    note = "other values of the call are `Extension<T>` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
 )]
 pub trait TextArgument: DeserializeOwned + JsonSchema + Send {}
 
@@ -59,9 +59,13 @@ impl<T: DeserializeOwned + JsonSchema + Send> TextArgument for T {}
 #[cfg(feature = "macros")]
 #[macro_export]
 macro_rules! tools {
-    ($($tool:path),* $(,)?) => {
+    ($($($part:ident)::+),* $(,)?) => {
         ::std::vec::Vec::<$crate::server::ToolRoute>::from([
-            $(<$tool as $crate::server::Declared>::route()),*
+            $({
+                // The error for a function without the attribute contains this name.
+                use $($part)::+ as put_the_attribute_pintle_tool_on_this_function;
+                <put_the_attribute_pintle_tool_on_this_function as $crate::__private::DeclaredTool>::tool()
+            }),*
         ])
     };
 }
@@ -88,9 +92,13 @@ macro_rules! tools {
 #[cfg(feature = "macros")]
 #[macro_export]
 macro_rules! routes {
-    ($($route:path),* $(,)?) => {
+    ($($($part:ident)::+),* $(,)?) => {
         ::std::vec::Vec::<$crate::server::Route>::from([
-            $(::std::convert::Into::into(<$route as $crate::server::Declared>::route())),*
+            $({
+                // The error for a function without an attribute contains this name.
+                use $($part)::+ as put_an_attribute_such_as_pintle_tool_on_this_function;
+                <put_an_attribute_such_as_pintle_tool_on_this_function as $crate::__private::DeclaredRoute>::route()
+            }),*
         ])
     };
 }

@@ -228,7 +228,17 @@ impl IntoToolResult for &str {
 #[expect(clippy::exhaustive_structs, reason = "constructed by handlers")]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+/// A type that a tool may return as [`Json`]: any type with serde's `Serialize` and schemars' `JsonSchema`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned as `Json`: derive `serde::Serialize` and `schemars::JsonSchema` for it",
+    label = "no schema, or not serializable"
+)]
+pub trait JsonResult: Serialize + JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + JsonSchema> JsonResult for T {}
+
+impl<T: JsonResult> IntoToolResult for Json<T> {
     fn describe(description: &mut Description<'_>) {
         description.gives::<T>();
     }

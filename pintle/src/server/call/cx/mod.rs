@@ -137,7 +137,7 @@ impl Cx {
 
     /// Returns the timeout of the route, or else that of the server.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.0.timeout.get().copied().unwrap_or(self.0.state.settings.timeout)
+        self.0.timeout.get().copied().unwrap_or(self.0.snapshot.settings.timeout)
     }
 
     /// Returns the arguments of a tool call as text, with the defaults of those that the client omitted.
