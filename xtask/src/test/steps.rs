@@ -49,6 +49,12 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[],
         run: |report| count("test --workspace --all-features --doc --no-fail-fast", report),
     },
+    Step {
+        name: "model checks of wakers",
+        quick: false,
+        needs: &[],
+        run: |report| count("test --release --manifest-path loom/Cargo.toml", report),
+    },
     Step { name: "features", quick: false, needs: &[], run: |_| features::command(&[]) },
     Step {
         name: "docs",
