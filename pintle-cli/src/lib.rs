@@ -1,69 +1,81 @@
 //! The `pintle` command, as a library for its own tests.
 
 mod args;
+mod arguments;
+mod cli;
+mod content;
 pub mod demo;
+mod failure;
+mod forms;
 mod json;
-mod paint;
+mod output;
+mod targets;
 pub mod tour;
+mod verbs;
 
-use std::{
-    fmt,
-    io::{self, IsTerminal, Write},
-    process::ExitCode,
-};
+use std::{ffi::OsString, process::ExitCode};
 
-use args::Command;
-use paint::Paint;
+use clap::{CommandFactory as _, Parser as _};
+
+use cli::Cli;
+use failure::{Exit, Failure};
+use output::{Output, OutputSettings};
+use verbs::Verb;
 
 /// Runs a command with the given arguments, without the name of the program.
-pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
-    let done = args::parse(arguments).map_err(|error| (2, error)).and_then(|command| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let done = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(execute(command)));
-        done.map_err(|error| (1, error.to_string()))
-    });
+pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
+    let typed: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let name = OsString::from("pintle");
+    match Cli::try_parse_from(std::iter::once(&name).chain(&typed)) {
+        Ok(Cli { verb, global }) => {
+            let output = Output::new(global.into_settings(&typed));
+            let verb = verb.unwrap_or_default();
+            finish(&output, execute(verb, &output))
+        }
+        Err(error) => {
+            // Its own options could not be read: only this one matters here.
+            let json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+            let output = Output::new(OutputSettings { json, ..OutputSettings::default() });
+            let done = match error.use_stderr() {
+                // Help, or the version.
+                false => output.text(|text| {
+                    text.block(&error);
+                }),
+                true => Err(args::usage_failure(&error, verb_of(&typed).as_deref())),
+            };
+            finish(&output, done)
+        }
+    }
+}
+
+/// Runs a verb until it ends or the user presses Ctrl-C, which drops it: calls are cancelled, and programs ended.
+fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal(&error))?;
+    runtime.block_on(async {
+        tokio::select! {
+            // An interrupted verb has no result.
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(Failure::silent(Exit::Interrupted)),
+            done = verbs::run(verb, output) => done,
+        }
+    })
+}
+
+fn finish(output: &Output, done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err((code, message)) => {
-            print_error(&format_args!("pintle: {message}"));
-            ExitCode::from(code)
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit.into()
         }
     }
 }
 
-async fn execute(command: Command) -> pintle::Result<()> {
-    match command {
-        Command::Help => print(args::HELP),
-        Command::Version => print(concat!("pintle ", env!("CARGO_PKG_VERSION"), "\n")),
-        Command::Tour => {
-            let result = tour::run(&mut io::stdout().lock(), Paint::of(&io::stdout())).await;
-            ignore_broken_pipe(result)
-        }
-        Command::Demo => {
-            if io::stdin().is_terminal() {
-                print_error(
-                    &"the demo server speaks MCP on standard input and output: start it from a client, or press Ctrl-D",
-                );
-            }
-            demo::server(&demo::Harbour::default()).serve_stdio().await
-        }
-    }
-}
-
-fn print(text: &str) -> pintle::Result<()> {
-    let written = io::stdout().lock().write_all(text.as_bytes());
-    ignore_broken_pipe(written.map_err(Into::into))
-}
-
-/// Treats a closed output, as in `pintle | head`, as success.
-fn ignore_broken_pipe(result: pintle::Result<()>) -> pintle::Result<()> {
-    match result {
-        Err(pintle::Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
-/// Prints a message to standard error, and ignores a failure to do so.
-fn print_error(message: &dyn fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "{message}");
+/// Returns the verb of a command line that could not be read.
+fn verb_of(typed: &[OsString]) -> Option<String> {
+    let command = Cli::command();
+    let words = typed.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let mut known = words.filter(|word| command.find_subcommand(word).is_some());
+    known.next().map(str::to_owned)
 }

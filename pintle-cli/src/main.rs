@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    pintle_cli::run(std::env::args().skip(1))
+    pintle_cli::run(std::env::args_os().skip(1))
 }

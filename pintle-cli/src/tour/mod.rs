@@ -10,7 +10,7 @@ mod tools;
 
 use std::io::Write;
 
-pub use crate::paint::Paint;
+pub use crate::output::Paint;
 use presenter::Presenter;
 
 /// Runs the tour. Apart from the colours, the output is the same every time.

@@ -15,7 +15,7 @@ use pintle::{
 use crate::{
     demo::{self, Harbour},
     json::Json,
-    paint::{Paint, Tone},
+    output::{Paint, Tone},
 };
 
 /// The maximum width of a line.

@@ -1,30 +1,87 @@
 //! The command as a person types it.
 
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-pub(crate) fn pintle() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_pintle"))
-}
+use crate::support::{pintle, run, typed};
 
-fn typed(words: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = pintle().args(words).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+#[test]
+fn help_has_many_names() {
+    let help = typed(&["help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    assert_eq!(typed(&["--help"]), help);
+    assert_eq!(typed(&["help", "ls"]), typed(&["ls", "-h"]));
+    assert_eq!(typed(&["version"]).stdout, typed(&["-V"]).stdout);
 }
 
 #[test]
-fn help_says_what_there_is() {
-    let (code, told, complained) = typed(&["help"]);
-    assert_eq!((code, complained.as_str()), (Some(0), ""));
-    for command in ["pintle demo", "pintle help", "pintle version"] {
-        assert!(told.contains(command), "{told}");
+fn with_json_an_error_is_one_object_on_standard_error() {
+    for words in [&["call", "demo", "tdie", "--json"][..], &["dmeo", "--json"], &["ls", "--json", "--bogus"]]
+    {
+        let failed = typed(words);
+        assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""));
+        let error: serde_json::Value = serde_json::from_str(&failed.stderr).unwrap();
+        assert_eq!(
+            (&error["error"]["kind"], &error["error"]["exit"]),
+            (&"usage".into(), &1.into()),
+            "{error}"
+        );
+        assert!(error["error"]["next"].as_str().unwrap().starts_with("pintle "), "{error}");
     }
 }
 
 #[test]
-fn a_mistake_is_one_line_that_says_what_to_do() {
-    let (code, told, complained) = typed(&["dmeo"]);
-    assert_eq!((code, told.as_str()), (Some(2), ""));
-    assert_eq!(complained, "pintle: no such command: `dmeo`; did you mean `pintle demo`?\n");
+fn a_question_is_printed_for_programs() {
+    let asked = typed(&["call", "demo", "berth", "--json"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (Some(7), ""));
+    let error: serde_json::Value = serde_json::from_str(&asked.stderr).unwrap();
+    let question = &error["error"]["question"];
+    assert_eq!(question["message"], "Who comes, and for how long?");
+    assert!(question["requestedSchema"]["properties"]["nights"].is_object(), "{error}");
+}
+
+#[test]
+fn arguments_come_from_files_and_standard_input() {
+    let folder = std::env::temp_dir().join(format!("pintle-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("arguments.json");
+    std::fs::write(&file, r#"{"port": "lerwick", "hour": 3}"#).unwrap();
+    let from_stdin =
+        pintle().args(["call", "demo", "tide", "-"]).stdin(std::fs::File::open(&file).unwrap()).output();
+    assert_eq!(String::from_utf8(from_stdin.unwrap().stdout).unwrap(), "{\"metres\":1.05,\"rising\":true}\n");
+    std::fs::write(&file, "3").unwrap();
+    let word = format!("hour@{}", file.display());
+    assert_eq!(
+        typed(&["call", "demo", "tide", "port=lerwick", &word]).stdout,
+        "{\"metres\":1.05,\"rising\":true}\n"
+    );
+
+    let saved = folder.join("saved");
+    let words = ["call", "demo", "signal", "--save", saved.to_str().unwrap()];
+    assert_eq!(typed(&words).code, Some(0));
+    assert!(std::fs::read(saved.join("image-2.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::fs::read(saved.join("audio-3.wav")).unwrap().starts_with(b"RIFF"));
+    // Nothing is overwritten.
+    assert_eq!(typed(&words).code, Some(1));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn verbose_output_goes_to_standard_error() {
+    let program = env!("CARGO_BIN_EXE_pintle");
+    let sailed = typed(&["call", "-v", "sail", "to=bergen", "--", program, "demo"]);
+    assert_eq!(sailed.stdout, "Arrived at Bergen.\n");
+    for line in [
+        "target: the program ",
+        "revision: 2026-07-28",
+        "bridge: {\"sails\":\"set\",\"to\":\"bergen\"}",
+        "2/3 on the open sea",
+    ] {
+        assert!(sailed.stderr.contains(line), "{}", sailed.stderr);
+    }
+    assert_eq!(
+        run(pintle().args(["ls", "demo"]).env("CLICOLOR_FORCE", "1")).stdout.matches("\u{1b}[1;36m").count(),
+        4
+    );
 }
 
 #[test]

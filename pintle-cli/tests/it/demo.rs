@@ -6,7 +6,7 @@ use pintle::testing::{CatalogueSnapshot, TestClient};
 use pintle_cli::demo::{Harbour, server};
 use serde_json::{Value, json};
 
-use crate::command::pintle;
+use crate::support::pintle;
 
 /// Tells the server all of this, hangs up, and returns what it said.
 fn talk(lines: &[Value]) -> Vec<Value> {

@@ -7,4 +7,8 @@
 
 mod command;
 mod demo;
+mod everywhere;
+mod support;
 mod tour;
+mod transcripts;
+mod watch;

@@ -2,7 +2,7 @@
 
 use pintle_cli::tour::{Paint, run};
 
-use crate::command::pintle;
+use crate::support::{pintle, snapshot::same};
 
 #[tokio::test]
 async fn it_says_the_same_every_time() {
@@ -10,11 +10,11 @@ async fn it_says_the_same_every_time() {
     run(&mut once, Paint::PLAIN).await.unwrap();
     run(&mut again, Paint::PLAIN).await.unwrap();
     let (once, again) = (String::from_utf8(once).unwrap(), String::from_utf8(again).unwrap());
-    same(&again, &once);
+    same(&again, &once, "tour.txt");
     if std::env::var_os("PINTLE_BLESS").is_some() {
         std::fs::write("tests/it/tour.txt", &once).unwrap();
     }
-    same(&once, &std::fs::read_to_string("tests/it/tour.txt").unwrap());
+    same(&once, &std::fs::read_to_string("tests/it/tour.txt").unwrap(), "tour.txt");
 }
 
 #[test]
@@ -26,12 +26,4 @@ fn it_runs_in_a_pipe_without_colours() {
     assert!(told.starts_with("Pintle: ") && told.contains("cargo run -- demo"), "{told}");
     let wide = told.lines().find(|line| line.chars().count() > 100);
     assert_eq!(wide, None, "it fits on a screen");
-}
-
-/// Compares line by line, so that a failure names the first that differs.
-fn same(found: &str, expected: &str) {
-    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(found, expected, "line {}; if that is meant, PINTLE_BLESS=1 writes it", number + 1);
-    }
-    assert_eq!(found.lines().count(), expected.lines().count(), "one is longer than the other");
 }

@@ -15,16 +15,23 @@ pub(crate) enum Tone {
     Method,
     Code,
     Faint,
+    Error,
 }
 
 impl Paint {
     /// No colours.
     pub const PLAIN: Self = Self { on: false };
 
-    /// Returns colours if the output is a terminal and `NO_COLOR` is not set (<https://no-color.org>).
+    #[cfg(test)]
+    pub(crate) const COLOURED: Self = Self { on: true };
+
+    /// Returns colours if the output is a terminal that has them and `NO_COLOR` is not set (<https://no-color.org>), or if
+    /// `CLICOLOR_FORCE` is.
     pub fn of(output: &impl IsTerminal) -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let disabled = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { on: output.is_terminal() && !disabled }
+        Self { on: !disabled && (set("CLICOLOR_FORCE") || output.is_terminal() && !dumb) }
     }
 
     pub(crate) fn paint(self, tone: Tone, text: impl fmt::Display) -> String {
@@ -36,6 +43,7 @@ impl Paint {
             Tone::Method => "1",
             Tone::Code => "33",
             Tone::Faint => "2",
+            Tone::Error => "1;31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

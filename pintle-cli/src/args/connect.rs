@@ -1,0 +1,82 @@
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use pintle::proto::Revision;
+
+/// Options of the connection, which every verb with a target has.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectArgs {
+    /// A header of every request to a URL
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// The environment variable with the token for a URL
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+    /// A variable in the environment of a program; without a value, the one of this process
+    #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// The directory to start a program in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The era of the protocol to use
+    #[arg(long, value_name = "ERA", default_value = "auto", hide_default_value = true)]
+    pub(crate) era: EraArg,
+    /// The revision of the protocol to use
+    #[arg(long, value_name = "DATE", value_parser = revision)]
+    pub(crate) revision: Option<Revision>,
+    /// How long to wait for an answer: `500ms`, `10s`, `2m`
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// The program of the server and its arguments
+    #[arg(last = true, value_name = "PROGRAM", hide = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The eras that a client may use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum EraArg {
+    // No doc comments: clap would print a longer help with them.
+    #[default]
+    Auto,
+    #[value(alias = "modern")]
+    Stateless,
+    #[value(alias = "legacy")]
+    Session,
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    text.parse().map_err(|_| {
+        let all: Vec<_> = Revision::all().map(|revision| revision.as_str()).collect();
+        format!("there are {}", all.join(", "))
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("write it as `500ms`, `10s` or `2m`".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "write it as `500ms`, `10s` or `2m`".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "s", "5 s", "5d", "1.2.3s", "-1s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Options that verbs share, and errors of the command line.
+
+mod connect;
+mod global;
+mod help;
+mod quoted;
+mod usage;
+
+pub(crate) use connect::{ConnectArgs, EraArg};
+pub(crate) use global::GlobalArgs;
+pub(crate) use help::{HELP, examples, help_of};
+pub(crate) use quoted::quoted;
+pub(crate) use usage::usage_failure;

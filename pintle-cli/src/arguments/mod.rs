@@ -1,0 +1,138 @@
+//! Arguments of tools, prompts and templates: what was typed, and what it means by the schema.
+
+mod coerce;
+mod parameter;
+mod shape;
+mod signature;
+mod suggest;
+mod word;
+
+use pintle::types::{JsonObject, schema::Tool};
+use serde_json::Value;
+
+use coerce::coerce;
+pub(crate) use parameter::{Parameter, parameters};
+pub(crate) use signature::{help, prompt_signature, signature};
+pub(crate) use suggest::near;
+pub(crate) use word::{Word, read_words};
+
+/// Builds the arguments of a tool from what was typed. An error is one line.
+pub(crate) fn of_tool(tool: &Tool, words: Vec<Word>) -> Result<JsonObject, String> {
+    build(&parameters(&tool.input_schema), words)
+}
+
+/// Builds arguments that are texts: those of prompts and of templates.
+pub(crate) fn of_texts(words: Vec<Word>) -> Result<Vec<(String, String)>, String> {
+    let arguments = build(&[], words)?;
+    let texts = arguments.into_iter().map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        value => (name, value.to_string()),
+    });
+    Ok(texts.collect())
+}
+
+fn build(parameters: &[Parameter<'_>], words: Vec<Word>) -> Result<JsonObject, String> {
+    let mut arguments = JsonObject::new();
+    for word in words {
+        match word {
+            Word::Object(members) => {
+                for (name, value) in members {
+                    insert(&mut arguments, name, value)?;
+                }
+            }
+            Word::Json { name, value } => insert(&mut arguments, name, value)?,
+            Word::Text { name, text } => {
+                let parameter = parameters.iter().find(|parameter| parameter.name == name);
+                let Some(parameter) = parameter else {
+                    // Of prompts, and of tools that accept any: they are texts.
+                    if let Some(meant) = near(&name, parameters.iter().map(|parameter| parameter.name)) {
+                        return Err(format!("no argument `{name}`; did you mean `{meant}`?"));
+                    }
+                    insert(&mut arguments, name, Value::String(text))?;
+                    continue;
+                };
+                let value = coerce(&parameter.shape, &text)
+                    .map_err(|expected| format!("`{name}` is {expected}, and `{}` is not", excerpt(&text)))?;
+                match (arguments.get_mut(&name), value) {
+                    // A list may be given item by item.
+                    (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
+                    (_, value) => insert(&mut arguments, name, value)?,
+                }
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+fn insert(arguments: &mut JsonObject, name: String, value: Value) -> Result<(), String> {
+    if arguments.contains_key(&name) {
+        return Err(format!("`{name}` is given twice"));
+    }
+    arguments.insert(name, value);
+    Ok(())
+}
+
+fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool() -> Tool {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "when": {"$ref": "#/$defs/When"},
+                "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            },
+            "required": ["city"],
+            "$defs": {"When": {"type": "string", "enum": ["today", "tomorrow"]}},
+        });
+        Tool::new("weather", serde_json::from_value::<JsonObject>(schema).unwrap())
+    }
+
+    fn typed(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        of_tool(&tool(), read_words(&words, &mut std::io::empty())?).map(Value::Object)
+    }
+
+    #[test]
+    fn texts_become_what_the_schema_wants() {
+        assert_eq!(
+            typed(&["city=7", "days=7", "tags=a", "tags=b", "when=today", "limit=3"]),
+            Ok(json!({"city": "7", "days": 7, "tags": ["a", "b"], "when": "today", "limit": 3}))
+        );
+        assert_eq!(typed(&["city=a=b", "limit=null"]), Ok(json!({"city": "a=b", "limit": null})));
+        assert_eq!(typed(&[r#"{"city":"x"}"#, "days:=[1]"]), Ok(json!({"city": "x", "days": [1]})));
+        assert_eq!(typed(&["city=x", "extra=1"]), Ok(json!({"city": "x", "extra": "1"})));
+    }
+
+    #[test]
+    fn a_mistake_is_explained() {
+        for (words, message) in [
+            (&["days=many"][..], "`days` is an integer, and `many` is not"),
+            (&["when=tody"], "`when` is `today` or `tomorrow` (did you mean `today`?), and `tody` is not"),
+            (&["ctiy=x"], "no argument `ctiy`; did you mean `city`?"),
+            (&["city=x", "city=y"], "`city` is given twice"),
+            (&["limit=x"], "`limit` is an integer or null, and `x` is not"),
+            (
+                &["bergen"],
+                "`bergen` is not an argument: write `name=value`, `name:=JSON`, `name@file` or a JSON object",
+            ),
+            (&["days:=x"], "`days:=x` is not JSON"),
+        ] {
+            let error = typed(words).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Printing: results to standard output, everything else to standard error.
+//!
+//! What servers send is untrusted. It reaches a terminal only as [`Text`] or as JSON, and both have their control characters made
+//! visible; `clippy.toml` refuses other ways to standard output.
+
+mod failed;
+mod paint;
+mod pick;
+mod printable;
+mod stream;
+mod terminal;
+mod text;
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use failed::{failure_json, failure_text};
+use printable::escape_json;
+use stream::Stream;
+
+pub use paint::Paint;
+pub(crate) use paint::Tone;
+pub(crate) use pick::Pick;
+pub(crate) use stream::own_stdout;
+pub(crate) use text::Text;
+
+/// Where a verb prints to. A clone prints to the same streams.
+#[derive(Clone)]
+pub(crate) struct Output {
+    settings: OutputSettings,
+    out: Arc<Mutex<Stream>>,
+    err: Arc<Mutex<Stream>>,
+    width: usize,
+}
+
+/// The options of output.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutputSettings {
+    pub(crate) json: bool,
+    pub(crate) raw: bool,
+    pub(crate) pick: Option<Pick>,
+    /// The command line that was typed, with `--json` instead of `--pick`.
+    pub(crate) without_pick: String,
+    /// Whether notes and progress are left out.
+    pub(crate) only_results: bool,
+    /// How often `-v` was given.
+    pub(crate) verbose: u8,
+}
+
+impl Output {
+    pub(crate) fn new(settings: OutputSettings) -> Self {
+        let out = Arc::new(Mutex::new(Stream::stdout(settings.raw)));
+        let err = Arc::new(Mutex::new(Stream::stderr(settings.raw)));
+        Self { settings, out, err, width: terminal::width() }
+    }
+
+    /// The width of a line.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether results are printed as JSON, or as a part of it.
+    pub(crate) fn is_structured(&self) -> bool {
+        self.settings.json || self.settings.pick.is_some()
+    }
+
+    /// How often `-v` was given.
+    pub(crate) fn verbosity(&self) -> u8 {
+        self.settings.verbose
+    }
+
+    /// Whether progress can be shown and overwritten.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.settings.json && !self.settings.only_results && lock(&self.err).is_terminal
+    }
+
+    /// Whether bytes that are not text can be printed.
+    pub(crate) fn takes_bytes(&self) -> bool {
+        self.settings.raw || !lock(&self.out).is_terminal
+    }
+
+    /// Prints the result of a verb: with `--json` as one JSON object, with `--pick` a part of that, otherwise as text.
+    pub(crate) fn result(&self, json: &impl Serialize, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
+        if !self.is_structured() {
+            return self.text(text);
+        }
+        let pretty = lock(&self.out).is_terminal;
+        self.json(json, pretty)
+    }
+
+    /// Prints one of many results: with `--json` as a line of JSON.
+    pub(crate) fn event(&self, json: &impl Serialize, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
+        if self.is_structured() { self.json(json, false) } else { self.text(text) }
+    }
+
+    /// Prints bytes unchanged. Callers check [`takes_bytes`](Self::takes_bytes).
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        written(lock(&self.out).write_bytes(bytes))
+    }
+
+    /// Prints text for people to standard output.
+    pub(crate) fn text(&self, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
+        let mut all = Text::new();
+        text(&mut all);
+        written(lock(&self.out).write(&all))
+    }
+
+    /// Prints a note to standard error, unless `--quiet` was given, or `--json` without `-v`.
+    pub(crate) fn note(&self, note: impl Into<Text>) {
+        let OutputSettings { only_results, json, verbose, .. } = self.settings;
+        if verbose > 0 || !only_results && !json {
+            self.print_error(note.into());
+        }
+    }
+
+    /// Prints a detail to standard error if `-v` was given.
+    pub(crate) fn detail(&self, detail: impl Into<Text>) {
+        if self.settings.verbose > 0 {
+            self.print_error(detail.into());
+        }
+    }
+
+    /// Replaces the line of progress on standard error; an empty text removes it.
+    pub(crate) fn progress(&self, progress: &Text) {
+        let mut err = lock(&self.err);
+        // Where nobody reads, there is nobody to tell.
+        let _ = err.write_bytes(b"\r\x1b[2K").and_then(|()| err.write(progress));
+    }
+
+    /// Prints why the command failed: with `--json` as a line of JSON, in either case to standard error.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        if failure.is_silent() {
+            return;
+        }
+        match self.settings.json {
+            true => {
+                let line = escape_json(&failure_json(failure).to_string()) + "\n";
+                let _ = lock(&self.err).write_bytes(line.as_bytes());
+            }
+            false => self.print_error(failure_text(failure)),
+        }
+    }
+
+    fn json(&self, json: &impl Serialize, pretty: bool) -> Result<(), Failure> {
+        let value = serde_json::to_value(json).map_err(|error| Failure::internal(&error))?;
+        let Some(pick) = &self.settings.pick else {
+            return self.json_line(&value, pretty);
+        };
+        let found = pick
+            .apply(&value)
+            .map_err(|reason| Failure::usage(format!("--pick: {reason}"), &self.settings.without_pick))?;
+        for value in found {
+            match value {
+                Value::String(text) if !self.settings.json => {
+                    self.text(|out| {
+                        out.block(text);
+                    })?;
+                }
+                value => self.json_line(value, pretty && !self.settings.json)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn json_line(&self, value: &Value, pretty: bool) -> Result<(), Failure> {
+        let printed = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+        let printed = printed.map_err(|error| Failure::internal(&error))?;
+        let printed = if self.settings.raw { printed } else { escape_json(&printed) };
+        written(lock(&self.out).write_bytes((printed + "\n").as_bytes()))
+    }
+
+    fn print_error(&self, mut text: Text) {
+        // Where nobody reads, there is nobody to tell.
+        let _ = lock(&self.err).write(text.end());
+    }
+}
+
+fn written(written: io::Result<()>) -> Result<(), Failure> {
+    written.map_err(|error| Failure::unwritten(&error))
+}
+
+fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}

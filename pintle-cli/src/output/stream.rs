@@ -1,0 +1,49 @@
+#![expect(clippy::disallowed_methods, reason = "the one file that opens standard output and standard error")]
+
+use std::io::{self, IsTerminal, Write};
+
+use super::{
+    paint::Paint,
+    text::{Rendering, Text},
+};
+
+/// Standard output or standard error.
+pub(super) struct Stream {
+    to: Box<dyn Write + Send>,
+    pub(super) is_terminal: bool,
+    rendering: Rendering,
+}
+
+impl Stream {
+    /// Standard output. Text for a pipe is not changed.
+    pub(super) fn stdout(raw: bool) -> Self {
+        let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        let rendering = Rendering { paint: Paint::of(&out), raw: raw || !is_terminal };
+        Self { to: Box::new(out), is_terminal, rendering }
+    }
+
+    /// Standard error. It is for people, wherever it leads to.
+    pub(super) fn stderr(raw: bool) -> Self {
+        let err = io::stderr();
+        let is_terminal = err.is_terminal();
+        let rendering = Rendering { paint: Paint::of(&err), raw };
+        Self { to: Box::new(err), is_terminal, rendering }
+    }
+
+    pub(super) fn write(&mut self, text: &Text) -> io::Result<()> {
+        let text = text.render(self.rendering);
+        self.write_bytes(text.as_bytes())
+    }
+
+    /// Writes bytes unchanged.
+    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(bytes)?;
+        self.to.flush()
+    }
+}
+
+/// Returns standard output for texts of the command itself, such as the tour, and its colours.
+pub(crate) fn own_stdout() -> (impl Write, Paint) {
+    (io::stdout().lock(), Paint::of(&io::stdout()))
+}

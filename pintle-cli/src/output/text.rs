@@ -1,0 +1,120 @@
+use std::fmt;
+
+use super::{
+    paint::{Paint, Tone},
+    printable::{Layout, Printable},
+};
+
+/// A text to be printed. Its parts may come from a server: control characters are made visible when it is printed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text {
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Debug)]
+enum Span {
+    Part { tone: Option<Tone>, text: String, layout: Layout },
+    LineBreak,
+}
+
+/// How text is printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rendering {
+    pub(super) paint: Paint,
+    /// Whether control characters are printed as they are.
+    pub(super) raw: bool,
+}
+
+impl Text {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a part of a line.
+    pub(crate) fn add(&mut self, text: impl fmt::Display) -> &mut Self {
+        self.part(None, text, Layout::Line)
+    }
+
+    /// Adds a part of a line in a tone.
+    pub(crate) fn tone(&mut self, tone: Tone, text: impl fmt::Display) -> &mut Self {
+        self.part(Some(tone), text, Layout::Line)
+    }
+
+    /// Adds a text that may have several lines, and ends the last one.
+    pub(crate) fn block(&mut self, text: impl fmt::Display) -> &mut Self {
+        let text = text.to_string();
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        self.part(None, text, Layout::Block).end()
+    }
+
+    /// Ends the line.
+    pub(crate) fn end(&mut self) -> &mut Self {
+        self.spans.push(Span::LineBreak);
+        self
+    }
+
+    /// Adds a line.
+    pub(crate) fn line(&mut self, text: impl fmt::Display) -> &mut Self {
+        self.add(text).end()
+    }
+
+    fn part(&mut self, tone: Option<Tone>, text: impl fmt::Display, layout: Layout) -> &mut Self {
+        self.spans.push(Span::Part { tone, text: text.to_string(), layout });
+        self
+    }
+
+    pub(super) fn render(&self, how: Rendering) -> String {
+        let mut out = String::new();
+        for span in &self.spans {
+            match span {
+                Span::LineBreak => out.push('\n'),
+                Span::Part { tone, text, layout } => {
+                    let shown = match (how.raw, layout) {
+                        (false, layout) => Printable::new(text, *layout).to_string(),
+                        (true, Layout::Block) => text.clone(),
+                        // A name with a line break would look like two.
+                        (true, Layout::Line) => text.replace('\n', "\\n").replace('\r', "\\r"),
+                    };
+                    match tone {
+                        Some(tone) => out.push_str(&how.paint.paint(*tone, shown)),
+                        None => out.push_str(&shown),
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+impl<T: fmt::Display> From<T> for Text {
+    fn from(text: T) -> Self {
+        let mut all = Self::new();
+        all.add(text);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Text {
+        let mut text = Text::new();
+        text.add("name ").tone(Tone::Faint, "a\u{1b}\nb").end().block("x\ny\u{7}\n");
+        text
+    }
+
+    #[test]
+    fn control_characters_are_visible_unless_raw() {
+        let plain = Rendering { paint: Paint::PLAIN, raw: false };
+        assert_eq!(sample().render(plain), "name a\\u{1b}\\nb\nx\ny\\u{7}\n");
+        let raw = Rendering { paint: Paint::PLAIN, raw: true };
+        assert_eq!(sample().render(raw), "name a\u{1b}\\nb\nx\ny\u{7}\n");
+    }
+
+    #[test]
+    fn colours_are_those_of_the_command() {
+        let text = sample().render(Rendering { paint: Paint::COLOURED, raw: false });
+        assert_eq!(text, "name \u{1b}[2ma\\u{1b}\\nb\u{1b}[0m\nx\ny\\u{7}\n");
+    }
+}

@@ -1,0 +1,137 @@
+use std::path::Path;
+
+use super::{Target, resolve};
+use crate::{
+    args::{ConnectArgs, quoted},
+    failure::Failure,
+};
+
+/// A target with the options of its connection, as they were typed.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(super) target: Target,
+    pub(super) options: ConnectArgs,
+    /// The word of the target; `None` for a program.
+    typed: Option<String>,
+}
+
+impl Endpoint {
+    /// Takes the target from the words of a verb: the program after `--` if there is one, otherwise the first word.
+    pub(crate) fn take(verb: &str, words: &mut Vec<String>, options: ConnectArgs) -> Result<Self, Failure> {
+        if let Some((program, args)) = options.command.split_first() {
+            let target = Target::Program { program: program.clone(), args: args.to_vec() };
+            return Self::checked(Self { target, options, typed: None });
+        }
+        if words.is_empty() {
+            return Err(Failure::usage(
+                "which server? write a URL, a host, a name, `demo`, or `--` and a program",
+                format!("pintle {verb} demo"),
+            ));
+        }
+        let typed = words.remove(0);
+        let target = resolve(&typed)?;
+        Self::checked(Self { target, options, typed: Some(typed) })
+    }
+
+    /// Refuses options that do not apply to the target: they would be ignored.
+    fn checked(self) -> Result<Self, Failure> {
+        let ConnectArgs { headers, token_env, env, cwd, .. } = &self.options;
+        let of_url = [("--header", !headers.is_empty()), ("--token-env", token_env.is_some())];
+        let of_program = [("--env", !env.is_empty()), ("--cwd", cwd.is_some())];
+        let refused = match &self.target {
+            Target::Url(_) => of_program.map(|option| (option, "a program")).to_vec(),
+            Target::Program { .. } => of_url.map(|option| (option, "a server at a URL")).to_vec(),
+            Target::Demo => {
+                let of_program = of_program.map(|option| (option, "a program"));
+                of_url.map(|option| (option, "a server at a URL")).into_iter().chain(of_program).collect()
+            }
+        };
+        match refused.into_iter().find(|((_, given), _)| *given) {
+            Some(((option, _), whose)) => {
+                let message = format!("`{option}` is an option of {whose}: leave it out");
+                Err(Failure::usage(message, self.line("info", &[])))
+            }
+            None => Ok(self),
+        }
+    }
+
+    /// Formats a command line with this target, for what to type next.
+    pub(crate) fn line(&self, verb: &str, words: &[&str]) -> String {
+        let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+        self.line_with(verb, words.trim_start())
+    }
+
+    /// Formats a command line with this target and words that are quoted already.
+    pub(crate) fn line_with(&self, verb: &str, words: &str) -> String {
+        let mut line = format!("pintle {verb}");
+        if let Some(typed) = &self.typed {
+            line.extend([" ", &quoted(typed)]);
+        }
+        if !words.is_empty() {
+            line.extend([" ", words]);
+        }
+        if let Target::Program { program, args } = &self.target {
+            line.push_str(" --");
+            for word in std::iter::once(program).chain(args) {
+                line.extend([" ", &quoted(&word.to_string_lossy())]);
+            }
+        }
+        line
+    }
+
+    /// Returns what to type if the server could not be reached.
+    pub(crate) fn next_if_unreachable(&self) -> String {
+        match &self.target {
+            Target::Demo => "pintle tour".to_owned(),
+            Target::Url(url) => format!("curl -i {}", quoted(&super::address::without_secrets(url))),
+            Target::Program { program, args } => {
+                let words = std::iter::once(program).chain(args);
+                let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+                match Path::new(program).components().count() {
+                    1 if args.is_empty() => format!("which {}", words.join(" ")),
+                    _ => words.join(" "),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(command: &[&str]) -> ConnectArgs {
+        ConnectArgs { command: command.iter().map(Into::into).collect(), ..ConnectArgs::default() }
+    }
+
+    #[test]
+    fn a_program_leaves_the_words_to_the_verb() {
+        let mut words = vec!["tide".to_owned(), "hour=3".to_owned()];
+        let endpoint = Endpoint::take("call", &mut words, options(&["python", "my server.py"])).unwrap();
+        assert_eq!(words, ["tide", "hour=3"]);
+        assert_eq!(
+            endpoint.line("call", &["tide", "a=it's"]),
+            r"pintle call tide 'a=it'\''s' -- python 'my server.py'"
+        );
+    }
+
+    #[test]
+    fn otherwise_the_first_word_is_the_target() {
+        let mut words = vec!["demo".to_owned(), "tide".to_owned()];
+        let endpoint = Endpoint::take("call", &mut words, options(&[])).unwrap();
+        assert_eq!((words, &endpoint.target), (vec!["tide".to_owned()], &Target::Demo));
+        assert_eq!(endpoint.line("call", &["tide"]), "pintle call demo tide");
+        let none = Endpoint::take("ls", &mut Vec::new(), options(&[])).unwrap_err();
+        assert_eq!(none.next, "pintle ls demo");
+    }
+
+    #[test]
+    fn options_that_would_be_ignored_are_refused() {
+        let given = ConnectArgs { token_env: Some("TOKEN".into()), ..options(&["server"]) };
+        let refused = Endpoint::take("ls", &mut Vec::new(), given).unwrap_err().message;
+        assert!(refused.contains("`--token-env` is an option of a server at a URL"), "{refused}");
+        let given = ConnectArgs { cwd: Some("/".into()), ..options(&[]) };
+        let refused = Endpoint::take("ls", &mut vec!["example.com".into()], given).unwrap_err().message;
+        assert!(refused.contains("`--cwd` is an option of a program"), "{refused}");
+    }
+}

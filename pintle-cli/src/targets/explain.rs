@@ -1,0 +1,105 @@
+use pintle::{
+    Error,
+    client::OpenError,
+    transport::{Delivery, Failed},
+};
+
+use super::Endpoint;
+use crate::failure::{Exit, Failure};
+
+impl Endpoint {
+    /// Turns an error of a connection into a failure: its exit code, its message in the words of the command line, and what to
+    /// type next.
+    pub(crate) fn explain(&self, error: &Error) -> Failure {
+        let (exit, message) = describe(error);
+        let next = match exit {
+            Exit::Authorization => self.line_with("info", "--token-env NAME"),
+            Exit::Timeout => self.line_with("info", "--timeout 60s"),
+            Exit::Usage => "pintle --help".to_owned(),
+            Exit::Server => self.line("info", &[]),
+            _ => self.next_if_unreachable(),
+        };
+        Failure::new(exit, message, next)
+    }
+}
+
+fn describe(error: &Error) -> (Exit, String) {
+    match error {
+        Error::Open { error: cause, seen } => {
+            let (exit, message) = opening(cause);
+            let seen = seen.as_ref().map(|seen| format!(" ({seen})")).unwrap_or_default();
+            (exit, format!("{message}{seen}"))
+        }
+        Error::Failed(failed) => transit(failed),
+        Error::Timeout(_) => (Exit::Timeout, error.to_string()),
+        Error::Closed(_) | Error::Io(_) => (Exit::Unreachable, error.to_string()),
+        Error::Tool(_) => (Exit::Tool, error.to_string()),
+        Error::Misuse(_) | Error::Refused(_) => (Exit::Usage, error.to_string()),
+        Error::Rpc(error) => (Exit::Server, format!("the server returned an error: {error}")),
+        Error::Protocol(violation) => {
+            (Exit::Server, format!("the server violated the protocol: {violation}"))
+        }
+        _ => (Exit::Server, error.to_string()),
+    }
+}
+
+/// Describes a connection that could not be opened.
+fn opening(error: &OpenError) -> (Exit, String) {
+    match error {
+        OpenError::Silent { method } => (
+            Exit::Timeout,
+            format!(
+                "the server did not answer `{method}`: check that it is an MCP server, or give it more time"
+            ),
+        ),
+        OpenError::Rejected { status, reason, .. } if is_denied(*status) => denied(*status, Some(reason)),
+        OpenError::Garbled { status: Some(status), .. } if is_denied(*status) => denied(*status, None),
+        OpenError::Refused { .. } | OpenError::NothingInCommon { .. } | OpenError::Violation(_) => {
+            (Exit::Server, error.to_string())
+        }
+        OpenError::TooOld { error } => (
+            Exit::Server,
+            format!(
+                "the server does not know `server/discover`: {error}: it speaks older revisions; leave out `--era`"
+            ),
+        ),
+        OpenError::NothingToOffer => {
+            (Exit::Usage, "`--era` and `--revision` exclude each other: leave out one of them".to_owned())
+        }
+        _ => (Exit::Unreachable, error.to_string()),
+    }
+}
+
+/// Describes a request that failed on its way.
+fn transit(failed: &Failed) -> (Exit, String) {
+    match failed.status {
+        Some(status) if is_denied(status) => denied(status, failed.reason.as_deref()),
+        Some(status @ (404 | 405)) => (
+            Exit::Unreachable,
+            format!(
+                "{}HTTP status {status}: the URL is not that of an MCP endpoint",
+                reason(failed.reason.as_deref())
+            ),
+        ),
+        Some(_) => (Exit::Server, failed.to_string()),
+        None if failed.delivery == Delivery::Never => (Exit::Unreachable, failed.to_string()),
+        None => (Exit::Server, failed.to_string()),
+    }
+}
+
+fn is_denied(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
+fn denied(status: u16, text: Option<&str>) -> (Exit, String) {
+    let text = reason(text);
+    let message = match status {
+        401 => format!("{text}HTTP status 401: the server requires a token, or does not accept this one"),
+        _ => format!("{text}HTTP status {status}: the server does not allow this"),
+    };
+    (Exit::Authorization, message)
+}
+
+fn reason(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).map(|text| format!("{text}: ")).unwrap_or_default()
+}

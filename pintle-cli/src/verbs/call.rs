@@ -1,0 +1,169 @@
+use std::{io, path::PathBuf};
+
+use clap::Args;
+use pintle::{
+    Connection,
+    schema::Schema,
+    types::{
+        JsonObject,
+        schema::{CallToolResult, ProgressParams, Tool},
+    },
+};
+use serde_json::Value;
+
+use crate::{
+    args::{ConnectArgs, HELP, examples, help_of},
+    arguments::{self, near, read_words, signature},
+    content,
+    failure::{Exit, Failure},
+    forms::Questions,
+    output::{Output, Text, Tone},
+    targets::Endpoint,
+};
+
+/// Call a tool
+#[derive(Args, Debug)]
+#[command(
+    before_help = examples(&[
+        ("pintle call demo tide port=bergen hour=4", "values are read by the tool's schema"),
+        ("pintle call demo tide port=bergen hour:=4", "`:=` is followed by JSON"),
+        (r#"pintle call demo tide '{"port": "bergen", "hour": 4}'"#, "all arguments as JSON"),
+        ("pintle call demo post text@notice.txt", "a text from a file; `-` is standard input"),
+        ("pintle call demo tide --help", "the arguments of a tool"),
+        ("pintle call search query=tides -- uvx mcp-server-x", "a program is at the end"),
+    ]),
+    help_template = HELP,
+    override_usage = "pintle call TARGET TOOL [NAME=VALUE]...",
+    disable_help_flag = true,
+)]
+pub(crate) struct CallArgs {
+    #[arg(value_name = "TARGET", hide = true)]
+    words: Vec<String>,
+    /// Print the help of the tool, or this one
+    #[arg(long, short)]
+    help: bool,
+    /// Send arguments that do not match the tool's schema
+    #[arg(long)]
+    no_check: bool,
+    /// Save images, audio and other data in this directory
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> {
+    let CallArgs { mut words, help, no_check, save, connect } = args;
+    let for_tool = words.len() + usize::from(!connect.command.is_empty()) > 1;
+    if help && !for_tool {
+        return output.text(|text| {
+            text.block(help_of::<CallArgs>());
+        });
+    }
+    let endpoint = Endpoint::take("call", &mut words, connect)?;
+    if words.is_empty() {
+        return Err(Failure::usage("which tool?", endpoint.line("ls", &["tools"])));
+    }
+    let name = words.remove(0);
+    let refused = |message: String| Failure::usage(message, endpoint.line("call", &[&name, "--help"]));
+    let typed = read_words(&words, &mut io::stdin()).map_err(refused)?;
+
+    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let connection = endpoint.connect(&client, output).await?;
+    let tool = find(&connection, &name, &endpoint).await?;
+    if help {
+        output.result(&tool, |text| arguments::help(&tool, &endpoint, text))?;
+        connection.close().await;
+        return Ok(());
+    }
+    let reminded = |failure: Failure| failure.detail(signature(&tool));
+    let arguments = arguments::of_tool(&tool, typed).map_err(refused).map_err(reminded)?;
+    if !no_check {
+        check(&tool, &arguments).map_err(refused).map_err(reminded)?;
+    }
+    let call = async {
+        let sent = send(&connection, &tool, arguments, output).await;
+        sent.map_err(|error| reminded(endpoint.explain(&error)))
+    };
+    let result = questions.unless_asked(call, &endpoint.line("call", &[&name, "--help"])).await?;
+    print(&result, save.as_deref(), output)?;
+    connection.close().await;
+    match result.is_error {
+        Some(true) => Err(Failure::new(
+            Exit::Tool,
+            format!("the tool `{name}` failed"),
+            endpoint.line("call", &[&name, "--help"]),
+        )
+        .detail(signature(&tool))),
+        _ => Ok(()),
+    }
+}
+
+/// Finds a tool by its name.
+async fn find(connection: &Connection, name: &str, endpoint: &Endpoint) -> Result<Tool, Failure> {
+    let mut tools = connection.tools_stream();
+    let mut names = Vec::new();
+    while let Some(tool) = tools.next().await.map_err(|error| endpoint.explain(&error))? {
+        if tool.name == name {
+            return Ok(tool);
+        }
+        names.push(tool.name);
+    }
+    Err(match near(name, names.iter().map(String::as_str)) {
+        Some(meant) => Failure::usage(
+            format!("no such tool: `{name}`; did you mean `{meant}`?"),
+            endpoint.line("call", &[meant, "--help"]),
+        ),
+        None => Failure::usage(format!("no such tool: `{name}`"), endpoint.line("ls", &["tools"])),
+    })
+}
+
+/// Checks arguments against the schema of the tool. A schema that cannot be used is left to the server.
+fn check(tool: &Tool, arguments: &JsonObject) -> Result<(), String> {
+    let Ok(schema) = Schema::compile(&Value::Object((*tool.input_schema).clone())) else { return Ok(()) };
+    schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
+        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        faults.join("; ")
+    })
+}
+
+async fn send(
+    connection: &Connection,
+    tool: &Tool,
+    arguments: JsonObject,
+    output: &Output,
+) -> pintle::Result<CallToolResult> {
+    let call = connection.call(&*tool.name).args(arguments).extended_by_progress();
+    if !output.shows_progress() {
+        let output = output.clone();
+        return call.on_progress(move |progress| output.detail(progress_text(&progress))).send().await;
+    }
+    let shown = output.clone();
+    let result = call.on_progress(move |progress| shown.progress(&progress_text(&progress))).send().await;
+    output.progress(&Text::new());
+    result
+}
+
+/// Formats progress: `2/3 on the open sea`.
+fn progress_text(progress: &ProgressParams) -> Text {
+    let mut text = Text::new();
+    text.tone(Tone::Faint, progress.progress);
+    if let Some(total) = progress.total {
+        text.tone(Tone::Faint, format_args!("/{total}"));
+    }
+    if let Some(message) = &progress.message {
+        text.add(" ").add(message);
+    }
+    text
+}
+
+fn print(result: &CallToolResult, save: Option<&std::path::Path>, output: &Output) -> Result<(), Failure> {
+    let mut printed = Ok(());
+    output.result(result, |text| {
+        printed = content::print(&result.content, save, text);
+        if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
+            text.block(content::pretty(structured));
+        }
+    })?;
+    printed
+}

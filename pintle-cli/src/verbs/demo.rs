@@ -1,0 +1,50 @@
+use std::io::{self, IsTerminal as _};
+
+use clap::Args;
+
+use crate::{
+    args::{HELP, examples},
+    demo::{Harbour, server},
+    failure::{Exit, Failure},
+    output::Output,
+};
+
+/// Serve the demo server, for any client
+#[derive(Args, Debug)]
+#[command(
+    before_help = examples(&[
+        ("pintle demo", "on standard input and output"),
+        ("pintle demo --http", "at http://127.0.0.1:8000/mcp"),
+        ("pintle demo --http 127.0.0.1:0", "at a free port"),
+    ]),
+    help_template = HELP,
+)]
+pub(crate) struct DemoArgs {
+    /// Serve HTTP at this address, until Ctrl-C, and print the URL
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8000")]
+    http: Option<String>,
+}
+
+pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> {
+    let server = server(&Harbour::default());
+    let Some(address) = args.http else {
+        if io::stdin().is_terminal() {
+            output.note(
+                "the demo server speaks MCP on standard input and output: start it from a client, or press Ctrl-D",
+            );
+        }
+        let failed =
+            |error| Failure::new(Exit::Server, format!("the demo server failed: {error}"), "pintle ls demo");
+        return server.serve_stdio().await.map_err(failed);
+    };
+    let serving = server.serve_http(&*address).await.map_err(|error| {
+        let message = format!("the demo server cannot listen at `{address}`: {error}");
+        Failure::usage(message, "pintle demo --http 127.0.0.1:0")
+    })?;
+    let url = format!("http://{}/mcp", serving.address());
+    output.result(&serde_json::json!({ "url": url }), |text| {
+        text.line(&url);
+    })?;
+    serving.wait().await;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! The verbs: one file or folder each, with its arguments and a function that runs it.
+
+mod call;
+mod complete;
+mod demo;
+mod info;
+mod ls;
+mod ping;
+mod prompt;
+mod raw;
+mod read;
+mod tour;
+mod watch;
+
+use clap::Subcommand;
+
+use crate::{failure::Failure, output::Output, targets::Endpoint};
+
+/// A verb with its arguments.
+#[derive(Debug, Default, Subcommand)]
+pub(crate) enum Verb {
+    Ls(ls::LsArgs),
+    Call(call::CallArgs),
+    Read(read::ReadArgs),
+    Prompt(prompt::PromptArgs),
+    Complete(complete::CompleteArgs),
+    Info(info::InfoArgs),
+    Ping(ping::PingArgs),
+    Watch(watch::WatchArgs),
+    Raw(raw::RawArgs),
+    Demo(demo::DemoArgs),
+    #[default]
+    /// Show every message between a server and a client
+    Tour,
+    /// Print the version
+    #[command(hide = true)]
+    Version,
+}
+
+/// Runs a verb.
+pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
+    match verb {
+        Verb::Ls(args) => ls::run(args, output).await,
+        Verb::Call(args) => call::run(args, output).await,
+        Verb::Read(args) => read::run(args, output).await,
+        Verb::Prompt(args) => prompt::run(args, output).await,
+        Verb::Complete(args) => complete::run(args, output).await,
+        Verb::Ping(args) => ping::run(args, output).await,
+        Verb::Watch(args) => watch::run(args, output).await,
+        Verb::Raw(args) => raw::run(args, output).await,
+        Verb::Info(args) => info::run(args, output).await,
+        Verb::Demo(args) => demo::run(args, output).await,
+        Verb::Tour => tour::run().await,
+        Verb::Version => output.text(|text| {
+            text.line(concat!("pintle ", env!("CARGO_PKG_VERSION")));
+        }),
+    }
+}
+
+/// Refuses words that a verb does not take.
+fn no_more(words: &[String], endpoint: &Endpoint, verb: &str) -> Result<(), Failure> {
+    match words.first() {
+        Some(word) => Err(Failure::usage(
+            format!("`{word}` is too much: `{verb}` takes a target"),
+            endpoint.line(verb, &[]),
+        )),
+        None => Ok(()),
+    }
+}

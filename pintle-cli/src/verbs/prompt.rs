@@ -1,0 +1,129 @@
+use std::io;
+
+use clap::Args;
+use pintle::{
+    Connection,
+    types::schema::{GetPromptResult, Prompt, Role},
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    args::{ConnectArgs, HELP, examples},
+    arguments::{self, near, prompt_signature, read_words},
+    content,
+    failure::Failure,
+    forms::Questions,
+    output::{Output, Text, Tone},
+    targets::Endpoint,
+};
+
+/// Get a prompt
+#[derive(Args, Debug)]
+#[command(
+    before_help = examples(&[
+        ("pintle prompt demo passage to=bergen", ""),
+        ("pintle prompt demo passage to=bergen --text | llm", "only the text, for another program"),
+    ]),
+    help_template = HELP,
+    override_usage = "pintle prompt TARGET NAME [NAME=VALUE]...",
+)]
+pub(crate) struct PromptArgs {
+    #[arg(value_name = "TARGET", hide = true)]
+    words: Vec<String>,
+    /// Print the texts without who says them
+    #[arg(long)]
+    text: bool,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure> {
+    let PromptArgs { mut words, text: only_text, connect } = args;
+    let endpoint = Endpoint::take("prompt", &mut words, connect)?;
+    let list = endpoint.line("ls", &["prompts"]);
+    if words.is_empty() {
+        return Err(Failure::usage("which prompt?", list));
+    }
+    let name = words.remove(0);
+    let refused = |message: String| Failure::usage(message, &list);
+    let typed = read_words(&words, &mut io::stdin()).map_err(refused)?;
+    let typed = arguments::of_texts(typed).map_err(refused)?;
+    let given: Map<_, _> = typed.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
+
+    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let connection = endpoint.connect(&client, output).await?;
+    let call = async {
+        let got = connection.get_prompt(&name, &given).await;
+        match got {
+            Ok(result) => Ok(result),
+            // Only now it matters what there is.
+            Err(pintle::Error::Rpc(error)) => {
+                let failure = endpoint.explain(&pintle::Error::Rpc(error));
+                Err(explain(&connection, &name, &given, &endpoint).await.unwrap_or(failure))
+            }
+            Err(error) => Err(endpoint.explain(&error)),
+        }
+    };
+    let result = questions.unless_asked(call, &list).await?;
+    let mut printed = Ok(());
+    output.result(&result, |text| printed = print(&result, only_text, text))?;
+    connection.close().await;
+    printed
+}
+
+/// Explains why a prompt was refused, from the list of prompts: no such prompt, or an argument is missing or unknown.
+async fn explain(
+    connection: &Connection,
+    name: &str,
+    given: &Map<String, Value>,
+    endpoint: &Endpoint,
+) -> Option<Failure> {
+    let prompts = connection.prompts().await.ok()?;
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+        return Some(match near(name, prompts.iter().map(|prompt| &*prompt.name)) {
+            Some(meant) => Failure::usage(
+                format!("no such prompt: `{name}`; did you mean `{meant}`?"),
+                endpoint.line("prompt", &[meant]),
+            ),
+            None => Failure::usage(format!("no such prompt: `{name}`"), endpoint.line("ls", &["prompts"])),
+        });
+    };
+    let arguments = prompt.arguments.as_deref().unwrap_or_default();
+    let missing: Vec<_> = arguments
+        .iter()
+        .filter(|argument| argument.required == Some(true) && !given.contains_key(&argument.name))
+        .map(|argument| argument.name.as_str())
+        .collect();
+    let unknown = given.keys().find(|name| arguments.iter().all(|argument| argument.name != **name));
+    let message = match (unknown, missing.first()) {
+        (Some(unknown), _) => match near(unknown, arguments.iter().map(|argument| &*argument.name)) {
+            Some(meant) => format!("no argument `{unknown}`; did you mean `{meant}`?"),
+            None => format!("no argument `{unknown}`"),
+        },
+        (None, Some(_)) => format!("missing: `{}`", missing.join("`, `")),
+        (None, None) => return None,
+    };
+    Some(Failure::usage(message, example(prompt, endpoint)).detail(prompt_signature(prompt)))
+}
+
+/// Returns a command line with the required arguments of a prompt.
+fn example(prompt: &Prompt, endpoint: &Endpoint) -> String {
+    let arguments = prompt.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
+    let words: Vec<_> = arguments.map(|argument| format!("{}=…", argument.name)).collect();
+    let words: Vec<_> = std::iter::once(&*prompt.name).chain(words.iter().map(String::as_str)).collect();
+    endpoint.line("prompt", &words)
+}
+
+fn print(result: &GetPromptResult, only_text: bool, text: &mut Text) -> Result<(), Failure> {
+    for message in &result.messages {
+        if !only_text {
+            let role = match message.role {
+                Role::User => "user:",
+                Role::Assistant => "assistant:",
+            };
+            text.tone(Tone::Title, role).end();
+        }
+        content::print(std::slice::from_ref(&message.content), None, text)?;
+    }
+    Ok(())
+}

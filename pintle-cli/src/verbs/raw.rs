@@ -1,0 +1,70 @@
+use std::io;
+
+use clap::Args;
+use pintle::types::{JsonObject, RawObject, method};
+use serde_json::Value;
+
+use crate::{
+    args::{ConnectArgs, HELP, examples},
+    arguments::{Word, read_words},
+    content,
+    failure::Failure,
+    forms::Questions,
+    output::Output,
+    targets::Endpoint,
+};
+
+/// Send a request of any method, and print its result
+#[derive(Args, Debug)]
+#[command(
+    before_help = examples(&[
+        ("pintle raw demo tools/list", ""),
+        (r#"pintle raw demo resources/read '{"uri": "harbour://notice"}'"#, ""),
+        ("pintle raw demo resources/read uri=harbour://notice", "texts, and `:=` for JSON"),
+        ("pintle raw demo tools/call -", "the params from standard input"),
+    ]),
+    help_template = HELP,
+    override_usage = "pintle raw TARGET METHOD [PARAMS]",
+)]
+pub(crate) struct RawArgs {
+    #[arg(value_name = "TARGET", hide = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
+    let RawArgs { mut words, connect } = args;
+    let endpoint = Endpoint::take("raw", &mut words, connect)?;
+    if words.is_empty() {
+        return Err(Failure::usage("which method?", endpoint.line("raw", &[method::TOOLS_LIST])));
+    }
+    let method = words.remove(0);
+    let refused = |message: String| Failure::usage(message, endpoint.line("raw", &[&method, "{}"]));
+    let params = params(read_words(&words, &mut io::stdin()).map_err(refused)?).map_err(refused)?;
+    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let connection = endpoint.connect(&client, output).await?;
+    let call = async {
+        let sent = connection.call_raw(method.clone(), params).await;
+        sent.map_err(|error| endpoint.explain(&error))
+    };
+    let result = questions.unless_asked(call, "pintle call --help").await?;
+    let result: Value = serde_json::from_str(result.as_str()).map_err(|error| Failure::internal(&error))?;
+    output.result(&result, |text| {
+        text.block(content::pretty(&result));
+    })?;
+    connection.close().await;
+    Ok(())
+}
+
+fn params(words: Vec<Word>) -> Result<RawObject, String> {
+    let mut params = JsonObject::new();
+    for word in words {
+        match word {
+            Word::Object(members) => params.extend(members),
+            Word::Json { name, value } => drop(params.insert(name, value)),
+            Word::Text { name, text } => drop(params.insert(name, text.into())),
+        }
+    }
+    RawObject::from_serialize(&params).map_err(|error| error.to_string())
+}

@@ -1,0 +1,132 @@
+use std::{fs, io, path::PathBuf};
+
+use clap::Args;
+use pintle::{
+    Connection,
+    types::schema::{ReadResourceResult, ResourceBody, ResourceContents},
+    uri::{Values, expand},
+};
+
+use crate::{
+    args::{ConnectArgs, HELP, examples},
+    arguments::{self, near, read_words},
+    content,
+    failure::Failure,
+    forms::Questions,
+    output::Output,
+    targets::Endpoint,
+};
+
+/// Read a resource
+#[derive(Args, Debug)]
+#[command(
+    before_help = examples(&[
+        ("pintle read demo harbour://notice", ""),
+        ("pintle read demo 'harbour://tides/{port}/{hour}' port=bergen hour=4", "a template with its values"),
+        ("pintle read demo harbour://notice -o notice.txt", "into a file"),
+    ]),
+    help_template = HELP,
+    override_usage = "pintle read TARGET URI|TEMPLATE [NAME=VALUE]...",
+)]
+pub(crate) struct ReadArgs {
+    #[arg(value_name = "TARGET", hide = true)]
+    words: Vec<String>,
+    /// Write the contents to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> {
+    let ReadArgs { mut words, output: file, connect } = args;
+    let endpoint = Endpoint::take("read", &mut words, connect)?;
+    let list = endpoint.line("ls", &["resources", "templates"]);
+    if words.is_empty() {
+        return Err(Failure::usage("which resource?", list));
+    }
+    let typed = words.remove(0);
+    let refused = |message: String| Failure::usage(message, &list);
+    let values =
+        arguments::of_texts(read_words(&words, &mut io::stdin()).map_err(refused)?).map_err(refused)?;
+    let uri = uri(&typed, values).map_err(refused)?;
+
+    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let connection = endpoint.connect(&client, output).await?;
+    let call = async {
+        match connection.read_resource(&uri).await {
+            Ok(result) => Ok(result),
+            Err(pintle::Error::Rpc(error)) => {
+                let failure = endpoint.explain(&pintle::Error::Rpc(error));
+                Err(explain(&connection, &uri, &endpoint).await.unwrap_or(failure))
+            }
+            Err(error) => Err(endpoint.explain(&error)),
+        }
+    };
+    let result = questions.unless_asked(call, &list).await?;
+    match file {
+        Some(file) => fs::write(&file, bytes(&result)?).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", file.display());
+            Failure::usage(message, endpoint.line("read", &[&typed]))
+        })?,
+        None => print(&result, &typed, &endpoint, output)?,
+    }
+    connection.close().await;
+    Ok(())
+}
+
+/// Expands a template with values. Without values, the URI is used as it was typed.
+fn uri(typed: &str, given: Vec<(String, String)>) -> Result<String, String> {
+    if given.is_empty() && !typed.contains('{') {
+        return Ok(typed.to_owned());
+    }
+    if let Some((name, _)) = given.iter().find(|(name, _)| !typed.contains(name.as_str())) {
+        return Err(format!("`{typed}` has no variable `{name}`"));
+    }
+    let values = given.into_iter().fold(Values::new(), |values, (name, text)| values.set(&name, text));
+    expand(typed, &values).map_err(|error| error.to_string())
+}
+
+fn print(
+    result: &ReadResourceResult,
+    typed: &str,
+    endpoint: &Endpoint,
+    output: &Output,
+) -> Result<(), Failure> {
+    let is_blob = |contents: &ResourceContents| matches!(contents.body, ResourceBody::Blob(_));
+    if result.contents.iter().any(is_blob) && !output.is_structured() {
+        if output.takes_bytes() {
+            return output.bytes(&bytes(result)?);
+        }
+        let next = endpoint.line("read", &[typed, "-o", "file"]);
+        return Err(Failure::usage("the contents are not text, and this is a terminal", next));
+    }
+    output.result(result, |text| {
+        for contents in &result.contents {
+            text.block(contents.as_text().unwrap_or_default());
+        }
+    })
+}
+
+/// Returns the contents as bytes, one after the other.
+fn bytes(result: &ReadResourceResult) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    for contents in &result.contents {
+        match &contents.body {
+            ResourceBody::Text(text) => all.extend(text.bytes()),
+            ResourceBody::Blob(base64) => all.extend(content::decode(base64)?),
+        }
+    }
+    Ok(all)
+}
+
+/// Explains why a resource was refused, if one with a similar URI exists.
+async fn explain(connection: &Connection, uri: &str, endpoint: &Endpoint) -> Option<Failure> {
+    let resources = connection.resources().await.ok()?;
+    if resources.iter().any(|resource| resource.uri == uri) {
+        return None;
+    }
+    let meant = near(uri, resources.iter().map(|resource| &*resource.uri))?;
+    let message = format!("no such resource: `{uri}`; did you mean `{meant}`?");
+    Some(Failure::usage(message, endpoint.line("read", &[meant])))
+}

@@ -1,0 +1,87 @@
+//! The command as a process, and what it printed.
+
+pub(crate) mod snapshot;
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+/// The command, without what the environment of the tests may set.
+pub(crate) fn pintle() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+        "COLUMNS",
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "all_proxy",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What a command printed, and its exit code.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Printed {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the command with nothing to read.
+pub(crate) fn typed(words: &[impl AsRef<str>]) -> Printed {
+    run(pintle().args(words.iter().map(AsRef::as_ref)))
+}
+
+pub(crate) fn run(command: &mut Command) -> Printed {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Printed { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Splits a line into words as a shell does, as far as tests need it.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '\'' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !is_quoted => words.extend(word.take()),
+            letter => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The demo server over HTTP, in a process that ends with this value.
+pub(crate) struct HttpDemo {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl HttpDemo {
+    pub(crate) fn start() -> Self {
+        let mut process =
+            pintle().args(["demo", "--http", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { process, url: url.trim().to_owned() }
+    }
+}
+
+impl Drop for HttpDemo {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
