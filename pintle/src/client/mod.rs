@@ -222,6 +222,10 @@ impl Client {
     }
 
     /// Sets the check of results against output schemas, in place of the default one.
+    ///
+    /// The tools need not be listed before: if a result has structured content and its tool is unknown, they are listed once. If
+    /// that fails, the result is not checked. A result that does not match a schema which may be outdated is checked against the
+    /// current one.
     pub fn output_check(mut self, check: impl OutputCheck) -> Self {
         self.settings.output = Arc::new(check);
         self

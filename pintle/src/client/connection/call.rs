@@ -20,7 +20,6 @@ use crate::{
     client::{
         driver::Command,
         state::{CallFailure, mailbox},
-        tools::output,
     },
     transport::Delivery,
 };
@@ -82,10 +81,7 @@ impl<'a> Call<'a> {
         let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
         let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
-        let tool = connection.shared().tool(&name);
-        if let Some(schema) = tool.as_ref().and_then(|tool| tool.output_schema.as_ref()) {
-            output::check(&*connection.shared().settings.output, &name, schema, &result)?;
-        }
+        connection.check_output(&name, &result, options.timeout).await?;
         Ok(result)
     }
 

@@ -7,6 +7,7 @@ mod changes;
 mod exchange;
 mod lists;
 mod options;
+mod output;
 mod request;
 mod rounds;
 

@@ -15,7 +15,10 @@ use pintle_types::{
     Meta, RawObject, RawValue, method,
     schema::{Implementation, ListToolsResult, LoggingLevel, ServerCapabilities, Tool},
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{OnceCell, watch},
+    time::Instant,
+};
 
 use super::{
     callbacks::{CallbackEvent, CallbackQueue},
@@ -48,6 +51,8 @@ pub(in crate::client) struct ConnectionState {
     facts: Mutex<Arc<Facts>>,
     log_level: Mutex<Option<LoggingLevel>>,
     tools: Mutex<ToolRegistry>,
+    /// The list of tools for output checks, and the generation of tools that it belongs to.
+    output_lookup: Mutex<(u64, Arc<OnceCell<()>>)>,
     cache: Option<Mutex<Cache>>,
     /// The `_meta` of the last tool result, as text and parsed.
     last_meta: Mutex<Option<(Box<str>, Meta)>>,
@@ -109,6 +114,7 @@ impl ConnectionState {
             facts: Mutex::default(),
             log_level: Mutex::new(settings.log_level),
             tools: Mutex::new(ToolRegistry::new(settings.limits.list_bytes)),
+            output_lookup: Mutex::default(),
             cache,
             last_meta: Mutex::default(),
             started: Instant::now(),
@@ -163,6 +169,16 @@ impl ConnectionState {
         let tools = lock(&self.tools);
         let now = tools.version(period);
         Some((tools.fresh(name, now, Instant::now())?, now))
+    }
+
+    /// Returns the cell that is set when the tools were listed for output checks. It is replaced when the tools change.
+    pub(in crate::client) fn output_lookup(&self) -> Arc<OnceCell<()>> {
+        let generation = lock(&self.tools).generation();
+        let mut lookup = lock(&self.output_lookup);
+        if lookup.0 != generation {
+            *lookup = (generation, Arc::default());
+        }
+        lookup.1.clone()
     }
 
     /// Returns the version of a list that is requested now.

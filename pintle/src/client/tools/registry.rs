@@ -91,6 +91,11 @@ impl ToolRegistry {
         self.known.is_empty()
     }
 
+    /// Returns how often all tools were discarded.
+    pub(in crate::client) fn generation(&self) -> u64 {
+        self.dropped
+    }
+
     /// Returns the version of a list that is requested now. `connection` is the period in which the connection reports changes.
     pub(in crate::client) fn version(&self, connection: Option<u64>) -> ToolsVersion {
         let source =

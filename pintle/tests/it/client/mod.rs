@@ -11,6 +11,8 @@ mod child;
 mod limits;
 #[cfg(feature = "client")]
 mod opening;
+#[cfg(feature = "client")]
+mod output_checks;
 #[cfg(all(feature = "client", feature = "server"))]
 mod oversized;
 #[cfg(feature = "client")]
