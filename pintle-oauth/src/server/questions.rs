@@ -401,6 +401,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_question_that_is_repeated_after_its_caller_left_is_the_newest() {
+        let questions = Arc::new(Questions::default());
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let ask = |at: u8| {
+            let (questions, gate) = (questions.clone(), gate.clone());
+            tokio::spawn(async move {
+                let question = async move {
+                    gate.notified().await;
+                    Ok(Principal::new(ISSUER, at.to_string()))
+                };
+                questions.ask([at; 32], false, || Box::pin(question)).await
+            })
+        };
+        let running: Vec<_> = (0..u8::try_from(max_running(false)).unwrap()).map(ask).collect();
+        sleep(TAKES).await;
+        let left = ask(200);
+        sleep(TAKES).await;
+        left.abort();
+        let other = ask(201);
+        sleep(TAKES).await;
+        let repeated = ask(200);
+        sleep(TAKES).await;
+        assert_eq!(questions.counts(), (running.len(), 2));
+        // Each that is answered makes room for one.
+        for _ in 0..=running.len() {
+            gate.notify_one();
+            sleep(TAKES / 10).await;
+        }
+        let repeated = timeout(TAKES, repeated).await.expect("it is the newest").unwrap();
+        assert_eq!(repeated.unwrap().subject(), "200");
+        assert!(!other.is_finished());
+        gate.notify_one();
+        timeout(TAKES, other).await.expect("it is the next").unwrap().unwrap();
+        for one in running {
+            one.await.unwrap().unwrap();
+        }
+        assert_eq!(questions.counts(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn nothing_is_asked_for_callers_that_have_left() {
         let web = Slow::default();
         let asking = asking(&web);

@@ -215,6 +215,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn credentials_are_saved_where_no_lock_can_be_taken() {
+        let folder = Folder::new();
+        let path = folder.0.join("tokens.json");
+        // A folder cannot be opened as a lock file.
+        fs::create_dir(folder.0.join("tokens.json.lock")).unwrap();
+        assert!(FileLock::try_take(&folder.0.join("tokens.json.lock")).is_err());
+        File::at(&path).save("https://a", &credentials("one")).await.unwrap();
+        let kept = File::at(&path).load("https://a").await.unwrap().unwrap();
+        assert_eq!(kept.tokens["https://h"].access.reveal(), "one");
+    }
+
+    #[tokio::test]
     async fn a_broken_file_is_not_shown_and_not_overwritten() {
         let folder = Folder::new();
         let path = folder.0.join("tokens.json");
