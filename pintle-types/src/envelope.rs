@@ -2,15 +2,20 @@
 
 use std::{borrow::Cow, marker::PhantomData};
 
+use serde::de::{DeserializeSeed, IgnoredAny};
+
 use crate::{
     Malformed, MalformedKind as Kind, Message, Notification, RawObject, Request, RequestId, Response,
-    RpcError, malformed::diagnose, method, raw::Scan,
+    RpcError,
+    malformed::diagnose,
+    method,
+    raw::{Name, ObjectSeed},
 };
 
 /// Reads a message in one pass. If that fails, [`diagnose`] finds the reason.
 pub(crate) fn read(text: &str) -> Result<Message, Box<Malformed>> {
     let mut envelope = Envelope::default();
-    match (EnvelopeReader { scan: Scan::new(text) }).read(&mut envelope) {
+    match (Scan { text, at: 0 }).read(&mut envelope) {
         Some(()) => envelope.into_message(),
         None => Err(diagnose(text)),
     }
@@ -96,44 +101,46 @@ enum Field {
     Other,
 }
 
-/// Reads the members of the envelope.
+/// A scan over the members of the envelope. serde_json reads their values.
 ///
 /// Each method returns `None` if the text is not what it expects.
-struct EnvelopeReader<'a> {
-    scan: Scan<'a>,
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
 }
 
-impl<'a> EnvelopeReader<'a> {
+impl<'a> Scan<'a> {
     /// Reads the whole text as one message. A member that occurs twice is refused.
     fn read(mut self, envelope: &mut Envelope<'a>) -> Option<()> {
         fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
             slot.replace(value).is_none().then_some(())
         }
-        self.scan.token(b'{')?;
-        let mut more = self.scan.next()? != b'}';
+        self.token(b'{')?;
+        let mut more = self.next()? != b'}';
         while more {
             let field = self.field()?;
-            self.scan.token(b':')?;
+            self.token(b':')?;
             match field {
                 Field::Version => set(&mut envelope.version, self.string()?)?,
                 Field::Id => set(&mut envelope.id, self.id()?)?,
                 Field::Method => set(&mut envelope.method, self.string()?)?,
                 Field::Params => set(&mut envelope.params, self.object()?)?,
                 Field::Result => set(&mut envelope.result, self.object()?)?,
-                Field::Error => set(&mut envelope.error, self.scan.decode(PhantomData)?)?,
-                Field::Other => drop(self.scan.value()?),
+                Field::Error => set(&mut envelope.error, self.value(PhantomData)?)?,
+                Field::Other => drop(self.value(PhantomData::<IgnoredAny>)?),
             }
-            more = self.scan.next()? == b',';
-            self.scan.advance(usize::from(more));
+            more = self.next()? == b',';
+            self.at += usize::from(more);
         }
-        self.scan.token(b'}')?;
-        self.scan.next().is_none().then_some(())
+        self.token(b'}')?;
+        self.next().is_none().then_some(())
     }
 
     /// Reads the name of a member. A name without escapes is compared where it is.
     fn field(&mut self) -> Option<Field> {
-        self.scan.next()?;
-        let (field, length) = match self.scan.rest().as_bytes() {
+        self.next()?;
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let (field, length) = match rest {
             rest if rest.starts_with(b"\"jsonrpc\"") => (Field::Version, 9),
             rest if rest.starts_with(b"\"id\"") => (Field::Id, 4),
             rest if rest.starts_with(b"\"method\"") => (Field::Method, 8),
@@ -152,39 +159,68 @@ impl<'a> EnvelopeReader<'a> {
                 });
             }
         };
-        self.scan.advance(length);
+        self.at += length;
         Some(field)
+    }
+
+    /// Returns the next byte that is not white space, without going past it.
+    fn next(&mut self) -> Option<u8> {
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+
+    fn token(&mut self, token: u8) -> Option<()> {
+        (self.next()? == token).then(|| self.at += 1)
     }
 
     /// Reads a string, borrowed if it has no escapes.
     fn string(&mut self) -> Option<Cow<'a, str>> {
-        self.scan.next()?;
-        let rest = self.scan.rest();
-        match self.scan.string()? {
-            (text, false) => Some(Cow::Borrowed(text)),
-            (text, true) => serde_json::from_str(rest.get(..text.len() + 2)?).ok().map(Cow::Owned),
+        self.token(b'"')?;
+        let start = self.at;
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b'"' => break,
+                b'\\' | ..b' ' => {
+                    self.at = start - 1;
+                    return self.value(Name);
+                }
+                _ => self.at += 1,
+            }
         }
+        self.at += 1;
+        self.text.get(start..self.at - 1).map(Cow::Borrowed)
     }
 
     /// Reads an id. Up to 18 digits are a number; serde_json reads any other.
     fn id(&mut self) -> Option<Option<RequestId>> {
-        let first = self.scan.next()?;
-        let rest = self.scan.rest();
+        let first = self.next()?;
+        let rest = self.text.get(self.at..)?;
         let length = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
         let ends = matches!(rest.as_bytes().get(length), Some(b',' | b'}'));
         if !ends || !(1..=18).contains(&length) || first == b'0' {
-            return self.scan.decode(PhantomData);
+            return self.value(PhantomData);
         }
-        self.scan.advance(length);
+        self.at += length;
         Some(Some(RequestId::Number(rest.get(..length)?.parse().ok()?)))
     }
 
     /// Reads an object or `null`.
     fn object(&mut self) -> Option<Option<RawObject>> {
-        match self.scan.next()? {
-            b'n' => self.scan.decode(PhantomData::<()>).map(|()| None),
-            _ => self.scan.object().map(Some),
+        match self.next()? {
+            b'n' => self.value(PhantomData::<()>).map(|()| None),
+            _ => self.value(ObjectSeed::within(self.text)).map(Some),
         }
+    }
+
+    fn value<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Option<T::Value> {
+        let mut deserializer = serde_json::Deserializer::from_str(self.text.get(self.at..)?);
+        let value = seed.deserialize(&mut deserializer).ok()?;
+        self.at += deserializer.into_iter::<IgnoredAny>().byte_offset();
+        Some(value)
     }
 }
 

@@ -100,6 +100,20 @@ impl Members {
         few.iter().map(Member::long).chain(many.iter().copied())
     }
 
+    /// Shifts all spans, for a text that starts `by` bytes later.
+    pub(super) fn shifted(self, by: u32) -> Self {
+        if by == 0 {
+            return self;
+        }
+        let span = |(start, end): (u32, u32)| (start.saturating_sub(by), end.saturating_sub(by));
+        let mut shifted = Self::new();
+        shifted.note(self.is_plain());
+        self.iter().for_each(|Member { name, value }| {
+            shifted.push(Member { name: span(name), value: span(value) });
+        });
+        shifted
+    }
+
     /// Returns the value of a member, given its name as it is printed.
     pub(super) fn value<'a>(&self, text: &'a str, name: &str) -> Option<&'a str> {
         // As bytes: whether a character begins and ends there need not be asked.
@@ -145,6 +159,16 @@ impl Members {
 }
 
 impl Member {
+    /// A member whose name and value are parts of this text.
+    pub(super) fn within(text: &str, name: &str, value: &str) -> Option<Self> {
+        Some(Self { name: span(text, name)?, value: span(text, value)? })
+    }
+
+    /// The name and the value.
+    pub(super) fn parts(self, text: &str) -> (&str, &str) {
+        (slice(text, self.name), slice(text, self.value))
+    }
+
     fn short(self) -> Option<[u16; 4]> {
         let Self { name, value } = self;
         // Each lies behind the one before, but for the end of a value that is still being written.
@@ -160,6 +184,13 @@ impl Member {
 
 pub(super) fn slice(text: &str, (start, end): (u32, u32)) -> &str {
     text.get(start as usize..end as usize).unwrap_or_default()
+}
+
+/// Returns the span of a part of a text.
+fn span(text: &str, part: &str) -> Option<(u32, u32)> {
+    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start.checked_add(part.len()).filter(|end| *end <= text.len())?;
+    Some((u32::try_from(start).ok()?, u32::try_from(end).ok()?))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@ mod builder;
 mod escape;
 mod members;
 mod reader;
-mod scan;
 mod writer;
 
 use std::{borrow::Cow, fmt};
@@ -12,9 +11,7 @@ use serde_json::value::RawValue;
 
 pub use builder::RawObjectBuilder;
 use members::{Members, slice};
-pub(crate) use reader::Name;
-use reader::ObjectVisitor;
-pub(crate) use scan::Scan;
+pub(crate) use reader::{Name, ObjectSeed};
 pub(crate) use writer::ObjectWriter;
 
 /// A JSON object whose members are still text.
@@ -55,7 +52,7 @@ impl RawObject {
         if !text.starts_with('{') {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
-        Scan::new(&text).object().map_or_else(|| text.parse(), Ok)
+        ObjectSeed::within(&text).read()
     }
 
     /// Returns the object as text.
@@ -176,7 +173,7 @@ impl Serialize for RawObject {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(ObjectSeed::anywhere())
     }
 }
 
@@ -267,7 +264,7 @@ mod tests {
     fn a_new_member_stands_behind_the_others_as_they_are() {
         let four = serde_json::value::to_raw_value(&4).unwrap();
         for text in [r#"{"a":1,"b":"é\n"}"#, "{ \"a\" : 1 ,\n\"b\":2\n}", "{ }"] {
-            let object = Scan::new(text).object().unwrap().with("d", &four);
+            let object = ObjectSeed::within(text).read().unwrap().with("d", &four);
             assert!(object.iter().eq(read(object.as_str()).iter()), "{object:?}");
             assert_eq!((object.get("d"), object.get("e")), (Some("4"), None), "{text}");
             assert_eq!(object.get("a"), read(text).get("a"), "{text}");
@@ -279,7 +276,7 @@ mod tests {
         let broken = RawValue::from_string("[1,\r\n2]".to_owned()).unwrap();
         for object in [
             read("{\"a\":[1,\r\n2]}"),
-            Scan::new("{\"a\":[1,\r\n2]}").object().unwrap(),
+            ObjectSeed::within("{\"a\":[1,\r\n2]}").read().unwrap(),
             RawObject::empty().with("a", &broken),
             RawObject::from_serialize(&std::collections::BTreeMap::from([("a", broken)])).unwrap(),
         ] {
