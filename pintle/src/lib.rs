@@ -109,6 +109,8 @@ mod excerpt;
 mod guide;
 mod properties;
 pub mod proto;
+#[cfg(any(feature = "client", feature = "server"))]
+mod question_key;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "client")]

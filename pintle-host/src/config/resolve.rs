@@ -75,7 +75,7 @@ impl ServerEntry {
         })
     }
 
-    /// Connects to the server.
+    /// Connects to the server. The connection has the name of the entry.
     ///
     /// The standard error of a program goes to this process's. To set that or anything else of the transport, such as OAuth, take
     /// [`StdioServer::command`] or [`RemoteServer::http`] and [`Client::connect`].
@@ -99,9 +99,11 @@ impl ServerEntry {
         let (client, resolved) = (self.client(client), self.resolve(variables)?);
         match resolved {
             #[cfg(feature = "child")]
-            ResolvedServer::Stdio(stdio) => client.connect(stdio.command().spawn()?).await,
+            ResolvedServer::Stdio(stdio) => {
+                client.connect_as(self.name.as_str(), stdio.command().spawn()?).await
+            }
             #[cfg(feature = "http")]
-            ResolvedServer::Remote(remote) => client.connect(remote.http()?).await,
+            ResolvedServer::Remote(remote) => client.connect_as(self.name.as_str(), remote.http()?).await,
             #[allow(unreachable_patterns, reason = "a build may lack a transport")]
             _ => {
                 drop(client);

@@ -1,5 +1,8 @@
 use pintle_proto::Revision;
-use pintle_types::schema::{ContentBlock, CreateMessageResult, LoggingLevel};
+use pintle_types::{
+    JsonObject,
+    schema::{ContentBlock, CreateMessageResult, LoggingLevel},
+};
 
 use super::{
     connection::TestConnection,
@@ -8,6 +11,8 @@ use super::{
 use crate::{
     Server,
     client::{Answer, Client, IntoRoots},
+    question_key,
+    transport::{DrivenTransport, Transport, driven},
 };
 
 /// A client with scripted answers, for tests of a server in the same process.
@@ -54,6 +59,15 @@ pub struct TestClient {
     client: Client,
     lines: Vec<Line>,
     plays: bool,
+    over: Over,
+}
+
+/// The transport to a server in this process.
+#[derive(Clone, Copy, Debug)]
+enum Over {
+    Memory,
+    #[cfg(all(feature = "http-client", feature = "http-server"))]
+    Http,
 }
 
 impl Default for TestClient {
@@ -75,12 +89,12 @@ impl TestClient {
 
     /// Wraps a client. Its own handlers answer unless answers are scripted. Its revisions and `on_log` are replaced.
     pub fn of(client: Client) -> Self {
-        Self { client, lines: Vec::new(), plays: false }
+        Self { client, lines: Vec::new(), plays: false, over: Over::Memory }
     }
 
     /// Scripts the answer to one form whose message contains this text. Each answer is used once.
     ///
-    /// Forms are identified by message and not by key, because the session era has no keys.
+    /// [`answer`](Self::answer) identifies a form by its key.
     pub fn form(self, message: impl Into<String>, answer: Answer) -> Self {
         self.line(Line::form(message, answer))
     }
@@ -98,6 +112,46 @@ impl TestClient {
     /// Scripts the model's result for one request whose messages contain this text.
     pub fn sample_with(self, text: impl Into<String>, result: CreateMessageResult) -> Self {
         self.line(Line::sample(text, result))
+    }
+
+    /// Scripts the answer to one form or URL with this key, whatever its text. Each answer is used once.
+    ///
+    /// Servers of this SDK send keys in both eras; those of others only without a session.
+    ///
+    /// ```
+    /// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}, testing::TestClient};
+    /// use serde_json::json;
+    ///
+    /// async fn wipe(cx: Cx) -> Result<&'static str, ToolError> {
+    ///     let sure = cx.elicit::<()>("sure", "Wipe the disk?").await?.accepted().is_some();
+    ///     Ok(if sure { "Wiped." } else { "Left alone." })
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = Server::new("demo", "1.0.0").tool(tool("wipe", wipe));
+    /// TestClient::new().answer("sure", Answer::Decline).both_eras(&server, async |client| {
+    ///     assert_eq!(client.tool("wipe", ()).await.text(), "Left alone.");
+    /// }).await;
+    /// # }
+    /// ```
+    pub fn answer(self, key: impl Into<String>, answer: Answer) -> Self {
+        self.line(Line::answer(key, answer))
+    }
+
+    /// Scripts the model's reply to one request with this key. As [`answer`](Self::answer).
+    pub fn model_answer(self, key: impl Into<String>, reply: impl Into<String>) -> Self {
+        let result = CreateMessageResult::new("test-model", ContentBlock::text(reply));
+        self.line(Line::model_answer(key, result))
+    }
+
+    /// Connects to servers over HTTP, in this process and without a socket. Without this it is memory.
+    ///
+    /// For options of the endpoint, and for layers around it, see [`connect_to`](Self::connect_to).
+    #[cfg(all(feature = "http-client", feature = "http-server"))]
+    pub fn over_http(mut self) -> Self {
+        self.over = Over::Http;
+        self
     }
 
     /// Sets the client's roots. Without them it does not declare the capability.
@@ -119,6 +173,52 @@ impl TestClient {
     /// The server is invalid, or refuses the connection.
     pub async fn connect(&self, server: &Server) -> TestConnection {
         self.connect_in(server, server.snapshot().service.revisions()).await
+    }
+
+    /// Connects over any transport, in the newest revision of the server: to a child process, to a URL, with authorization.
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "http-client", feature = "http-server"))] {
+    /// use pintle::{Server, client::http::Http, server::tool, testing::TestClient};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let server = Server::new("demo", "1.0.0").tool(tool("hello", || async { "hello" }));
+    /// let endpoint = server.http()?.json_only();
+    ///
+    /// let http = Http::new("http://localhost/mcp")?.client(endpoint).bearer("s3cret")?;
+    /// let client = TestClient::new().connect_to(http).await;
+    /// assert_eq!(client.tool("hello", ()).await.text(), "hello");
+    /// client.finish().await;
+    /// # Ok(()) }
+    /// # main().unwrap();
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// The server refuses the connection.
+    pub async fn connect_to(&self, transport: impl Transport) -> TestConnection {
+        self.open(driven(transport), &Revision::all().collect::<Vec<_>>()).await
+    }
+
+    /// Runs a test in the newest revision of both eras, over the transports that a function opens.
+    ///
+    /// # Panics
+    ///
+    /// The test panics, the server refuses the connection or supports one era only, or the input requests differ from the script.
+    pub async fn both_eras_over<T: Transport>(
+        &self,
+        transport: impl AsyncFn() -> T,
+        test: impl AsyncFn(&TestConnection),
+    ) {
+        for stateless in [false, true] {
+            let of_era: Vec<_> =
+                Revision::all().filter(|revision| revision.is_stateless() == stateless).collect();
+            let client = self.open(driven(transport().await), &of_era).await;
+            test(&client).await;
+            client.finish().await;
+        }
     }
 
     /// Runs a test in the newest revision of both eras.
@@ -161,20 +261,35 @@ impl TestClient {
     }
 
     async fn connect_in(&self, server: &Server, revisions: &[Revision]) -> TestConnection {
+        let transport = match self.over {
+            Over::Memory => server.in_process().map(driven),
+            #[cfg(all(feature = "http-client", feature = "http-server"))]
+            Over::Http => over_http(server).map(driven),
+        };
+        let transport = transport.unwrap_or_else(|error| panic!("the server cannot be served: {error}"));
+        self.open(transport, revisions).await
+    }
+
+    async fn open(&self, transport: Box<dyn DrivenTransport>, revisions: &[Revision]) -> TestConnection {
         let run = ScriptRun::new(self.lines.clone());
         let client = if self.plays { run.play(self.client.clone()) } else { self.client.clone() };
         let logs = run.clone();
         let client = client
             .on_log(move |message| logs.lock().logs.push(message.params))
             .log_level(LoggingLevel::Debug)
+            .extension(question_key::EXTENSION, JsonObject::new())
             .revisions(revisions.iter().copied());
-        let transport =
-            server.in_process().unwrap_or_else(|error| panic!("the server cannot be served: {error}"));
-        let connection = client.connect(transport).await;
+        let connection = client.connect_driven(transport).await;
         let connection = connection.unwrap_or_else(|error| {
             let tried: Vec<_> = revisions.iter().map(|revision| revision.as_str()).collect();
             panic!("the server does not open a connection ({}): {error}", tried.join(", "))
         });
         TestConnection::new(connection, run).await
     }
+}
+
+/// The endpoint of a server as the HTTP client of a transport.
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+fn over_http(server: &Server) -> crate::Result<crate::client::http::Http> {
+    Ok(crate::client::http::Http::new("http://localhost/mcp")?.client(server.http()?))
 }

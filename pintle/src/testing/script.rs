@@ -15,39 +15,67 @@ use crate::client::{Answer, Change, Client, ElicitUrl, Question};
 /// An answer that is ready before its question comes.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// A part of the question's text.
-    about: String,
+    about: Subject,
     reply: Reply,
+}
+
+/// What identifies a question.
+#[derive(Clone, Debug)]
+enum Subject {
+    /// A part of its text.
+    Text(String),
+    /// Its key.
+    Key(String),
 }
 
 #[derive(Clone, Debug)]
 enum Reply {
     Form(Answer),
     Page(Answer),
+    /// To a form or a page.
+    Either(Answer),
     Sample(Box<CreateMessageResult>),
 }
 
 impl Line {
     pub(super) fn form(message: impl Into<String>, answer: Answer) -> Self {
-        Self { about: message.into(), reply: Reply::Form(answer) }
+        Self { about: Subject::Text(message.into()), reply: Reply::Form(answer) }
     }
 
     pub(super) fn page(url: impl Into<String>, answer: Answer) -> Self {
-        Self { about: url.into(), reply: Reply::Page(answer) }
+        Self { about: Subject::Text(url.into()), reply: Reply::Page(answer) }
     }
 
     pub(super) fn sample(text: impl Into<String>, reply: CreateMessageResult) -> Self {
-        Self { about: text.into(), reply: Reply::Sample(Box::new(reply)) }
+        Self { about: Subject::Text(text.into()), reply: Reply::Sample(Box::new(reply)) }
+    }
+
+    pub(super) fn answer(key: impl Into<String>, answer: Answer) -> Self {
+        Self { about: Subject::Key(key.into()), reply: Reply::Either(answer) }
+    }
+
+    pub(super) fn model_answer(key: impl Into<String>, reply: CreateMessageResult) -> Self {
+        Self { about: Subject::Key(key.into()), reply: Reply::Sample(Box::new(reply)) }
+    }
+
+    fn is_about(&self, key: Option<&str>, text: &str) -> bool {
+        match &self.about {
+            Subject::Text(part) => text.contains(part),
+            Subject::Key(wanted) => key == Some(wanted),
+        }
     }
 
     /// The line as it is written in a test.
     fn shown(&self) -> String {
-        let verb = match self.reply {
-            Reply::Form(_) => "form",
-            Reply::Page(_) => "page",
-            Reply::Sample(_) => "sample",
+        let verb = match (&self.reply, &self.about) {
+            (Reply::Form(_), _) => "form",
+            (Reply::Page(_), _) => "page",
+            (Reply::Either(_), _) => "answer",
+            (Reply::Sample(_), Subject::Text(_)) => "sample",
+            (Reply::Sample(_), Subject::Key(_)) => "model_answer",
         };
-        format!("`.{verb}({:?}, ..)`", self.about)
+        let (Subject::Text(about) | Subject::Key(about)) = &self.about;
+        format!("`.{verb}({about:?}, ..)`")
     }
 }
 
@@ -99,8 +127,9 @@ impl ScriptRun {
             [] => "a form without fields".to_owned(),
             fields => format!("a form with {}", fields.join(", ")),
         };
-        let answer = self.take(&asked, "form", &question.message, |reply| match reply {
-            Reply::Form(answer) => Some(answer.clone()),
+        let key = question.key.as_deref();
+        let answer = self.take(&asked, "form", key, &question.message, |reply| match reply {
+            Reply::Form(answer) | Reply::Either(answer) => Some(answer.clone()),
             _ => None,
         });
         if let (Ok(Answer::Accept(content)), false) = (&answer, fields.is_empty()) {
@@ -120,8 +149,8 @@ impl ScriptRun {
 
     fn page(&self, question: &Question<ElicitUrl>) -> Result<Answer, RpcError> {
         let asked = format!("a page ({:?})", question.message);
-        self.take(&asked, "page", &question.url, |reply| match reply {
-            Reply::Page(answer) => Some(answer.clone()),
+        self.take(&asked, "page", question.key.as_deref(), &question.url, |reply| match reply {
+            Reply::Page(answer) | Reply::Either(answer) => Some(answer.clone()),
             _ => None,
         })
     }
@@ -129,7 +158,8 @@ impl ScriptRun {
     fn sample(&self, question: &Question<CreateMessageParams>) -> Result<CreateMessageResult, RpcError> {
         let text = question.messages.iter().flat_map(|message| message.content.as_slice());
         let text: Vec<_> = text.filter_map(ContentBlock::as_text).collect();
-        self.take("a word of the model", "sample", &text.join("\n"), |reply| match reply {
+        let key = question.key.as_deref();
+        self.take("a word of the model", "sample", key, &text.join("\n"), |reply| match reply {
             Reply::Sample(result) => Some((**result).clone()),
             _ => None,
         })
@@ -140,13 +170,14 @@ impl ScriptRun {
         &self,
         asked: &str,
         verb: &str,
+        key: Option<&str>,
         text: &str,
         fits: impl Fn(&Reply) -> Option<T>,
     ) -> Result<T, RpcError> {
         let mut inside = self.lock();
         inside.questions.push(text.to_owned());
         let found = inside.lines.iter().enumerate().find_map(|(at, line)| {
-            text.contains(&line.about).then(|| fits(&line.reply)).flatten().map(|reply| (at, reply))
+            line.is_about(key, text).then(|| fits(&line.reply)).flatten().map(|reply| (at, reply))
         });
         if let Some((at, reply)) = found {
             inside.lines.remove(at);
@@ -154,8 +185,9 @@ impl ScriptRun {
         }
         let left: Vec<_> = inside.lines.iter().map(Line::shown).collect();
         let left = if left.is_empty() { "nothing".to_owned() } else { left.join(", ") };
+        let key = key.map(|key| format!(" with the key `{key}`")).unwrap_or_default();
         let fault = format!(
-            "the server asked for {asked} and no answer fits: {text:?}; add `.{verb}({text:?}, ..)`; left in the \
+            "the server asked for {asked}{key} and no answer fits: {text:?}; add `.{verb}({text:?}, ..)`; left in the \
              script: {left}"
         );
         inside.faults.push(fault.clone());

@@ -8,10 +8,10 @@ use std::{
 };
 
 use pintle::{
-    Server,
+    Client, Server,
     client::{Answer, Change},
     server::{Args, Cx, Json, ToolError, prompt, resource, template, tool},
-    testing::{CatalogueSnapshot, TestClient},
+    testing::{CatalogueSnapshot, TestClient, TestConnection},
     types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage},
 };
 use schemars::JsonSchema;
@@ -134,6 +134,83 @@ async fn pages_the_model_and_roots_are_answered_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn answers_are_found_by_key_in_both_eras() {
+    let client = TestClient::new()
+        .answer("meal", Answer::accept(json!({"dish": "cod"})))
+        .answer("seat", seat())
+        .answer("pay", Answer::Accept(Value::Null))
+        .model_answer("sum", "deep")
+        .roots(["file:///a"]);
+    let test = async |client: &TestConnection| {
+        let booked = client.tool("book", ()).await.structured::<Booked>();
+        assert_eq!(booked, Booked { row: 7, dish: "cod".into() });
+        assert_eq!(client.tool("pay", ()).await.text(), "paid");
+        assert_eq!(client.tool("sum_up", ()).await.text(), "deep (1 places)");
+    };
+    client.both_eras(&server(), test).await;
+    #[cfg(all(feature = "http-client", feature = "http-server"))]
+    client.over_http().both_eras(&server(), test).await;
+    let said = failure(async {
+        let client = TestClient::new().answer("other", seat()).connect(&server()).await;
+        client.tool("pay", ()).await;
+    });
+    let said = said.await;
+    assert!(said.ends_with("left in the script: `.answer(\"other\", ..)`"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_a_question_is_sent_in_a_session_to_those_who_declare_that() {
+    let server = Server::new("s", "1").tool(tool("pay", async |cx: Cx| -> Result<String, ToolError> {
+        let sent = cx.elicit::<()>("sure", "Sure?").await?.accepted().is_some();
+        Ok(sent.to_string())
+    }));
+    for (revision, declares, expected) in [
+        ("2025-06-18", false, None),
+        ("2025-06-18", true, Some("sure")),
+        ("2025-11-25", true, Some("sure")),
+        ("2026-07-28", false, Some("sure")),
+    ] {
+        let (seen, mut keys) = tokio::sync::mpsc::unbounded_channel();
+        let client =
+            Client::new("c", "1").revisions([revision.parse().unwrap()]).on_elicit(move |question| {
+                seen.send((question.key.clone(), question.meta.is_some())).unwrap();
+                async { Answer::accept(json!({})) }
+            });
+        let client = match declares {
+            true => client.extension("dev.pintle/question-keys", Default::default()),
+            false => client,
+        };
+        let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+        assert_eq!(connection.call_tool("pay", ()).await.unwrap().text(), "true");
+        let (key, meta) = keys.recv().await.unwrap();
+        assert_eq!((key.as_deref(), meta), (expected, declares), "{revision}");
+    }
+}
+
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+#[tokio::test(start_paused = true)]
+async fn any_transport_will_do() {
+    use pintle::client::http::Http;
+
+    let server = server();
+    let client = TestClient::new().form("dish", Answer::accept(json!({"dish": "cod"}))).form("row", seat());
+    let test = async |client: &TestConnection| {
+        assert_eq!(client.tool("book", ()).await.text(), r#"{"row":7,"dish":"cod"}"#);
+    };
+    client.both_eras_over(async || server.in_process().unwrap(), test).await;
+    let http = async || Http::new("http://localhost/mcp").unwrap().client(server.http().unwrap());
+    client.both_eras_over(http, test).await;
+    let connected = client.connect_to(http().await).await;
+    assert_eq!(connected.revision().as_str(), "2026-07-28");
+    test(&connected).await;
+    connected.finish().await;
+    let old = server.clone().revisions(["2025-11-25".parse().unwrap()]);
+    let said = failure(async { client.both_eras_over(async || old.in_process().unwrap(), test).await });
+    let said = said.await;
+    assert!(said.starts_with("the server does not open a connection (2026-07-28): "), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_expected_fails_the_test() {
     let server = server();
     for era in ["2025-11-25", "2026-07-28"] {
@@ -146,7 +223,7 @@ async fn a_question_that_nobody_expected_fails_the_test() {
         assert_eq!(
             said.split_once(left).unwrap().0,
             format!(
-                "in {era}: the server asked for a form with `dish` and no answer fits: \"Which dish?\"; add \
+                "in {era}: the server asked for a form with `dish` with the key `meal` and no answer fits: \"Which dish?\"; add \
                  `.form(\"Which dish?\", ..)`"
             )
         );
@@ -156,7 +233,7 @@ async fn a_question_that_nobody_expected_fails_the_test() {
         });
         let said = said.await;
         assert!(
-            said.contains("a page (\"Please pay.\") and no answer fits: \"https://example.com/pay/7\""),
+            said.contains("a page (\"Please pay.\") with the key `pay` and no answer fits: \"https://example.com/pay/7\""),
             "{said}"
         );
         assert!(said.ends_with(&format!("{left}`.form(\"https\", ..)`")), "{said}");

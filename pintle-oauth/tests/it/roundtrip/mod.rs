@@ -7,3 +7,4 @@ mod first_login;
 mod loopback;
 mod rotated_keys;
 mod step_up;
+mod test_client;

@@ -32,14 +32,18 @@ pub struct Question<P> {
     pub connection: Option<Arc<str>>,
     /// The server's name and version, as reported by itself. Not a basis for trust.
     pub server: Option<Arc<Implementation>>,
+    /// The key that the server's handler gave the question, which tells questions of one call apart. Without a session it is always
+    /// known. In a session it is if the client declares the [extension](crate::Client::extension) `dev.pintle/question-keys` and
+    /// the server is one of this SDK.
+    pub key: Option<Arc<str>>,
     /// The params of the server's request.
     pub params: P,
 }
 
 impl<P> Question<P> {
     pub(in crate::client) fn new(asker: Asker, params: P) -> Self {
-        let Asker { connection, server } = asker;
-        Self { connection, server, params }
+        let Asker { connection, server, key } = asker;
+        Self { connection, server, key, params }
     }
 }
 
@@ -48,6 +52,7 @@ impl<P> Question<P> {
 pub(in crate::client) struct Asker {
     pub(in crate::client) connection: Option<Arc<str>>,
     pub(in crate::client) server: Option<Arc<Implementation>>,
+    pub(in crate::client) key: Option<Arc<str>>,
 }
 
 impl<P> Deref for Question<P> {

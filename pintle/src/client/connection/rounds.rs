@@ -12,7 +12,7 @@ use tokio::{task::JoinSet, time::timeout};
 use crate::{
     Error, Result,
     client::{
-        asking::Handlers,
+        asking::{Asker, Handlers},
         state::{ConnectionState, Event},
     },
 };
@@ -26,7 +26,8 @@ pub(in crate::client) async fn answer(
     let mut thinking = JoinSet::new();
     let asker = shared.asker();
     for question in asked.requests.iter().cloned() {
-        let (handlers, asker) = (handlers.clone(), asker.clone());
+        let asker = Asker { key: Some(question.key.as_ref().into()), ..asker.clone() };
+        let handlers = handlers.clone();
         thinking.spawn(async move {
             let answer = handlers.answer(asker, &question.method, &question.params).await;
             (question.key, answer)

@@ -9,8 +9,12 @@ use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
 
 use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
-    client::state::{CallHandlers, CallbackEvent, Event},
+    client::{
+        asking::Asker,
+        state::{CallHandlers, CallbackEvent, Event},
+    },
     excerpt::excerpt,
+    question_key,
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
 
@@ -206,7 +210,7 @@ impl Driver {
                 base.clone()
             }
         };
-        let asker = self.shared.asker();
+        let asker = Asker { key: question_key::read(&params), ..self.shared.asker() };
         let asked = id.clone();
         let task =
             self.thinking.spawn(async move { (asked, handlers.answer(asker, &method, &params).await) });

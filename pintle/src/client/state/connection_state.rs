@@ -133,7 +133,7 @@ impl ConnectionState {
 
     /// Returns the origin of an input request of this connection.
     pub(in crate::client) fn asker(&self) -> Asker {
-        Asker { connection: self.name.clone(), server: self.facts().info.clone() }
+        Asker { connection: self.name.clone(), server: self.facts().info.clone(), key: None }
     }
 
     pub(in crate::client) fn facts(&self) -> Arc<Facts> {

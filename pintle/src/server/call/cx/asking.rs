@@ -11,13 +11,14 @@ use pintle_proto::{
     server::Outcome,
 };
 use pintle_types::{
-    RawObject,
-    schema::{CreateMessageParams, CreateMessageResult, ElicitParams, Root},
+    JsonObject, RawObject, RawValue,
+    schema::{CreateMessageParams, CreateMessageResult, ElicitParams, InputRequest, Root},
 };
+use serde_json::value::to_raw_value;
 use tokio::time::{Instant, timeout_at};
 
 use super::Cx;
-use crate::server::call::sink::PendingAnswer;
+use crate::{question_key, server::call::sink::PendingAnswer};
 
 impl Cx {
     /// Asks the client a question. `key` identifies the question within the call: use the same key in every round, and
@@ -32,6 +33,7 @@ impl Cx {
             Ask::Send(request) => {
                 let deadline = self.answer_deadline();
                 let _asking = AskingGuard::new(self);
+                let request = self.with_key(key, request);
                 let answer = self.answer(self.0.sink.ask(request).await, deadline).await?;
                 self.0.call.settle(key, kind, &answer)
             }
@@ -41,6 +43,20 @@ impl Cx {
                 Err(AskError::CallOver)
             }
         }
+    }
+
+    /// Adds the key of a question to its metadata, for a client that has declared to want it.
+    fn with_key(&self, key: &str, mut request: InputRequest) -> InputRequest {
+        if question_key::is_wanted(self.peer().capabilities.extensions.as_ref()) {
+            let params = request.params.as_deref().map_or("{}", RawValue::get);
+            let params = serde_json::from_str(params).ok().and_then(|mut params: JsonObject| {
+                let meta = params.entry("_meta").or_insert_with(|| JsonObject::new().into());
+                meta.as_object_mut()?.insert(question_key::META.to_owned(), key.into());
+                to_raw_value(&params).ok()
+            });
+            request.params = params.or(request.params);
+        }
+        request
     }
 
     /// Sets the time that later questions of this call wait for their answers. The default is
@@ -224,7 +240,10 @@ impl Cx {
             let kind = question.kind();
             match self.ask_for(&key, &question)? {
                 Ask::Answered(answer) => drop(answers.insert(key, answer)),
-                Ask::Send(request) => sent.push((key, kind, request)),
+                Ask::Send(request) => {
+                    let request = self.with_key(&key, request);
+                    sent.push((key, kind, request));
+                }
                 Ask::Park => parked = true,
             }
         }
