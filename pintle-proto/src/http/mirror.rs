@@ -105,6 +105,24 @@ mod tests {
     use pintle_types::ErrorCode;
 
     use super::*;
+    use crate::{Revision, revision::Part};
+
+    /// The header is compared, and the rights of a session's request are looked up, before params are raised. That is right as
+    /// long as no revision renames the member that names the target.
+    #[test]
+    fn no_revision_renames_the_member_that_names_a_target() {
+        for row in method::REQUESTS {
+            let Some(member) = row.target.and_then(method::Target::member) else { continue };
+            let params: RawObject = format!(r#"{{"{member}":"x"}}"#).parse().unwrap();
+            for revision in Revision::all() {
+                let part = Part::Params(row.name);
+                let raised = revision.raised(part, params.clone()).unwrap();
+                let lowered = revision.lowered(part, params.clone()).unwrap();
+                assert_eq!(raised.get(member), Some("\"x\""), "{} {revision}", row.name);
+                assert_eq!(lowered.get(member), Some("\"x\""), "{} {revision}", row.name);
+            }
+        }
+    }
 
     fn check(lines: &[(&'static str, &[u8])], member: &str, name: Option<&str>) -> Result<(), String> {
         let mut headers = HeaderMap::new();

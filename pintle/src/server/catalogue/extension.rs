@@ -4,7 +4,10 @@ use pintle_proto::{
     Peer,
     server::{Extension as Wire, Grant},
 };
-use pintle_types::{JsonObject, Meta, MetaKeyError, Notification, schema::ResultType};
+use pintle_types::{
+    JsonObject, Meta, MetaKeyError, Notification,
+    schema::{ResultType, SubscriptionFilter},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -220,6 +223,9 @@ fn check_owned(known: &[Wire], new: &Wire) -> Result<()> {
         }
     }
     for (at, member) in new.listens.iter().enumerate() {
+        if is_protocol_filter(member) {
+            return Err(taken("filter member", member, "the protocol"));
+        }
         let owner = known.iter().find(|other| other.listens.contains(member));
         let owner = owner.or_else(|| new.listens[..at].contains(member).then_some(new));
         if let Some(owner) = owner {
@@ -227,6 +233,12 @@ fn check_owned(known: &[Wire], new: &Wire) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the protocol defines this member of subscription filters.
+fn is_protocol_filter(member: &str) -> bool {
+    let filter = Value::Object([(member.to_owned(), Value::Null)].into_iter().collect());
+    serde_json::from_value::<SubscriptionFilter>(filter).is_ok_and(|filter| filter.extra.is_empty())
 }
 
 /// Adds a capability with its settings, unless there is one of this name.

@@ -189,6 +189,10 @@ fn a_result_type_or_filter_member_has_one_extension() {
             new().with(Clock(a, |clock| clock.listens("x"))).with(Clock(b, |clock| clock.listens("x"))),
             "the filter member `x` of `com.example/b` is one of the extension `com.example/a`; choose another name",
         ),
+        (
+            new().with(Clock(a, |clock| clock.listens("toolsListChanged"))),
+            "the filter member `toolsListChanged` of `com.example/a` is one of the protocol; choose another name",
+        ),
     ] {
         assert_eq!(reason(&server), message);
     }
