@@ -51,6 +51,8 @@ pub struct StdioEntry {
     pub inherit_env: Vec<String>,
     /// The folder to start it in.
     pub cwd: Option<Template>,
+    /// A file with more variables for its environment (`.env`); those of `env` come first.
+    pub env_file: Option<Template>,
 }
 
 /// A server at a URL.
@@ -99,7 +101,8 @@ impl ServerEntry {
         };
         let stdio = stdio.into_iter().flat_map(|stdio| {
             let env = stdio.env.iter().map(|(_, value)| value);
-            std::iter::once(&stdio.command).chain(&stdio.args).chain(env).chain(&stdio.cwd)
+            let paths = stdio.cwd.iter().chain(&stdio.env_file);
+            std::iter::once(&stdio.command).chain(&stdio.args).chain(env).chain(paths)
         });
         let remote = remote.into_iter().flat_map(|remote| {
             std::iter::once(&remote.url).chain(remote.headers.iter().map(|(_, value)| value))

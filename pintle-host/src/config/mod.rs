@@ -3,6 +3,7 @@
 //! [`ConfigFile`] reads a file, [`locations`] lists where hosts keep theirs, and [`ServerEntry::connect`] connects to a server.
 
 mod entry;
+mod env_file;
 mod error;
 mod file;
 mod location;

@@ -110,18 +110,9 @@ impl<'a> EntryReader<'a> {
         if let Some(inner) = inner {
             env.extend(inner.pairs(&["env"])?);
         }
-        if let Some(file) = self.node.get("envFile") {
-            let reason = "`envFile` is not read: set the variables under `env`";
-            return Err(self.error(file, ConfigErrorKind::Unsupported, reason));
-        }
-        let cwd = match self.node.get("cwd") {
-            None => None,
-            Some(node) => {
-                Some(self.template(node.text().ok_or_else(|| self.wrong("cwd", node, "a string"))?))
-            }
-        };
+        let (cwd, env_file) = (self.text("cwd")?, self.text("envFile")?);
         let inherit_env = self.inherited()?;
-        Ok(EntryTransport::Stdio(StdioEntry { command: program, args, env, inherit_env, cwd }))
+        Ok(EntryTransport::Stdio(StdioEntry { command: program, args, env, inherit_env, cwd, env_file }))
     }
 
     fn remote(
@@ -147,6 +138,12 @@ impl<'a> EntryReader<'a> {
             headers.push(("Authorization".to_owned(), self.template(&format!("Bearer {token}"))));
         }
         Ok(EntryTransport::Remote(RemoteEntry { url, headers, kind }))
+    }
+
+    fn text(&self, member: &str) -> Result<Option<Template>, ConfigError> {
+        let Some(node) = self.node.get(member) else { return Ok(None) };
+        let text = node.text().ok_or_else(|| self.wrong(member, node, "a string"))?;
+        Ok(Some(self.template(text)))
     }
 
     fn args(&self) -> Result<Vec<Template>, ConfigError> {

@@ -4,7 +4,7 @@ use pintle::{Client, Connection};
 
 use super::{
     ConfigError, ConfigErrorKind, EntryTransport, ServerEntry, Source, Template, Variables,
-    entry::without_secrets, template::ExpandError,
+    entry::without_secrets, env_file, template::ExpandError,
 };
 
 /// A server whose variables have their values. From [`ServerEntry::resolve`].
@@ -48,11 +48,11 @@ pub struct RemoteServer {
 }
 
 impl ServerEntry {
-    /// Replaces the variables by their values.
+    /// Replaces the variables by their values, and reads the `envFile` of a program.
     ///
     /// # Errors
     ///
-    /// A variable has no value. The error names it, the server and the file.
+    /// A variable has no value, or the file cannot be read. The error names it, the server and the file.
     pub fn resolve(&self, variables: &Variables) -> Result<ResolvedServer, ConfigError> {
         let expand = |text: &Template| text.expand(variables).map_err(|error| self.unresolved(error));
         let pairs = |pairs: &[(String, Template)]| -> Result<Vec<_>, ConfigError> {
@@ -62,7 +62,19 @@ impl ServerEntry {
             EntryTransport::Stdio(stdio) => ResolvedServer::Stdio(StdioServer {
                 command: expand(&stdio.command)?,
                 args: stdio.args.iter().map(expand).collect::<Result<_, _>>()?,
-                env: pairs(&stdio.env)?,
+                env: {
+                    let mut env = Vec::new();
+                    if let Some(file) = &stdio.env_file {
+                        let read = env_file::read(expand(file)?.as_ref());
+                        env = read.map_err(|reason| {
+                            let error = ConfigError::at(&self.source, ConfigErrorKind::Invalid, reason);
+                            error.of_server(&self.name)
+                        })?;
+                    }
+                    // The last of a name counts.
+                    env.extend(pairs(&stdio.env)?);
+                    env
+                },
                 inherit_env: stdio.inherit_env.clone(),
                 cwd: stdio.cwd.as_ref().map(expand).transpose()?,
             }),

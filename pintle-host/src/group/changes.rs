@@ -15,8 +15,7 @@ const MAX_BYTES: usize = 4 << 20;
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupEvent {
-    /// A connection to the member was opened, for the first time or again. Anything may have changed, and resources have to be
-    /// subscribed to again.
+    /// A connection to the member was opened, for the first time or again. Anything may have changed.
     Opened {
         /// The member.
         member: String,
@@ -35,7 +34,7 @@ pub enum GroupEvent {
         /// The notification.
         event: Event,
     },
-    /// The server does not send notifications of changes: list again to see them.
+    /// The server does not send notifications, of changes or of one resource: list or read again to see them.
     Unobserved {
         /// The member.
         member: String,

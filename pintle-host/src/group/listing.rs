@@ -59,6 +59,7 @@ impl Group {
         };
         listing.items.retain(|tool| allowed(&tool.member, &tool.own_name));
         let mut table = lock(&self.inner.tools);
+        self.retain_members(&mut listing);
         table.update(&self.inner.naming, own_names(&listing));
         listing.rename(|tool, own| table.name(&tool.member, own), |tool, name| tool.name = name);
         listing
@@ -70,6 +71,7 @@ impl Group {
         let mut listing =
             self.list(listed, |server| async move { server.prompts().await }, |prompt| &prompt.name).await;
         let mut table = lock(&self.inner.prompts);
+        self.retain_members(&mut listing);
         table.update(&self.inner.naming, own_names(&listing));
         listing.rename(|prompt, own| table.name(&prompt.member, own), |prompt, name| prompt.name = name);
         listing
@@ -94,6 +96,13 @@ impl Group {
 }
 
 impl Group {
+    /// Leaves out members that were removed meanwhile. With the table locked: removing one from it comes later then.
+    fn retain_members<T>(&self, listing: &mut Listing<T>) {
+        let members = lock(&self.inner.members);
+        listing.items.retain(|listed| members.contains_key(&listed.member));
+        listing.listed.retain(|member| members.contains_key(member));
+    }
+
     /// Lists something of all members at once.
     async fn list<T, Fut>(
         &self,

@@ -1,8 +1,9 @@
 use std::{
+    collections::BTreeSet,
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -19,6 +20,9 @@ use super::{
     redial::{Redial, STEADY},
 };
 use crate::config::ToolFilter;
+
+/// The maximum number of subscriptions to resources of a member.
+const MAX_RESOURCES: usize = 256;
 
 /// Opens a connection to a member.
 pub(super) type Dial =
@@ -55,6 +59,8 @@ struct MemberShared {
     state: watch::Sender<MemberState>,
     /// Somebody does not want to wait for the next attempt.
     retry: Notify,
+    /// The resources to subscribe to on every connection.
+    resources: Mutex<BTreeSet<String>>,
     hub: Arc<EventHub>,
 }
 
@@ -90,7 +96,8 @@ impl Member {
         run: impl FnOnce(Arc<MemberShared>) -> F,
     ) -> Self {
         let state = watch::Sender::new(state);
-        let shared = Arc::new(MemberShared { name, state, retry: Notify::new(), hub });
+        let shared =
+            Arc::new(MemberShared { name, state, retry: Notify::new(), resources: Mutex::default(), hub });
         let running = run(shared.clone());
         let end = TaskEnd(shared.clone());
         let task = tokio::spawn(async move {
@@ -106,6 +113,21 @@ impl Member {
 
     pub(super) fn redial(&self) {
         self.shared.retry.notify_one();
+    }
+
+    pub(super) fn subscribe(&self, uri: &str) -> Result<()> {
+        let mut resources = self.shared.resources();
+        if resources.len() >= MAX_RESOURCES && !resources.contains(uri) {
+            let name = &self.shared.name;
+            let reason = format!("`{name}` has {MAX_RESOURCES} subscriptions already: cancel one");
+            return Err(Error::Misuse(reason));
+        }
+        resources.insert(uri.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.shared.resources().remove(uri);
     }
 
     /// Waits while a connection is being opened.
@@ -175,8 +197,26 @@ impl MemberShared {
         }
     }
 
+    fn resources(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Subscribes again on a new connection.
+    async fn subscribe_again(&self, connection: &Connection) {
+        let resources: Vec<String> = self.resources().iter().cloned().collect();
+        for uri in resources {
+            if let Err(error) = connection.subscribe(uri.as_str()).await {
+                let reason = format!("updates of `{uri}` are not sent: {error}");
+                self.hub.push(&GroupEvent::Unobserved { member: self.name.clone(), reason });
+            }
+        }
+    }
+
     /// Passes on changes of the server until the connection ends.
     async fn observe(&self, connection: &Connection) -> Ended {
+        if let Either::First(ended) = race(connection.wait(), self.subscribe_again(connection)).await {
+            return ended;
+        }
         if let Either::First(ended) = race(connection.wait(), self.hub.wanted()).await {
             return ended;
         }

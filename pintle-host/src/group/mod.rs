@@ -391,6 +391,30 @@ impl Group {
         self.connection(member).await?.read_resource(uri).await
     }
 
+    /// Subscribes to updates of a resource of a member, also after its connection was lost and opened again. They are events of
+    /// [`changes`](Self::changes).
+    ///
+    /// # Errors
+    ///
+    /// There is no such member, it has 256 subscriptions, or it is not connected; else as [`Connection::subscribe`].
+    pub async fn subscribe(&self, member: &str, uri: &str) -> Result<()> {
+        let member = self.member(member)?;
+        member.subscribe(uri)?;
+        let subscribed = async { member.connection().await?.subscribe(uri).await };
+        subscribed.await.inspect_err(|_| member.unsubscribe(uri))
+    }
+
+    /// Cancels [`subscribe`](Self::subscribe).
+    ///
+    /// # Errors
+    ///
+    /// There is no such member, or it is not connected; else as [`Connection::unsubscribe`].
+    pub async fn unsubscribe(&self, member: &str, uri: &str) -> Result<()> {
+        let member = self.member(member)?;
+        member.unsubscribe(uri);
+        member.connection().await?.unsubscribe(uri).await
+    }
+
     /// Closes the connections to all members, and removes them.
     pub async fn close(&self) {
         let members = std::mem::take(&mut *lock(&self.inner.members));

@@ -212,8 +212,8 @@ fn an_error_names_the_file_the_line_and_the_server() {
         ),
         (
             "a.json",
-            r#"{"mcpServers": {"x": {"command": "c", "envFile": ".env"}}}"#,
-            "`a.json`, line 1, server `x`: `envFile` is not read: set the variables under `env`",
+            r#"{"mcpServers": {"x": {"command": "c", "envFile": 1}}}"#,
+            "`a.json`, line 1, server `x`: `envFile` has to be a string, not a number",
         ),
         (
             "a.json",
@@ -374,6 +374,32 @@ fn what_else_an_entry_can_have() {
     assert!(!entry.enabled && entry.tools.allows("c") && !entry.tools.allows("d"));
     let EntryTransport::Remote(remote) = &entry.transport else { panic!() };
     assert_eq!(remote.kind, Some(RemoteKind::Sse));
+}
+
+#[test]
+fn variables_of_a_file_are_added_to_the_environment() {
+    let folder = std::env::temp_dir().join(format!("pintle-host-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("good.env"), "A=file\nB=file\n").unwrap();
+    std::fs::write(folder.join("bad.env"), "A=s3cret\nB='s3cret\n").unwrap();
+    let entry = |file: &str| {
+        let text = format!(
+            r#"{{"servers": {{"x": {{"command": "c", "env": {{"B": "entry"}}, "envFile": "${{workspaceFolder}}/{file}"}}}}}}"#
+        );
+        let entry = parse("mcp.json", &text).servers.remove(0);
+        entry.resolve(&Variables::none().workspace(&folder))
+    };
+    let good = entry("good.env");
+    let errors = [entry("bad.env").unwrap_err(), entry("none.env").unwrap_err(), entry("").unwrap_err()];
+    std::fs::remove_dir_all(&folder).unwrap();
+    let ResolvedServer::Stdio(stdio) = good.unwrap() else { panic!() };
+    let pairs: Vec<_> = stdio.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    // The last one counts.
+    assert_eq!(pairs, [("A", "file"), ("B", "file"), ("B", "entry")]);
+    let [bad, none, directory] = errors.map(|error| error.to_string());
+    assert!(bad.contains("server `x`: line 2 of `envFile` is invalid") && !bad.contains("s3cret"), "{bad}");
+    assert!(none.contains("server `x`: `envFile` cannot be read"), "{none}");
+    assert!(directory.ends_with("is not a file"), "{directory}");
 }
 
 #[test]

@@ -264,6 +264,53 @@ async fn changes_say_whose_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resource_is_subscribed_to_on_every_connection() {
+    let server = Server::new("s", "1").resource(resource("notes://a", "a", || async { "a" }));
+    let running: Arc<Mutex<Option<Serving>>> = Arc::default();
+    let dial = {
+        let (server, running) = (server.clone(), running.clone());
+        move || {
+            let (server, running) = (server.clone(), running.clone());
+            async move {
+                let (ours, theirs) = memory();
+                *running.lock().unwrap() = Some(server.serve(theirs)?);
+                client().connect(ours).await
+            }
+        }
+    };
+    let group = Group::new();
+    let mut changes = group.changes();
+    group.add_dialled("s", dial).unwrap();
+    group.subscribe("s", "notes://a").await.unwrap();
+    for round in 0..3 {
+        // The subscriptions are being made meanwhile.
+        for _ in 0..500 {
+            tokio::task::yield_now().await;
+        }
+        server.resource_updated("notes://a");
+        loop {
+            match changes.next().await.unwrap() {
+                GroupEvent::Server { event: Event::Changed(Change::Resource(uri)), .. } => {
+                    assert_eq!(&*uri, "notes://a", "{round}");
+                    break;
+                }
+                GroupEvent::Unobserved { reason, .. } => panic!("{reason}"),
+                _ => {}
+            }
+        }
+        running.lock().unwrap().take().unwrap().handle().close(Duration::ZERO);
+        while changes.next().await.unwrap() != (GroupEvent::Opened { member: "s".into() }) {}
+    }
+    group.unsubscribe("s", "notes://a").await.unwrap();
+    assert!(group.subscribe("x", "notes://a").await.is_err());
+    for at in 0..256 {
+        group.subscribe("s", &format!("notes://{at}")).await.unwrap();
+    }
+    let error = group.subscribe("s", "notes://more").await.unwrap_err().to_string();
+    assert_eq!(error, "`s` has 256 subscriptions already: cancel one");
+}
+
+#[tokio::test(start_paused = true)]
 async fn members_are_named_once_and_bounded() {
     let group = Group::new();
     let connection = connect(&server("a", &["a"])).await;

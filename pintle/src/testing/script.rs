@@ -19,12 +19,12 @@ pub(super) struct Line {
     reply: Reply,
 }
 
-/// What identifies a question.
+/// The identification of a question.
 #[derive(Clone, Debug)]
 enum Subject {
-    /// A part of its text.
+    /// A part of the text.
     Text(String),
-    /// Its key.
+    /// The key.
     Key(String),
 }
 
