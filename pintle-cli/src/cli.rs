@@ -32,6 +32,8 @@ Targets:
   demo                    the demo server, in this process
   https://host/path       a server at a URL
   host[:port][/path]      the same; `https`, on this machine `http`; the path is `/mcp` if there is none
+  NAME                    a server that Claude Code, Cursor, VS Code, … have configured for you
+  FILE.json:NAME          a server of a configuration file, also `.toml`
   -- PROGRAM [ARGS]       a program, at the end of the line
 
 `pintle VERB --help` has examples and options of each verb.";

@@ -3,11 +3,13 @@
 mod connect;
 mod global;
 mod help;
+mod near;
 mod quoted;
 mod usage;
 
 pub(crate) use connect::{ConnectArgs, EraArg};
 pub(crate) use global::GlobalArgs;
 pub(crate) use help::{HELP, examples, help_of};
+pub(crate) use near::near;
 pub(crate) use quoted::quoted;
 pub(crate) use usage::usage_failure;

@@ -1,9 +1,7 @@
 use serde_json::{Number, Value};
 
-use super::{
-    shape::{Shape, bare},
-    suggest::near,
-};
+use super::shape::{Shape, bare};
+use crate::args::near;
 
 /// Reads a text as a value of this shape. The error describes what is expected.
 pub(super) fn coerce(shape: &Shape, text: &str) -> Result<Value, String> {

@@ -4,16 +4,16 @@ mod coerce;
 mod parameter;
 mod shape;
 mod signature;
-mod suggest;
 mod word;
 
 use pintle::types::{JsonObject, schema::Tool};
 use serde_json::Value;
 
+use crate::args::near;
 use coerce::coerce;
 pub(crate) use parameter::{Parameter, parameters};
+use shape::excerpt;
 pub(crate) use signature::{help, prompt_signature, signature};
-pub(crate) use suggest::near;
 pub(crate) use word::{Word, read_words};
 
 /// Builds the arguments of a tool from what was typed. An error is one line.
@@ -70,13 +70,6 @@ fn insert(arguments: &mut JsonObject, name: String, value: Value) -> Result<(), 
     }
     arguments.insert(name, value);
     Ok(())
-}
-
-fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

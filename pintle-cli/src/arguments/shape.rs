@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use pintle::types::JsonObject;
 use serde_json::Value;
@@ -7,8 +7,12 @@ use serde_json::Value;
 const MAX_DEPTH: usize = 8;
 /// How many alternatives of a schema are looked at.
 const MAX_ALTERNATIVES: usize = 16;
-/// How many choices are shown.
+/// How many parts of a schema are looked at: references may lead anywhere, and again.
+const MAX_PARTS: usize = 500;
+/// How many choices are shown in a signature.
 const SHOWN: usize = 6;
+/// How many choices are shown in an error.
+const LISTED: usize = 20;
 
 /// The kind of value that a schema describes, as far as a command line needs it. The schema itself is the judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,15 +33,16 @@ pub(crate) enum Shape {
 impl Shape {
     /// Returns the shape of a part of a schema. References into other documents are any JSON.
     pub(super) fn of(schema: &Value, root: &JsonObject) -> Self {
-        Self::at(schema, root, 0)
+        Self::at(schema, root, 0, &Cell::new(MAX_PARTS))
     }
 
-    fn at(schema: &Value, root: &JsonObject, depth: usize) -> Self {
+    fn at(schema: &Value, root: &JsonObject, depth: usize, left: &Cell<usize>) -> Self {
         let Value::Object(schema) = schema else { return Self::Any };
-        if depth > MAX_DEPTH {
+        if depth > MAX_DEPTH || left.get() == 0 {
             return Self::Any;
         }
-        let inner = |schema: &Value| Self::at(schema, root, depth + 1);
+        left.set(left.get() - 1);
+        let inner = |schema: &Value| Self::at(schema, root, depth + 1, left);
         if let Some(Value::String(reference)) = schema.get("$ref") {
             return local(reference, root).map_or(Self::Any, inner);
         }
@@ -104,8 +109,12 @@ impl Shape {
             Self::Boolean => "`true` or `false`".into(),
             Self::Null => "null".into(),
             Self::Choice(values) => {
-                let values: Vec<_> = values.iter().map(|value| format!("`{}`", bare(value))).collect();
-                or(&values)
+                let mut shown: Vec<_> =
+                    values.iter().take(LISTED).map(|value| format!("`{}`", excerpt(&bare(value)))).collect();
+                if let more @ 1.. = values.len().saturating_sub(LISTED) {
+                    shown.push(format!("{more} others"));
+                }
+                or(&shown)
             }
             Self::List(item) => format!("a list, each item {}", item.described()),
             Self::Object => "a JSON object".into(),
@@ -131,7 +140,8 @@ impl fmt::Display for Shape {
                 item => write!(f, "{item}[]"),
             },
             Self::Choice(values) => {
-                let mut shown: Vec<_> = values.iter().take(SHOWN).map(bare).collect();
+                let mut shown: Vec<_> =
+                    values.iter().take(SHOWN).map(|value| excerpt(&bare(value))).collect();
                 if values.len() > SHOWN {
                     shown.push("…".to_owned());
                 }
@@ -149,6 +159,14 @@ impl fmt::Display for Shape {
 /// Formats a value as it is typed: a text without quotes.
 pub(super) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Shortens a text, for messages.
+pub(super) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn or(words: &[String]) -> String {
@@ -177,9 +195,18 @@ mod tests {
 
     use super::*;
 
-    fn shown(schema: Value) -> String {
+    fn shown(schema: &Value) -> String {
         let root = json!({"$defs": {"Port": {"enum": ["a", "b"]}, "Self": {"$ref": "#/$defs/Self"}}});
-        Shape::of(&schema, root.as_object().unwrap()).to_string()
+        Shape::of(schema, root.as_object().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_is_read_in_bounded_time() {
+        let again = json!({"$ref": "#/$defs/Node"});
+        let node = json!({"anyOf": vec![json!({"type": "array", "items": again}); 16]});
+        let root = json!({"$defs": {"Node": node}});
+        let shape = Shape::of(&again, root.as_object().unwrap());
+        assert!(shape.to_string().contains("json[]"), "{shape}");
     }
 
     #[test]
@@ -201,7 +228,7 @@ mod tests {
             (json!({"$ref": "#/$defs/Self"}), "json"),
             (json!({"$ref": "https://example.com/x"}), "json"),
         ] {
-            assert_eq!(shown(schema.clone()), word, "{schema}");
+            assert_eq!(shown(&schema), word, "{schema}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     pub(crate) details: Vec<String>,
     pub(crate) next: String,
     /// A member of the JSON form, for programs.
-    pub(crate) data: Option<(&'static str, Value)>,
+    pub(crate) data: Option<Box<(&'static str, Value)>>,
 }
 
 impl Failure {
@@ -55,7 +55,7 @@ impl Failure {
 
     /// Adds a member to the JSON form.
     pub(crate) fn data(mut self, name: &'static str, value: Value) -> Self {
-        self.data = Some((name, value));
+        self.data = Some(Box::new((name, value)));
         self
     }
 

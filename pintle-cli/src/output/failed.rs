@@ -24,7 +24,8 @@ pub(super) fn failure_json(failure: &Failure) -> Value {
         "message": failure.message,
         "next": failure.next,
     });
-    if let (Some((name, value)), Value::Object(error)) = (&failure.data, &mut error) {
+    if let (Some(data), Value::Object(error)) = (&failure.data, &mut error) {
+        let (name, value) = &**data;
         error.insert((*name).to_owned(), value.clone());
     }
     json!({ "error": error })

@@ -1,11 +1,14 @@
+use std::io;
+
 use pintle::{
     Client, Connection, Timeouts,
     client::{Mode, http::Http},
-    transport::{Child, Stderr},
+    transport::{Child, ChildCommand, Stderr},
     types::schema::LoggingLevel,
 };
+use pintle_host::config::ResolvedServer;
 
-use super::{Endpoint, Target};
+use super::{Endpoint, Target, configured};
 use crate::{
     args::{ConnectArgs, EraArg},
     demo,
@@ -49,38 +52,51 @@ impl Endpoint {
                 Ok(transport) => client.connect(transport).await,
                 Err(error) => Err(error),
             },
-            Target::Url(url) => client.connect(self.http(url)?).await,
-            Target::Program { program, args } => {
-                let lines = output.clone();
-                let mut command = Child::command(program)
-                    .args(args)
-                    .stderr(Stderr::lines(move |line| lines.detail(labelled("stderr: ", line))));
-                for variable in &self.options.env {
-                    command = match variable.split_once('=') {
-                        Some((name, value)) => command.env(name, value),
-                        None => command.inherit_env([variable]),
-                    };
-                }
-                if let Some(directory) = &self.options.cwd {
-                    command = command.current_dir(directory);
-                }
-                match command.spawn() {
-                    Ok(child) => client.connect(child).await,
-                    Err(error) => {
-                        let next = self.next_if_unreachable();
-                        return Err(Failure::new(Exit::Unreachable, error.to_string(), next));
-                    }
-                }
+            Target::Url(url) => {
+                let http =
+                    Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
+                client.connect(self.with_headers(http)?).await
             }
+            Target::Program { program, args } => {
+                client.connect(self.start(Child::command(program).args(args), output)?).await
+            }
+            Target::Configured(entry) => match configured::resolve(entry)? {
+                ResolvedServer::Stdio(stdio) => client.connect(self.start(stdio.command(), output)?).await,
+                ResolvedServer::Remote(remote) => {
+                    let http = remote
+                        .http()
+                        .map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?;
+                    client.connect(self.with_headers(http)?).await
+                }
+                _ => return Err(Failure::internal(&"an entry of an unknown kind")),
+            },
         };
         let connection = connected.map_err(|error| self.explain(&error))?;
         output.detail(labelled("revision: ", connection.revision().as_str()));
         Ok(connection)
     }
 
-    fn http(&self, url: &str) -> Result<Http, Failure> {
+    /// Starts a program with the options of the connection.
+    fn start(&self, mut command: ChildCommand, output: &Output) -> Result<Child, Failure> {
+        let lines = output.clone();
+        command = command.stderr(Stderr::lines(move |line| lines.detail(labelled("stderr: ", line))));
+        for variable in &self.options.env {
+            command = match variable.split_once('=') {
+                Some((name, value)) => command.env(name, value),
+                None => command.inherit_env([variable]),
+            };
+        }
+        if let Some(directory) = &self.options.cwd {
+            command = command.current_dir(directory);
+        }
+        let failed =
+            |error: io::Error| Failure::new(Exit::Unreachable, error.to_string(), self.next_if_unreachable());
+        command.spawn().map_err(failed)
+    }
+
+    /// Adds the headers and the token of the options.
+    fn with_headers(&self, mut http: Http) -> Result<Http, Failure> {
         let ConnectArgs { headers, token_env, .. } = &self.options;
-        let mut http = Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
         for header in headers {
             let invalid = || {
                 // What is not a name may be a secret.
@@ -115,6 +131,11 @@ impl Endpoint {
 
     fn timeouts(&self) -> Timeouts {
         let mut timeouts = Timeouts::default();
+        if let Target::Configured(entry) = &self.target {
+            timeouts.initialize = entry.startup_timeout.unwrap_or(timeouts.initialize);
+            timeouts.call = entry.call_timeout.unwrap_or(timeouts.call);
+            timeouts.call_max = timeouts.call_max.max(timeouts.call);
+        }
         if let Some(timeout) = self.options.timeout {
             timeouts.call = timeout;
             timeouts.call_max = timeouts.call_max.max(timeout);

@@ -38,15 +38,12 @@ impl Endpoint {
         let ConnectArgs { headers, token_env, env, cwd, .. } = &self.options;
         let of_url = [("--header", !headers.is_empty()), ("--token-env", token_env.is_some())];
         let of_program = [("--env", !env.is_empty()), ("--cwd", cwd.is_some())];
-        let refused = match &self.target {
-            Target::Url(_) => of_program.map(|option| (option, "a program")).to_vec(),
-            Target::Program { .. } => of_url.map(|option| (option, "a server at a URL")).to_vec(),
-            Target::Demo => {
-                let of_program = of_program.map(|option| (option, "a program"));
-                of_url.map(|option| (option, "a server at a URL")).into_iter().chain(of_program).collect()
-            }
-        };
-        match refused.into_iter().find(|((_, given), _)| *given) {
+        let of_url = of_url.into_iter().filter(|_| !self.target.has_url());
+        let of_program = of_program.into_iter().filter(|_| !self.target.has_program());
+        let mut refused = of_url
+            .map(|option| (option, "a server at a URL"))
+            .chain(of_program.map(|option| (option, "a program")));
+        match refused.find(|((_, given), _)| *given) {
             Some(((option, _), whose)) => {
                 let message = format!("`{option}` is an option of {whose}: leave it out");
                 Err(Failure::usage(message, self.line("info", &[])))
@@ -83,7 +80,14 @@ impl Endpoint {
     pub(crate) fn next_if_unreachable(&self) -> String {
         match &self.target {
             Target::Demo => "pintle tour".to_owned(),
+            Target::Configured(_) => self.line_with("info", "-v"),
             Target::Url(url) => format!("curl -i {}", quoted(&super::address::without_secrets(url))),
+            Target::Program { .. }
+                if self.options.cwd.as_ref().is_some_and(|directory| !directory.is_dir()) =>
+            {
+                let directory = self.options.cwd.as_deref().unwrap_or(Path::new("."));
+                format!("mkdir -p {}", quoted(&directory.to_string_lossy()))
+            }
             Target::Program { program, args } => {
                 let words = std::iter::once(program).chain(args);
                 let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
@@ -119,7 +123,7 @@ mod tests {
     fn otherwise_the_first_word_is_the_target() {
         let mut words = vec!["demo".to_owned(), "tide".to_owned()];
         let endpoint = Endpoint::take("call", &mut words, options(&[])).unwrap();
-        assert_eq!((words, &endpoint.target), (vec!["tide".to_owned()], &Target::Demo));
+        assert_eq!(words, ["tide"]);
         assert_eq!(endpoint.line("call", &["tide"]), "pintle call demo tide");
         let none = Endpoint::take("ls", &mut Vec::new(), options(&[])).unwrap_err();
         assert_eq!(none.next, "pintle ls demo");

@@ -1,6 +1,7 @@
 //! Targets: which server a verb talks to, and how it is reached.
 
 mod address;
+mod configured;
 mod connect;
 mod endpoint;
 mod explain;
@@ -8,12 +9,14 @@ mod resolve;
 
 use std::{ffi::OsString, fmt};
 
+use pintle_host::config::{EntryTransport, ServerEntry};
+
 pub(crate) use connect::log_text;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use resolve::resolve;
 
 /// A server that a verb can connect to.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// The demo server, in this process.
     Demo,
@@ -21,6 +24,28 @@ pub(crate) enum Target {
     Url(String),
     /// A program to start.
     Program { program: OsString, args: Vec<OsString> },
+    /// A server of a configuration file.
+    Configured(Box<ServerEntry>),
+}
+
+impl Target {
+    /// Returns whether it is reached at a URL.
+    fn has_url(&self) -> bool {
+        match self {
+            Self::Url(_) => true,
+            Self::Configured(entry) => matches!(entry.transport, EntryTransport::Remote(_)),
+            Self::Demo | Self::Program { .. } => false,
+        }
+    }
+
+    /// Returns whether a program is started for it.
+    fn has_program(&self) -> bool {
+        match self {
+            Self::Program { .. } => true,
+            Self::Configured(entry) => matches!(entry.transport, EntryTransport::Stdio(_)),
+            Self::Demo | Self::Url(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Target {
@@ -31,6 +56,17 @@ impl fmt::Display for Target {
             Self::Program { program, args } => {
                 write!(f, "the program {}", program.display())?;
                 args.iter().try_for_each(|arg| write!(f, " {}", arg.display()))
+            }
+            Self::Configured(entry) => {
+                write!(f, "the server `{}` of {}: ", entry.name, entry.source)?;
+                // Arguments, headers and the rest of the URL may be secrets.
+                match &entry.transport {
+                    EntryTransport::Stdio(stdio) => write!(f, "the program {}", stdio.command.as_written()),
+                    EntryTransport::Remote(remote) => {
+                        write!(f, "the URL {}", address::without_secrets(remote.url.as_written()))
+                    }
+                    _ => f.write_str("a transport that this version does not know"),
+                }
             }
         }
     }

@@ -1,10 +1,18 @@
-use super::{Target, address};
+use pintle_host::config::Directories;
+
+use super::{Target, address, configured};
 use crate::failure::Failure;
 
 /// Finds out which server a word means.
 ///
-/// The order is: `demo`, a URL, a configured name, a host.
+/// The order is: `demo`, a URL, an entry of a file, a path, a host, a configured name. Configuration files are read only for the
+/// last: some hosts keep megabytes in theirs.
 pub(crate) fn resolve(typed: &str) -> Result<Target, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    resolve_in(typed, &Directories::of_process().project(here))
+}
+
+fn resolve_in(typed: &str, directories: &Directories) -> Result<Target, Failure> {
     if typed == "demo" {
         return Ok(Target::Demo);
     }
@@ -17,6 +25,9 @@ pub(crate) fn resolve(typed: &str) -> Result<Target, Failure> {
             )),
         };
     }
+    if let Some((file, name)) = configured::split(typed) {
+        return configured::entry_of(file, name).map(|entry| Target::Configured(Box::new(entry)));
+    }
     if is_path(typed) {
         let next = format!("pintle info -- {typed}");
         return Err(Failure::usage(format!("`{typed}` is a path: write `--` before a program"), next));
@@ -24,10 +35,7 @@ pub(crate) fn resolve(typed: &str) -> Result<Target, Failure> {
     if address::is_host(typed) {
         return Ok(Target::Url(address::url_of_host(typed)));
     }
-    Err(Failure::usage(
-        format!("`{typed}` is not a target: write a URL, a host, `demo`, or `--` and a program"),
-        "pintle ls demo",
-    ))
+    configured::find(typed, directories).map(|entry| Target::Configured(Box::new(entry)))
 }
 
 /// Returns whether a word names a file of this machine.
@@ -39,19 +47,25 @@ fn is_path(typed: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pintle_host::config::Platform;
+
     use super::*;
+
+    fn resolved(typed: &str) -> Result<String, Failure> {
+        let nowhere = Directories::below(Platform::current(), "/no/such/home");
+        resolve_in(typed, &nowhere).map(|target| target.to_string())
+    }
 
     #[test]
     fn a_word_means_one_server() {
-        let url = |url: &str| Target::Url(url.to_owned());
         for (typed, target) in [
-            ("demo", Target::Demo),
-            ("http://10.0.0.7/mcp", url("http://10.0.0.7/mcp")),
-            ("HTTPS://example.com/", url("HTTPS://example.com/")),
-            ("example.com/mcp", url("https://example.com/mcp")),
-            ("localhost:8000", url("http://localhost:8000/mcp")),
+            ("demo", "the demo server in this process"),
+            ("http://10.0.0.7/mcp", "the URL http://10.0.0.7/mcp"),
+            ("HTTPS://example.com/", "the URL HTTPS://example.com/"),
+            ("example.com/mcp", "the URL https://example.com/mcp"),
+            ("localhost:8000", "the URL http://localhost:8000/mcp"),
         ] {
-            assert_eq!(resolve(typed).unwrap(), target);
+            assert_eq!(resolved(typed).unwrap(), target);
         }
     }
 
@@ -61,11 +75,12 @@ mod tests {
             ("ftp://example.com/x", "`ftp` is not a scheme"),
             ("./server.py", "write `--` before a program"),
             ("C:\\server.exe", "write `--` before a program"),
-            ("tides", "`tides` is not a target"),
+            ("tides", "no server is named `tides`"),
+            ("no/such/file.json:tides", "the file cannot be read"),
         ] {
-            let failure = resolve(typed).unwrap_err();
+            let failure = resolved(typed).unwrap_err();
             assert!(failure.message.contains(message), "{failure:?}");
-            assert!(failure.next.starts_with("pintle "), "{failure:?}");
+            assert!(!failure.next.is_empty(), "{failure:?}");
         }
     }
 }

@@ -12,8 +12,8 @@ use pintle::{
 use serde_json::Value;
 
 use crate::{
-    args::{ConnectArgs, HELP, examples, help_of},
-    arguments::{self, near, read_words, signature},
+    args::{ConnectArgs, HELP, examples, help_of, near},
+    arguments::{self, read_words, signature},
     content,
     failure::{Exit, Failure},
     forms::Questions,

@@ -9,8 +9,8 @@ use pintle::{
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
-    arguments::{near, prompt_signature, signature},
+    args::{ConnectArgs, HELP, examples, near},
+    arguments::{prompt_signature, signature},
     failure::Failure,
     output::{Output, Text, Tone},
     targets::Endpoint,

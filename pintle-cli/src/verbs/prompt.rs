@@ -8,8 +8,8 @@ use pintle::{
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
-    arguments::{self, near, prompt_signature, read_words},
+    args::{ConnectArgs, HELP, examples, near},
+    arguments::{self, prompt_signature, read_words},
     content,
     failure::Failure,
     forms::Questions,

@@ -8,8 +8,8 @@ use pintle::{
 };
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
-    arguments::{self, near, read_words},
+    args::{ConnectArgs, HELP, examples, near},
+    arguments::{self, read_words},
     content,
     failure::Failure,
     forms::Questions,

@@ -38,7 +38,7 @@ fn over_standard_streams() {
 #[test]
 fn over_http() {
     let demo = HttpDemo::start();
-    compare(&[demo.url.clone()], &[]);
+    compare(std::slice::from_ref(&demo.url), &[]);
 }
 
 /// Runs each line with the demo server in the process, and with a target that has words of its own and words at the end.

@@ -5,9 +5,15 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod bad_targets;
 mod command;
+mod configured;
 mod demo;
 mod everywhere;
+#[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(unix)]
+mod interrupt;
 mod support;
 mod tour;
 mod transcripts;

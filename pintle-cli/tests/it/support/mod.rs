@@ -1,5 +1,10 @@
 //! The command as a process, and what it printed.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod hostile_server;
+#[cfg(target_os = "linux")]
+pub(crate) mod pty;
+pub(crate) mod scripted_http;
 pub(crate) mod snapshot;
 
 use std::{
@@ -22,6 +27,8 @@ pub(crate) fn pintle() -> Command {
     ] {
         command.env_remove(name);
     }
+    // Nor the servers that the user has configured.
+    command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");
     command
 }
 

@@ -1,0 +1,111 @@
+//! A hostile server and a terminal: nothing that the server sends reaches the terminal as it is.
+
+use crate::support::{
+    hostile_server::{self, HOSTILE},
+    pintle,
+    pty::run_in_terminal,
+    run, words,
+};
+
+/// What is typed, and the exit code; `TARGET` stands for the server.
+const LINES: &[(&str, i32)] = &[
+    ("info TARGET", 0),
+    ("info TARGET --json", 0),
+    ("info TARGET --pick .instructions", 0),
+    ("ls TARGET", 0),
+    ("ls TARGET --schema", 0),
+    ("ls TARGET --json", 0),
+    ("ls TARGET --pick .tools[].name", 0),
+    ("ls TARGET --pick .tools[0].inputSchema", 0),
+    ("ls TARGET --pick .tools[0].nothing", 1),
+    ("call TARGET plain -v", 0),
+    ("call TARGET plain", 0),
+    ("call TARGET plain --json", 0),
+    ("call TARGET plain --help", 0),
+    ("call TARGET plan", 1),
+    ("call TARGET x", 1),
+    ("call TARGET plain other=1", 0),
+    ("call TARGET plain city=1", 1),
+    ("call TARGET fails", 5),
+    ("call TARGET refuses", 2),
+    ("call TARGET refuses --json", 2),
+    ("call TARGET asks", 7),
+    ("call TARGET asks --json", 7),
+    ("read TARGET x:y", 0),
+    ("read TARGET x:y --json", 0),
+    ("prompt TARGET p", 0),
+    ("prompt TARGET p --text", 0),
+    ("complete TARGET p a=", 0),
+    ("raw TARGET tools/list", 0),
+    ("raw TARGET no/such/method", 2),
+    ("ping TARGET -v", 0),
+];
+
+#[test]
+fn nothing_hostile_reaches_the_terminal() {
+    let url = hostile_server::start();
+    for (line, expected) in LINES {
+        let words = words(&line.replace("TARGET", &url));
+        let (code, shown) = run_in_terminal(pintle().args(&words).env("NO_COLOR", "1"), 80);
+        assert_eq!(code, Some(*expected), "{line}: {shown}");
+        assert_harmless(line, &shown);
+    }
+}
+
+#[test]
+fn colours_are_the_only_escapes() {
+    let url = hostile_server::start();
+    let (_, shown) = run_in_terminal(pintle().args(["ls", &url]).env("TERM", "xterm"), 80);
+    let parts: Vec<_> = shown.split("\u{1b}[").skip(1).collect();
+    assert!(parts.len() > 10, "{shown}");
+    for part in parts {
+        let code = part.split('m').next().unwrap();
+        assert!(["0", "1", "2", "1;36"].contains(&code), "{part}");
+    }
+}
+
+#[test]
+fn the_standard_error_of_a_program_is_the_servers_too() {
+    let script = format!("printf '%s' '{HOSTILE}' >&2; exit 3");
+    for options in [&["ls"][..], &["ls", "-v"], &["ls", "--json"]] {
+        let (code, shown) = run_in_terminal(
+            pintle().args(options).args(["--", "sh", "-c", &script]).env("NO_COLOR", "1"),
+            80,
+        );
+        assert_eq!(code, Some(4), "{shown}");
+        assert_harmless("stderr", &shown);
+    }
+}
+
+#[test]
+fn a_pipe_gets_what_the_server_sent_and_so_does_a_terminal_with_raw() {
+    let url = hostile_server::start();
+    let piped = run(pintle().args(["read", &url, "x:y"]));
+    assert_eq!(piped.stdout, format!("{HOSTILE}\n"));
+    let (_, shown) = run_in_terminal(pintle().args(["read", &url, "x:y", "--raw"]), 80);
+    assert_eq!(shown, format!("{HOSTILE}\n"));
+    // Standard error is for people, wherever it leads to.
+    assert_harmless("stderr", &run(pintle().args(["call", &url, "refuses"])).stderr);
+    // JSON keeps its value in either case.
+    let json = run(pintle().args(["read", &url, "x:y", "--json"])).stdout;
+    assert_harmless("json", &json);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["contents"][0]["text"], HOSTILE);
+}
+
+#[test]
+fn lines_fit_a_narrow_terminal() {
+    let (_, shown) = run_in_terminal(pintle().args(["ls", "demo"]).env("NO_COLOR", "1"), 40);
+    let described = shown.lines().filter(|line| line.starts_with("      "));
+    assert!(described.clone().any(|line| line.ends_with('…')), "{shown}");
+    assert!(described.map(|line| line.chars().count()).all(|width| width <= 40), "{shown}");
+}
+
+/// Fails if a text has a character that is not for people. The line of progress is cleared by the command itself.
+fn assert_harmless(what: &str, shown: &str) {
+    let cleared = shown.replace("\r\u{1b}[2K", "");
+    let hazards = ['\u{9b}', '\u{202e}', '\u{200b}', '\u{e0041}'];
+    let found =
+        cleared.chars().find(|letter| letter.is_control() && *letter != '\n' || hazards.contains(letter));
+    assert_eq!(found, None, "{what}: {shown:?}");
+    assert!(!cleared.is_empty(), "{what}");
+}

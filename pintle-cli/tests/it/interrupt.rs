@@ -1,0 +1,37 @@
+//! Ctrl-C during a call.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::pintle;
+
+#[test]
+fn it_cancels_the_call_and_leaves_no_process() {
+    let folder = std::env::temp_dir().join(format!("pintle-cli-interrupt-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let fifo = folder.join("alive");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // The program and a process of its own hold the pipe open while they live.
+    let script = format!(
+        "exec 3> '{}'; cat <&3 > /dev/null 2>&1 & '{}' demo",
+        fifo.display(),
+        env!("CARGO_BIN_EXE_pintle")
+    );
+    let mut command = pintle();
+    command.args(["call", "anchor", "-v", "--", "sh", "-c", &script]);
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut alive = fs::File::open(&fifo).unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("the anchor holds")));
+    kill_process(Pid::from_child(&process), Signal::INT).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+    // Ends when all of them are gone.
+    assert_eq!(alive.read_to_end(&mut Vec::new()).unwrap(), 0);
+    fs::remove_dir_all(&folder).unwrap();
+}

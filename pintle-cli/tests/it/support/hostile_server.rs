@@ -1,0 +1,118 @@
+//! A server whose every text attacks the terminal that it is printed to.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+};
+
+use serde_json::{Value, json};
+
+/// A title, a cleared screen, the escape of eight-bit terminals, bidirectional, zero-width and invisible characters, an overwritten
+/// line.
+pub(crate) const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\u{e0041}\u{7f}\rok";
+
+/// Starts the server, in a thread that ends with the tests, and returns its URL.
+pub(crate) fn start() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            // A client may hang up at any time.
+            let _ = serve(&connection);
+        }
+    });
+    url
+}
+
+fn serve(connection: &TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(connection);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = Vec::new();
+    reader.by_ref().take(length).read_to_end(&mut body)?;
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut events = String::new();
+    let answer = match result(&request, &mut events) {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+        Err(message) => {
+            json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": message}})
+        }
+    };
+    events.push_str(&format!("data: {answer}\n\n"));
+    write!(
+        &*connection,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{events}",
+        events.len()
+    )
+}
+
+fn result(request: &Value, events: &mut String) -> Result<Value, String> {
+    let h = HOSTILE;
+    let mut notify = |method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        events.push_str(&format!("data: {message}\n\n"));
+    };
+    let schema = json!({"type": "object", "properties": {"city": {"enum": [h]},
+        format!("a{h}"): {"type": "string", "enum": [h], "default": h, "description": h}}});
+    let mut result = match request["method"].as_str().unwrap_or_default() {
+        "server/discover" => json!({
+            "supportedVersions": ["2026-07-28"], "instructions": h,
+            "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}}),
+        "tools/list" => json!({"tools": [
+            {"name": format!("x{h}"), "title": h, "description": h, "inputSchema": schema},
+            {"name": "plain", "description": h, "inputSchema": schema},
+            {"name": "fails", "inputSchema": {"type": "object"}},
+            {"name": "asks", "inputSchema": {"type": "object"}},
+            {"name": "refuses", "inputSchema": {"type": "object"}}]}),
+        "prompts/list" => {
+            json!({"prompts": [{"name": format!("p{h}"), "description": h, "arguments": [{"name": h}]}]})
+        }
+        "resources/list" => {
+            json!({"resources": [{"uri": format!("x:{h}"), "name": h, "description": h, "mimeType": h}]})
+        }
+        "resources/templates/list" => {
+            json!({"resourceTemplates": [{"uriTemplate": format!("x:{h}{{y}}"), "name": h, "description": h}]})
+        }
+        "tools/call" => {
+            let token = &request["params"]["_meta"]["progressToken"];
+            notify("notifications/progress", json!({"progressToken": token, "progress": 1, "message": h}));
+            notify("notifications/message", json!({"level": "info", "logger": h, "data": h}));
+            match request["params"]["name"].as_str().unwrap_or_default() {
+                "fails" => json!({"content": [{"type": "text", "text": h}], "isError": true}),
+                "refuses" => return Err(h.to_owned()),
+                "asks" => {
+                    return Ok(
+                        json!({"resultType": "input_required", "requestState": "s", "inputRequests": {"k": {
+                        "method": "elicitation/create",
+                        "params": {"mode": "form", "message": h, "requestedSchema": {"type": "object", "properties": {}}}}}}),
+                    );
+                }
+                _ => json!({"content": [
+                    {"type": "text", "text": h},
+                    {"type": "resource_link", "uri": format!("x:{h}"), "name": h},
+                    {"type": "image", "data": "AAAA", "mimeType": h},
+                    {"type": "resource", "resource": {"uri": "x:y", "text": h}},
+                    {"type": "novel", "text": h}]}),
+            }
+        }
+        "prompts/get" => {
+            json!({"description": h, "messages": [{"role": "user", "content": {"type": "text", "text": h}}]})
+        }
+        "resources/read" => json!({"contents": [{"uri": "x:y", "text": h}]}),
+        "completion/complete" => json!({"completion": {"values": [h], "hasMore": true}}),
+        _ => return Err(h.to_owned()),
+    };
+    result["resultType"] = "complete".into();
+    result["ttlMs"] = 0.into();
+    result["cacheScope"] = "private".into();
+    result["_meta"] = json!({"io.modelcontextprotocol/serverInfo": {"name": h, "title": h, "version": h}});
+    Ok(result)
+}
