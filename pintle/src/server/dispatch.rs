@@ -4,7 +4,7 @@ use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{RawValue, RpcError, method};
 
 use crate::server::{
-    Cx, Entry, ToolRoute,
+    Cx, ToolRoute,
     call::{
         run::{HandlerFuture, Start, run_claimed},
         target::{TextArguments, ToolCall},
@@ -144,11 +144,8 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         let sees = lists::sees(cx, route);
         sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options)))
             .transpose()?
-    } else if let Some((source, resource)) = catalogue.sources.find(&uri) {
-        lists::passes_filters(cx, Entry::Resource(&resource)).then(|| match cx.call().returned() {
-            true => run_claimed(cx, |cx| source.read(cx)),
-            false => source.read(cx.clone()),
-        })
+    } else if let Some((source, _)) = catalogue.sources.describe(&uri) {
+        Some(source::read(cx.clone(), source.clone()))
     } else if let Some((route, vars)) = catalogue.template(&uri) {
         let sees = lists::sees(cx, route);
         if sees {

@@ -65,7 +65,7 @@ pub use catalogue::lists::ListKind;
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use catalogue::resource::{IntoResourceResult, ResourceRoute, resource};
 pub use catalogue::route::Route;
-pub use catalogue::source::ResourceSource;
+pub use catalogue::source::{PageRequest, ResourcePage, ResourceSource};
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
 pub use changes::notice::Notice;

@@ -2,21 +2,21 @@ use pintle_types::schema::{ReadResourceResult, Resource};
 
 use crate::{
     directory::{Directory, ReadError},
-    server::{Cx, RequestError, ResourceSource},
+    server::{Cx, PageRequest, RequestError, ResourcePage, ResourceSource},
 };
 
 /// Files are listed and read by threads that may wait.
 impl ResourceSource for Directory {
-    async fn list(&self, _: Cx) -> Result<Vec<Resource>, RequestError> {
+    async fn list(&self, _: Cx, _: PageRequest) -> Result<ResourcePage, RequestError> {
         let directory = self.clone();
         let listed = tokio::task::spawn_blocking(move || directory.resources()).await?;
-        listed.map_err(|error| {
+        listed.map(ResourcePage::new).map_err(|error| {
             tracing::warn!(%error, "a directory cannot be listed");
             RequestError::new("the directory cannot be listed: see the server's log")
         })
     }
 
-    fn find(&self, uri: &str) -> Option<Resource> {
+    fn describe(&self, uri: &str) -> Option<Resource> {
         self.described(uri)
     }
 

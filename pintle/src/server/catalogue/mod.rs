@@ -60,13 +60,13 @@ impl Sources {
         self.0.push(source);
     }
 
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<dyn AnySource>> {
-        self.0.iter()
+    pub(crate) fn get(&self, number: usize) -> Option<&Arc<dyn AnySource>> {
+        self.0.get(number)
     }
 
-    /// Returns the first source that has this URI, and the resource.
-    pub(crate) fn find(&self, uri: &str) -> Option<(Arc<dyn AnySource>, Resource)> {
-        self.0.iter().find_map(|source| Some((source.clone(), source.find(uri)?)))
+    /// Returns the first source that recognizes this URI, and what it knows of the resource.
+    pub(crate) fn describe(&self, uri: &str) -> Option<(&Arc<dyn AnySource>, Resource)> {
+        self.0.iter().find_map(|source| Some((source, source.describe(uri)?)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -107,7 +107,7 @@ impl Catalogue {
     fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
         Some(if let Some(route) = self.resources.get(uri) {
             sees(&route.options.required, route.entry())
-        } else if let Some((_, resource)) = self.sources.find(uri) {
+        } else if let Some((_, resource)) = self.sources.describe(uri) {
             sees(&Required::NOTHING, Entry::Resource(&resource))
         } else if let Some((route, _)) = self.template(uri) {
             sees(&route.options.required, route.entry())

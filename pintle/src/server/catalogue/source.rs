@@ -8,25 +8,33 @@ use pintle_types::{
 };
 
 use super::{lists, resource};
-use crate::server::{Cx, Entry, ListKind, RequestError, call::run::HandlerFuture};
+use crate::server::{
+    Cx, Entry, ListKind, RequestError,
+    call::run::{HandlerFuture, run_claimed},
+};
 
 /// A source of resources that may change at any time: the files of a directory, the rows of a table.
 ///
 /// [`Directory`](crate::directory::Directory) is one.
 ///
 /// ```
-/// use pintle::server::{Cx, RequestError, ResourceSource};
+/// use pintle::server::{Cx, PageRequest, RequestError, ResourcePage, ResourceSource};
 /// use pintle::types::schema::{ReadResourceResult, Resource, ResourceContents};
 ///
 /// struct Squares;
 ///
 /// impl ResourceSource for Squares {
-///     async fn list(&self, _cx: Cx) -> Result<Vec<Resource>, RequestError> {
-///         Ok((0..10).map(|n| Resource::new(format!("square://{n}"), n.to_string())).collect())
+///     async fn list(&self, _cx: Cx, page: PageRequest) -> Result<ResourcePage, RequestError> {
+///         let first: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
+///         let numbers = (first..1000).take(page.limit);
+///         let next = first.saturating_add(page.limit);
+///         let page: ResourcePage =
+///             numbers.map(|n| Resource::new(format!("square://{n}"), n.to_string())).collect();
+///         Ok(if next < 1000 { page.next(next.to_string()) } else { page })
 ///     }
 ///
-///     fn find(&self, uri: &str) -> Option<Resource> {
-///         let number: u8 = uri.strip_prefix("square://")?.parse().ok()?;
+///     fn describe(&self, uri: &str) -> Option<Resource> {
+///         let number: u32 = uri.strip_prefix("square://")?.parse().ok()?;
 ///         Some(Resource::new(format!("square://{number}"), number.to_string()))
 ///     }
 ///
@@ -38,12 +46,28 @@ use crate::server::{Cx, Entry, ListKind, RequestError, call::run::HandlerFuture}
 /// # let _ = pintle::Server::new("s", "0").source(Squares);
 /// ```
 pub trait ResourceSource: Send + Sync + 'static {
-    /// Returns all resources, always in the same order.
-    fn list(&self, cx: Cx) -> impl Future<Output = Result<Vec<Resource>, RequestError>> + Send;
+    /// Returns a page of the resources, which are always in the same order.
+    ///
+    /// A short list is collected into one page, whatever is requested: the server divides it. A source that ignores the
+    /// request is listed anew for every page of a client.
+    fn list(
+        &self,
+        cx: Cx,
+        page: PageRequest,
+    ) -> impl Future<Output = Result<ResourcePage, RequestError>> + Send;
 
-    /// Returns the resource of a URI as [`list`](Self::list) describes it, without I/O; `None` if the URI is not one of this
-    /// source. Filters see the result, so a resource must have one `uri` regardless of how the client spelled it.
-    fn find(&self, uri: &str) -> Option<Resource>;
+    /// Returns what is known of a URI without I/O; `None` if it is not one of this source, whether the resource exists or not.
+    ///
+    /// [Filters](crate::server::Server::filter) decide by the result whether a client is notified of a change, so a resource
+    /// must have one `uri` regardless of how the client spelled it.
+    fn describe(&self, uri: &str) -> Option<Resource>;
+
+    /// Returns the resource of a URI that [`describe`](Self::describe) recognizes, as [`list`](Self::list) returns it; `None` if
+    /// it does not exist. Filters decide by the result whether it may be read. The default is the result of `describe`.
+    fn find(&self, cx: Cx, uri: &str) -> impl Future<Output = Result<Option<Resource>, RequestError>> + Send {
+        let _ = cx;
+        std::future::ready(Ok(self.describe(uri)))
+    }
 
     /// Reads a resource that [`find`](Self::find) returned.
     fn read(
@@ -53,22 +77,76 @@ pub trait ResourceSource: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ReadResourceResult, RequestError>> + Send;
 }
 
+/// A request for a page of a [`ResourceSource`].
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PageRequest {
+    /// The cursor of the page, as an earlier page returned it; `None` for the first page. It was sent through the client, which
+    /// can change it.
+    pub cursor: Option<String>,
+    /// The number of resources that are wanted; `usize::MAX` if the server has no [page size](crate::server::Server::page_size).
+    pub limit: usize,
+}
+
+/// A page of a [`ResourceSource`]. Collect resources for a page without a next one.
+///
+/// ```
+/// use pintle::server::ResourcePage;
+/// use pintle::types::schema::Resource;
+///
+/// let rows = ["row://1", "row://2"];
+/// let page: ResourcePage = rows.into_iter().map(|uri| Resource::new(uri, uri)).collect();
+/// assert_eq!(page.next("2").cursor.as_deref(), Some("2"));
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+pub struct ResourcePage {
+    /// The resources.
+    pub resources: Vec<Resource>,
+    /// The cursor of the next page; `None` for the last one.
+    pub cursor: Option<String>,
+}
+
+impl ResourcePage {
+    /// Creates a page without a next one.
+    pub fn new(resources: Vec<Resource>) -> Self {
+        Self { resources, cursor: None }
+    }
+
+    /// Sets the cursor of the next page.
+    #[must_use]
+    pub fn next(self, cursor: impl Into<String>) -> Self {
+        Self { cursor: Some(cursor.into()), ..self }
+    }
+}
+
+impl FromIterator<Resource> for ResourcePage {
+    fn from_iter<I: IntoIterator<Item = Resource>>(resources: I) -> Self {
+        Self::new(resources.into_iter().collect())
+    }
+}
+
 /// A [`ResourceSource`] of any type.
 pub(crate) trait AnySource: Send + Sync {
-    fn list(&self, cx: Cx) -> SourceFuture<'_, Vec<Resource>>;
-    fn find(&self, uri: &str) -> Option<Resource>;
+    fn list(&self, cx: Cx, page: PageRequest) -> SourceFuture<'_, ResourcePage>;
+    fn describe(&self, uri: &str) -> Option<Resource>;
+    fn find<'a>(&'a self, cx: &'a Cx) -> SourceFuture<'a, Option<Resource>>;
     fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture;
 }
 
 type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
 
 impl<S: ResourceSource> AnySource for S {
-    fn list(&self, cx: Cx) -> SourceFuture<'_, Vec<Resource>> {
-        Box::pin(ResourceSource::list(self, cx))
+    fn list(&self, cx: Cx, page: PageRequest) -> SourceFuture<'_, ResourcePage> {
+        Box::pin(ResourceSource::list(self, cx, page))
     }
 
-    fn find(&self, uri: &str) -> Option<Resource> {
-        ResourceSource::find(self, uri)
+    fn describe(&self, uri: &str) -> Option<Resource> {
+        ResourceSource::describe(self, uri)
+    }
+
+    fn find<'a>(&'a self, cx: &'a Cx) -> SourceFuture<'a, Option<Resource>> {
+        Box::pin(ResourceSource::find(self, cx.clone(), cx.uri()))
     }
 
     fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture {
@@ -77,6 +155,22 @@ impl<S: ResourceSource> AnySource for S {
             resource::finish(&cx, read)
         })
     }
+}
+
+/// Reads a resource of a source, if it exists and the caller sees it. If the call has a `requestState`, it is claimed before the
+/// resource is read.
+pub(crate) fn read(cx: Cx, source: Arc<dyn AnySource>) -> HandlerFuture {
+    Box::pin(async move {
+        match source.find(&cx).await {
+            Ok(Some(found)) if lists::passes_filters(&cx, Entry::Resource(&found)) => {}
+            Ok(_) => return Outcome::NotFound { uri: cx.uri().to_owned() },
+            Err(error) => return error.outcome(cx.method(), Some(cx.uri())),
+        }
+        match cx.call().returned() {
+            true => run_claimed(&cx, |cx| source.read(cx)).await,
+            false => source.read(cx).await,
+        }
+    })
 }
 
 /// Answers `resources/list` if there are sources: first the registered resources, then those of each source.
@@ -90,72 +184,97 @@ pub(crate) async fn list(cx: Cx) -> Outcome {
     }
 }
 
+/// The number of pages of sources that one request reads, if filters hide their resources.
+const MAX_SOURCE_PAGES: usize = 32;
+
 async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     let state = cx.snapshot();
     let size = state.settings.page.unwrap_or(usize::MAX).max(1);
-    let from = ListPosition::read(cx).map_err(RequestError::protocol)?;
-    let mut page = ResourcePage { size, entries: Vec::new(), last: from.clone(), more: false };
-    let mut first = 0;
-    match &from {
-        ListPosition::Registered(position) => {
-            for (position, route) in state.catalogue.resources.after(*position) {
-                if lists::sees(cx, route) {
-                    page.push(ListPosition::Registered(position), || route.resource.clone());
+    let mut page = PageBuilder { size, entries: Vec::new() };
+    let mut position = match ListPosition::read(cx).map_err(RequestError::protocol)? {
+        ListPosition::Registered(mut last) => {
+            for (number, route) in state.catalogue.resources.after(last) {
+                if !lists::sees(cx, route) {
+                    continue;
                 }
-                if page.more {
-                    return Ok(page.finish());
+                if page.is_full() {
+                    return Ok(page.finish(Some(&ListPosition::Registered(last))));
                 }
+                page.entries.push(route.resource.clone());
+                last = number;
             }
+            SourcePosition::default()
         }
-        ListPosition::Source { source, .. } => first = *source,
-    }
-    for (at, source) in state.catalogue.sources.iter().enumerate().skip(first) {
-        let resources = source.list(cx.clone()).await?;
-        let begin = if at == first { from.behind(&resources) } else { 0 };
-        for (behind, resource) in (begin + 1..).zip(resources.into_iter().skip(begin)) {
-            if lists::passes_filters(cx, Entry::Resource(&resource)) {
-                let position = ListPosition::Source { source: at, behind, uri: resource.uri.clone() };
-                page.push(position, || resource);
+        ListPosition::Source(position) => position,
+    };
+    let mut pages = 0;
+    while let Some(source) = state.catalogue.sources.get(position.source) {
+        // An empty page may follow, but no source is listed only to know whether one does.
+        if page.is_full() || pages == MAX_SOURCE_PAGES {
+            return Ok(page.finish(Some(&ListPosition::Source(position))));
+        }
+        let limit = size.saturating_sub(page.entries.len());
+        let request = PageRequest { cursor: position.cursor.clone(), limit };
+        let found = source.list(cx.clone(), request).await?;
+        pages += 1;
+        let first = position.continue_at(&found.resources);
+        for (behind, resource) in (first + 1..).zip(found.resources.into_iter().skip(first)) {
+            if !lists::passes_filters(cx, Entry::Resource(&resource)) {
+                continue;
             }
-            if page.more {
-                return Ok(page.finish());
+            if page.is_full() {
+                return Ok(page.finish(Some(&ListPosition::Source(position))));
             }
+            (position.behind, position.uri) = (behind, resource.uri.clone());
+            page.entries.push(resource);
+        }
+        let more = found.cursor.is_some();
+        position = match found.cursor {
+            None => SourcePosition { source: position.source + 1, ..SourcePosition::default() },
+            cursor => SourcePosition { source: position.source, cursor, ..SourcePosition::default() },
+        };
+        // Without a page size, a page of the source is one of the list.
+        if more && size == usize::MAX && !page.entries.is_empty() {
+            return Ok(page.finish(Some(&ListPosition::Source(position))));
         }
     }
-    Ok(page.finish())
+    Ok(page.finish(None))
 }
 
-struct ResourcePage {
+struct PageBuilder {
     size: usize,
     entries: Vec<Resource>,
-    last: ListPosition,
-    more: bool,
 }
 
-impl ResourcePage {
-    fn push(&mut self, position: ListPosition, resource: impl FnOnce() -> Resource) {
-        if self.entries.len() == self.size {
-            self.more = true;
-        } else {
-            self.entries.push(resource());
-            self.last = position;
-        }
+impl PageBuilder {
+    fn is_full(&self) -> bool {
+        self.entries.len() >= self.size
     }
 
-    fn finish(self) -> ListResourcesResult {
+    fn finish(self, next: Option<&ListPosition>) -> ListResourcesResult {
         let mut result = ListResourcesResult::new(self.entries);
-        result.next_cursor = self.more.then(|| self.last.print());
+        result.next_cursor = next.map(ListPosition::print);
         result
     }
 }
 
 /// The position at which a page ended.
-#[derive(Clone)]
 enum ListPosition {
     /// After the registered resource with this number.
     Registered(u64),
-    /// After this resource of a source, which was number `behind` of its list.
-    Source { source: usize, behind: usize, uri: String },
+    Source(SourcePosition),
+}
+
+/// A position in the resources of a source.
+#[derive(Default)]
+struct SourcePosition {
+    source: usize,
+    /// The cursor of the source's page; `None` for its first.
+    cursor: Option<String>,
+    /// The number of resources of that page that were listed.
+    behind: usize,
+    /// The last of them.
+    uri: String,
 }
 
 impl ListPosition {
@@ -163,40 +282,62 @@ impl ListPosition {
         let text = lists::cursor_text(cx)?;
         let sourced = text.as_ref().and_then(|text| {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-            let (source, rest) = bytes.strip_prefix(b"s")?.split_first_chunk::<4>()?;
-            let (behind, uri) = rest.split_first_chunk::<4>()?;
-            let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
-            Some(Self::Source {
-                source: number(source)?,
-                behind: number(behind)?,
-                uri: String::from_utf8(uri.to_vec()).ok()?,
-            })
+            SourcePosition::decode(bytes.strip_prefix(b"s")?)
         });
-        sourced.map_or_else(|| lists::cursor(cx, b'r').map(Self::Registered), Ok)
+        match sourced {
+            Some(position) => Ok(Self::Source(position)),
+            None => lists::cursor(cx, b'r').map(Self::Registered),
+        }
     }
 
     fn print(&self) -> String {
         match self {
             Self::Registered(position) => lists::printed_cursor(b'r', *position),
-            Self::Source { source, behind, uri } => {
-                let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
-                URL_SAFE_NO_PAD
-                    .encode([b"s", &number(*source)[..], &number(*behind), uri.as_bytes()].concat())
-            }
+            Self::Source(position) => URL_SAFE_NO_PAD.encode(position.encode()),
         }
     }
+}
 
-    /// Returns the index to continue at in a list that may have changed: after the last resource, or where it was.
-    fn behind(&self, resources: &[Resource]) -> usize {
-        let Self::Source { behind, uri, .. } = self else { return 0 };
-        let is_there =
-            behind.checked_sub(1).and_then(|at| resources.get(at)).is_some_and(|it| it.uri == *uri);
-        if is_there {
-            return *behind;
+impl SourcePosition {
+    /// Reads the numbers of a source and of its listed resources, the length of the source's cursor plus one or 0 for none, the
+    /// cursor, and the URI.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        let (source, rest) = bytes.split_first_chunk::<4>()?;
+        let (behind, rest) = rest.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (cursor, uri) = match number(length)?.checked_sub(1) {
+            None => (None, rest),
+            Some(length) => {
+                let (cursor, uri) = rest.split_at_checked(length)?;
+                (Some(text(cursor)?), uri)
+            }
+        };
+        Some(Self { source: number(source)?, cursor, behind: number(behind)?, uri: text(uri)? })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
+        let cursor = self.cursor.as_deref();
+        let length = cursor.map_or(0, |cursor| cursor.len() + 1);
+        [
+            b"s",
+            &number(self.source)[..],
+            &number(self.behind),
+            &number(length),
+            cursor.unwrap_or_default().as_bytes(),
+            self.uri.as_bytes(),
+        ]
+        .concat()
+    }
+
+    /// Returns the index to continue at in a page that may have changed: after the last resource, or where it was.
+    fn continue_at(&self, resources: &[Resource]) -> usize {
+        let Some(last) = self.behind.checked_sub(1) else { return 0 };
+        if resources.get(last).is_some_and(|resource| resource.uri == self.uri) {
+            return self.behind;
         }
-        match resources.iter().position(|resource| resource.uri == *uri) {
-            Some(at) => at + 1,
-            None => behind.saturating_sub(1),
-        }
+        resources.iter().position(|resource| resource.uri == self.uri).map_or(last, |at| at + 1)
     }
 }

@@ -219,7 +219,7 @@ fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
         return Some((&route.options.required, Entry::Resource(&route.resource)));
     }
     // The resources of a source require no rights.
-    if catalogue.sources.find(uri).is_some() {
+    if catalogue.sources.describe(uri).is_some() {
         return None;
     }
     catalogue

@@ -1,11 +1,17 @@
 //! Resources that come and go by themselves.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use pintle::{
     Server,
     directory::Directory,
-    server::{Cx, Entry, RequestError, ResourceSource, resource, template},
+    server::{Cx, Entry, PageRequest, RequestError, ResourcePage, ResourceSource, resource, template},
     types::schema::{ReadResourceResult, Resource, ResourceContents},
 };
 use serde_json::{Value, json};
@@ -15,12 +21,12 @@ use crate::support::eras::{ALL, Client, R1, R2, R3, R4, R5, each};
 struct Squares;
 
 impl ResourceSource for Squares {
-    async fn list(&self, _: Cx) -> Result<Vec<Resource>, RequestError> {
+    async fn list(&self, _: Cx, _: PageRequest) -> Result<ResourcePage, RequestError> {
         tokio::task::yield_now().await;
         Ok((0..5).map(|n| Resource::new(format!("square://{n}"), n.to_string())).collect())
     }
 
-    fn find(&self, uri: &str) -> Option<Resource> {
+    fn describe(&self, uri: &str) -> Option<Resource> {
         let number: u8 = uri.strip_prefix("square://")?.parse().ok()?;
         Some(Resource::new(format!("square://{number}"), number.to_string()))
     }
@@ -31,6 +37,47 @@ impl ResourceSource for Squares {
             return Err(RequestError::not_found());
         }
         Ok(ReadResourceResult::new(vec![ResourceContents::text(uri, (number * number).to_string())]))
+    }
+}
+
+/// A table of 1,000 rows that counts what is read of it. Rows are found by a lookup; every tenth one is secret.
+#[derive(Clone, Default)]
+struct Table {
+    rows: Arc<AtomicUsize>,
+    lookups: Arc<AtomicUsize>,
+}
+
+impl Table {
+    const LENGTH: usize = 1000;
+
+    fn row(number: usize) -> Resource {
+        let name = if number.is_multiple_of(10) { "secret" } else { "row" };
+        Resource::new(format!("row://{number}"), name)
+    }
+}
+
+impl ResourceSource for Table {
+    async fn list(&self, _: Cx, page: PageRequest) -> Result<ResourcePage, RequestError> {
+        let first: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
+        let last = first.saturating_add(page.limit.min(100)).min(Self::LENGTH);
+        self.rows.fetch_add(last - first, Ordering::Relaxed);
+        let page: ResourcePage = (first..last).map(Self::row).collect();
+        Ok(if last < Self::LENGTH { page.next(last.to_string()) } else { page })
+    }
+
+    fn describe(&self, uri: &str) -> Option<Resource> {
+        uri.starts_with("row://").then(|| Resource::new(uri, "unknown"))
+    }
+
+    async fn find(&self, _: Cx, uri: &str) -> Result<Option<Resource>, RequestError> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        let number: usize = uri.trim_start_matches("row://").parse()?;
+        Ok((number < Self::LENGTH).then(|| Self::row(number)))
+    }
+
+    async fn read(&self, _: Cx, uri: String) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(uri, "cells")]))
     }
 }
 
@@ -134,6 +181,66 @@ async fn the_files_of_a_directory_and_nothing_else() {
         server.resources_changed();
         assert_eq!(client.hear().await["method"], "notifications/resources/list_changed");
         std::fs::write(scratch.0.join("sub/b c.txt"), "b").unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_source_with_cursors_produces_each_row_once() {
+    for (size, hides, lengths) in
+        [(Some(10), false, vec![10; 100]), (Some(10), true, vec![10; 90]), (None, false, vec![100; 10])]
+    {
+        let table = Table::default();
+        let mut server = Server::new("s", "0").source(table.clone());
+        if let Some(size) = size {
+            server = server.page_size(size);
+        }
+        if hides {
+            server = server
+                .filter(|_, entry| !matches!(entry, Entry::Resource(resource) if resource.name == "secret"));
+        }
+        each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
+            table.rows.store(0, Ordering::Relaxed);
+            let pages = pages(client).await;
+            assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), lengths, "{size:?} {hides}");
+            let expected = (0..Table::LENGTH).filter(|number| !hides || number % 10 != 0);
+            assert!(pages.concat().into_iter().eq(expected.map(|number| format!("row://{number}"))));
+            assert_eq!(table.rows.load(Ordering::Relaxed), Table::LENGTH);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn rows_that_all_are_hidden_cost_a_bounded_number_of_pages() {
+    let table = Table::default();
+    let server =
+        Server::new("s", "0").page_size(10).source(table.clone()).source(Squares).filter(
+            |_, entry| !matches!(entry, Entry::Resource(resource) if resource.uri.starts_with("row")),
+        );
+    each(&server, &[R5], json!({}), async |client: &mut Client| {
+        let first = client.call("resources/list", json!({})).await;
+        assert_eq!(first["result"]["resources"], json!([]));
+        assert_eq!(table.rows.load(Ordering::Relaxed), 320);
+        assert_eq!(pages(client).await.concat().len(), 5, "the next source is reached");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lookup_decides_what_can_be_read() {
+    let table = Table::default();
+    let server = Server::new("s", "0")
+        .source(table.clone())
+        .filter(|_, entry| !matches!(entry, Entry::Resource(resource) if resource.name == "secret"));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        table.lookups.store(0, Ordering::Relaxed);
+        let not_found = if client.revision == R5 { -32602 } else { -32002 };
+        assert_eq!(read(client, "row://7").await["text"], "cells");
+        assert_eq!(read(client, "row://1000").await, not_found);
+        assert_eq!(read(client, "row://10").await, not_found, "hidden by what the lookup found");
+        assert_eq!(read(client, "row://x").await, -32603, "a lookup may fail");
+        assert_eq!(table.lookups.load(Ordering::Relaxed), 4);
     })
     .await;
 }
