@@ -144,7 +144,7 @@ impl Inputs {
             return Err(AskError::CallOver);
         }
         let inner = inner.get_or_insert_default();
-        if !question.fits(&peer.capabilities) {
+        if !question.fits(peer) {
             return Err(AskError::CannotAnswer { required: Box::new(question.required()) });
         }
         let earlier = inner.asked.get(key).map(|(mark, _)| *mark);
@@ -153,7 +153,9 @@ impl Inputs {
         if earlier.is_some_and(|earlier| earlier != mark) {
             return Err(AskError::KeyReused { key: key.to_owned() });
         }
-        if let Some(answered) = answered {
+        // Roots may have changed: in a session they are asked for again. Without one, the answer belongs to the call.
+        let asks_again = self.live && mark.kind == Kind::Roots;
+        if let Some(answered) = answered.filter(|_| !asks_again) {
             let answer = mark.kind.read(answered.value.get()).map_err(|error| bad_answer(key, &error))?;
             return Ok(Ask::Answered(answer));
         }

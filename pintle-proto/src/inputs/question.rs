@@ -2,11 +2,13 @@ use pintle_types::{
     JsonObject, method,
     schema::{
         ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
-        ElicitationCapability, EmptyParams, InputRequest, ListRootsResult, RootsCapability,
+        ElicitationCapability, EmptyParams, IncludeContext, InputRequest, ListRootsResult, RootsCapability,
         SamplingCapability,
     },
 };
 use serde::{Deserialize, Serialize};
+
+use crate::Peer;
 
 /// A question from a server to its client, or to the client's user.
 #[non_exhaustive]
@@ -68,11 +70,15 @@ impl Question {
     }
 
     /// Returns whether a client that declared `capabilities` can answer the question. A bare `elicitation` means forms.
-    pub(crate) fn fits(&self, capabilities: &ClientCapabilities) -> bool {
+    pub(crate) fn fits(&self, peer: &Peer) -> bool {
+        let capabilities = &peer.capabilities;
         match self {
             Self::Roots => capabilities.roots.is_some(),
             Self::Sample(params) => capabilities.sampling.as_ref().is_some_and(|sampling| {
-                sampling.tools.is_some() || (params.tools.is_none() && params.tool_choice.is_none())
+                (sampling.tools.is_some() || (params.tools.is_none() && params.tool_choice.is_none()))
+                    && (sampling.context.is_some()
+                        || !peer.revision.dialect().sampling_context
+                        || !wants_context(params))
             }),
             Self::Elicit(params) => capabilities.elicitation.as_ref().is_some_and(|modes| match &**params {
                 ElicitParams::Url(_) => modes.url.is_some(),
@@ -91,6 +97,7 @@ impl Question {
                 if params.tools.is_some() || params.tool_choice.is_some() {
                     sampling.tools = Some(JsonObject::new());
                 }
+                sampling.context = wants_context(params).then(JsonObject::new);
                 required.sampling = Some(sampling);
             }
             Self::Elicit(params) => {
@@ -103,6 +110,11 @@ impl Question {
         }
         required
     }
+}
+
+/// Returns whether a request needs `sampling.context` in the revisions that have it (SMP-3).
+fn wants_context(params: &CreateMessageParams) -> bool {
+    params.include_context.as_ref().is_some_and(|context| *context != IncludeContext::None)
 }
 
 impl Kind {

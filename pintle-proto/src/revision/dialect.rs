@@ -31,8 +31,11 @@ pub(crate) struct Dialect {
     pub(crate) missing_capability: ErrorCode,
     /// The code for an unsupported revision (LIFE-5, VER-5).
     pub(crate) unsupported_version: ErrorCode,
-    /// Whether `URL_ELICITATION_REQUIRED` may be sent (ELI-12, RPC-14).
+    /// Whether elicitations with a URL have an id, so that `URL_ELICITATION_REQUIRED` (ELI-12, RPC-14) and
+    /// `notifications/elicitation/complete` (ELI-13) may be sent.
     pub(crate) url_elicitation_error: bool,
+    /// Whether clients declare that they support `includeContext` (SMP-3). In other revisions all may be asked for it.
+    pub(crate) sampling_context: bool,
 
     /// Whether HTTP is an event stream and a second URL for messages (§3.2), rather than one endpoint.
     pub(crate) two_endpoints: bool,
@@ -164,6 +167,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: true,
+        sampling_context: true,
         two_endpoints: false,
         version_header: true,
         polling: true,
@@ -184,6 +188,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
+        sampling_context: false,
         two_endpoints: false,
         version_header: true,
         polling: false,
@@ -204,6 +209,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
+        sampling_context: false,
         two_endpoints: false,
         version_header: false,
         polling: false,
@@ -224,6 +230,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
         missing_capability: ErrorCode::INVALID_REQUEST,
         unsupported_version: ErrorCode::INVALID_PARAMS,
         url_elicitation_error: false,
+        sampling_context: false,
         two_endpoints: true,
         version_header: false,
         polling: false,
@@ -258,6 +265,7 @@ const V2026_07_28: Dialect = Dialect {
     missing_capability: ErrorCode::MISSING_CLIENT_CAPABILITY,
     unsupported_version: ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
     url_elicitation_error: false,
+    sampling_context: true,
     two_endpoints: false,
     version_header: true,
     polling: false,

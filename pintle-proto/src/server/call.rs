@@ -8,7 +8,7 @@ use std::{
 
 use pintle_types::{
     ErrorCode, RawObject, RawValue, RequestId, RpcError, method,
-    schema::{InputRequest, LoggingLevel},
+    schema::{ElicitationCompleteParams, InputRequest, LoggingLevel},
 };
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -230,9 +230,24 @@ impl Call {
         Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_MESSAGE, &params))
     }
 
+    /// Returns whether elicitations with a URL have an id in the client's revision, and the client is notified of their
+    /// completion (ELI-13).
+    pub fn has_elicitation_ids(&self) -> bool {
+        self.0.peer.revision.dialect().url_elicitation_error
+    }
+
+    /// Returns the notification that what the user was asked to do at a URL is done, if the client's revision has it.
+    pub fn elicitation_complete(&self, elicitation_id: &str) -> Option<Vec<u8>> {
+        if !self.has_elicitation_ids() || self.0.inputs.is_over() {
+            return None;
+        }
+        let params = ElicitationCompleteParams::new(elicitation_id);
+        Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_ELICITATION_COMPLETE, &params))
+    }
+
     /// Returns whether the client declared the capability to answer this question.
     pub fn can_ask(&self, question: &Question) -> bool {
-        question.fits(&self.0.peer.capabilities)
+        question.fits(&self.0.peer)
     }
 
     /// Asks the client a question. `key` identifies the question in every round of the call.

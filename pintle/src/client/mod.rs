@@ -170,6 +170,12 @@ impl Client {
         self
     }
 
+    /// Sets whether [`on_sample`](Self::on_sample) supports `includeContext`: the context of this server, or of all.
+    pub fn sample_with_context(mut self, can: bool) -> Self {
+        self.settings.handlers.sample_context = can;
+        self
+    }
+
     /// Sets the roots that servers may work in: URIs, paths, or a [`Roots`] handle to change them later.
     ///
     /// A path that cannot be converted is an error of [`connect`](Self::connect).

@@ -34,6 +34,7 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) url: Option<QuestionHandler<ElicitUrl, ElicitResult>>,
     pub(in crate::client) sample: Option<QuestionHandler<CreateMessageParams, CreateMessageResult>>,
     pub(in crate::client) sample_tools: bool,
+    pub(in crate::client) sample_context: bool,
     pub(in crate::client) roots: Option<Roots>,
 }
 
@@ -61,6 +62,7 @@ impl Handlers {
             url: self.url.clone().or_else(|| base.url.clone()),
             sample: self.sample.clone().or_else(|| base.sample.clone()),
             sample_tools: base.sample_tools,
+            sample_context: base.sample_context,
             roots: base.roots.clone(),
         }
     }

@@ -99,7 +99,7 @@ impl ClientSettings {
 
     /// Derives the capabilities from the handlers.
     pub(in crate::client) fn capabilities(&self, handlers: &Handlers) -> ClientCapabilities {
-        let Handlers { form, url, sample, sample_tools, roots } = handlers;
+        let Handlers { form, url, sample, sample_tools, sample_context, roots } = handlers;
         let declared = |wanted: bool| wanted.then(JsonObject::new);
         let mut can = ClientCapabilities::new();
         if form.is_some() || url.is_some() {
@@ -111,6 +111,7 @@ impl ClientSettings {
         if sample.is_some() {
             let mut sampling = SamplingCapability::new();
             sampling.tools = declared(*sample_tools);
+            sampling.context = declared(*sample_context);
             can.sampling = Some(sampling);
         }
         if roots.is_some() {

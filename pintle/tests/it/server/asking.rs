@@ -9,7 +9,7 @@ use pintle::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    eras::{ALL, Client, R4, R5, WITH_FORMS, each},
+    eras::{ALL, Client, R1, R2, R3, R4, R5, WITH_FORMS, each},
     line_client::{Raw, modern},
 };
 
@@ -86,6 +86,100 @@ async fn a_page_for_the_user_where_the_client_can_open_one() {
     .await;
     each(&server, &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
         assert_eq!(client.tool("pay").await, "pay at https://example.com/pay");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn roots_are_asked_for_again_in_a_session() {
+    let twice = |cx: Cx| async move {
+        let before = cx.roots().await?.remove(0).uri;
+        let now = cx.roots().await?.remove(0).uri;
+        Ok::<_, ToolError>(format!("{before} {now}"))
+    };
+    let server = Server::new("s", "0").tool(tool("twice", twice));
+    each(&server, &ALL, json!({"roots": {"listChanged": true}}), async |client: &mut Client| {
+        let mut asked = 0;
+        client.answer = Box::new(move |_, _| {
+            asked += 1;
+            json!({"roots": [{"uri": format!("file:///{asked}")}]})
+        });
+        // Without a session the answer belongs to the call: it would be another if the handler ran again.
+        let expected = match client.is_stateless() {
+            false => ["file:///1 file:///2", "file:///3 file:///4"],
+            true => ["file:///1 file:///1", "file:///2 file:///2"],
+        };
+        for expected in expected {
+            assert_eq!(client.tool("twice").await, expected);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_client_is_notified_that_the_user_is_done() {
+    let pay = |cx: Cx| async move {
+        cx.elicit_url("pay", "Pay there.", "https://example.com/pay").await?;
+        Ok::<_, ToolError>(cx.elicitation_complete("pay").await.to_string())
+    };
+    let server = Server::new("s", "0").tool(tool("pay", pay));
+    each(&server, &[R4, R5], json!({"elicitation": {"url": {}}}), async |client: &mut Client| {
+        let (sender, ids) = std::sync::mpsc::channel();
+        client.answer = Box::new(move |_, params| {
+            sender.send(params.get("elicitationId").cloned()).unwrap();
+            json!({"action": "accept"})
+        });
+        if client.is_stateless() {
+            assert_eq!(client.tool("pay").await, "false");
+            assert_eq!(ids.recv(), Ok(None));
+            assert!(client.heard().is_empty());
+            return;
+        }
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(client.tool("pay").await, "true");
+            let told = client.hear().await;
+            assert_eq!(told["method"], "notifications/elicitation/complete");
+            assert_eq!(Some(told["params"]["elicitationId"].clone()), ids.recv().unwrap());
+            seen.push(told["params"]["elicitationId"].clone());
+        }
+        assert_ne!(seen[0], seen[1], "each question has its own id");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn context_is_requested_of_clients_that_declare_it() {
+    let sample = |cx: Cx| async move {
+        let params = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "A poem."}}],
+            "maxTokens": 100, "includeContext": "thisServer"});
+        let request: CreateMessageParams = serde_json::from_value(params).unwrap();
+        let asked = cx.sample("poem", request).await;
+        Ok::<_, ToolError>(match asked {
+            Ok(_) => format!("{}", cx.can_sample_with_context()),
+            Err(error) => error.to_string(),
+        })
+    };
+    let server = Server::new("s", "0").tool(tool("sample", sample));
+    let answer = |_: &str, params: &Value| {
+        assert_eq!(params["includeContext"], "thisServer");
+        json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Roses."}})
+    };
+    each(&server, &[R4, R5], json!({"sampling": {"context": {}}}), async |client: &mut Client| {
+        client.answer = Box::new(answer);
+        assert_eq!(client.tool("sample").await, "true");
+    })
+    .await;
+    // Clients of these revisions cannot declare it.
+    each(&server, &[R1, R2, R3], json!({"sampling": {}}), async |client: &mut Client| {
+        client.answer = Box::new(answer);
+        assert_eq!(client.tool("sample").await, "false");
+    })
+    .await;
+    each(&server, &[R4, R5], json!({"sampling": {}}), async |client: &mut Client| {
+        let error = client.tool("sample").await;
+        assert!(error.contains("context"), "{error}");
+        assert_eq!(client.questions, 0);
     })
     .await;
 }

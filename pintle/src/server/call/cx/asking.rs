@@ -156,6 +156,10 @@ impl Cx {
 
     /// Requests the root directories of the client.
     ///
+    /// In a session every use sends a request, so that roots that have changed since are found
+    /// (`notifications/roots/list_changed`). In the stateless era the roots of a call are requested once, and each call
+    /// requests them anew.
+    ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
     ///
@@ -198,6 +202,12 @@ impl Cx {
     /// Returns whether the client supports sampling with tools.
     pub fn can_sample_with_tools(&self) -> bool {
         self.peer().capabilities.sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some())
+    }
+
+    /// Returns whether the client supports `includeContext` in sampling. Clients of revisions that do not declare it may ignore
+    /// the member.
+    pub fn can_sample_with_context(&self) -> bool {
+        self.peer().capabilities.sampling.as_ref().is_some_and(|sampling| sampling.context.is_some())
     }
 
     /// Returns whether the client supports roots.
@@ -268,7 +278,8 @@ impl Cx {
 
     /// Asks the user to open a URL, for data that must not pass through the client, such as passwords and payments.
     ///
-    /// Returns whether the user agreed to open it. Whether the user completed the task there is for the server to find out.
+    /// Returns whether the user agreed to open it. Whether the user completed the task there is for the server to find out, and to
+    /// report with [`elicitation_complete`](Self::elicitation_complete).
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -288,11 +299,41 @@ impl Cx {
     /// Returns an error if the client cannot open URLs (see [`can_elicit_url`](Self::can_elicit_url)).
     pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<bool, AskError> {
         use pintle_types::schema::{ElicitAction, ElicitUrlParams};
-        let params = ElicitParams::Url(ElicitUrlParams::new(message, url));
+        let mut params = ElicitUrlParams::new(message, url);
+        params.elicitation_id = self.0.call.has_elicitation_ids().then(|| self.elicitation_id(key));
+        let params = ElicitParams::Url(params);
         match self.ask(key, Question::Elicit(Box::new(params))).await? {
             Answer::Elicit(result) => Ok(result.action == ElicitAction::Accept),
             _ => Err(AskError::CallOver),
         }
+    }
+
+    /// Notifies the client that the user has completed what [`elicit_url`](Self::elicit_url) asked for with this key, so that it
+    /// need not ask the user. Returns `false` if the client's revision does not have the notification.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// async fn pay(cx: Cx) -> Result<&'static str, ToolError> {
+    ///     if !cx.elicit_url("pay", "Please pay there.", "https://example.com/pay/7").await? {
+    ///         return Ok("Not paid.");
+    ///     }
+    ///     // Here the handler waits for the payment.
+    ///     cx.elicitation_complete("pay").await;
+    ///     Ok("Paid.")
+    /// }
+    /// # let _ = pintle::server::tool("pay", pay);
+    /// ```
+    pub async fn elicitation_complete(&self, key: &str) -> bool {
+        let line = self.0.call.elicitation_complete(&self.elicitation_id(key));
+        let has_line = line.is_some();
+        self.send_notification(line).await;
+        has_line
+    }
+
+    /// Returns the id of the question with this key, which no other question of any call has.
+    fn elicitation_id(&self, key: &str) -> String {
+        format!("{}:{key}", self.call_key())
     }
 
     fn park(&self) {

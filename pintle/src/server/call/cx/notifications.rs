@@ -101,7 +101,7 @@ impl Cx {
     /// # let _ = pintle::server::tool("backup", backup);
     /// ```
     pub async fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
-        self.say(self.log_line(level, logger, data)).await;
+        self.send_notification(self.log_line(level, logger, data)).await;
     }
 
     /// Returns whether log messages of this level are sent to the client.
@@ -117,7 +117,7 @@ impl Cx {
         self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
     }
 
-    async fn say(&self, line: Option<Vec<u8>>) {
+    pub(super) async fn send_notification(&self, line: Option<Vec<u8>>) {
         if let Some(line) = line {
             self.0.sink.send(CallEvent::Notification(line.into())).await;
         }
