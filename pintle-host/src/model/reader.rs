@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::{collections::HashSet, rc::Rc};
 
 use pintle::types::JsonObject;
 use serde_json::Value;
@@ -14,9 +14,9 @@ const MAX_PARTS: usize = 64;
 
 /// Reads the schema of a tool's arguments.
 pub(super) fn read(schema: &JsonObject) -> ObjectShape {
-    let mut reader = SchemaReader { root: schema, refs: vec!["#"], nodes: 0 };
+    let mut reader = SchemaReader { root: schema, nodes: 0 };
     let mut flat = Flat::default();
-    reader.flatten(&mut flat, schema, MAX_PARTS);
+    reader.flatten(&mut flat, schema, &Path::default().within("#"), MAX_PARTS);
     // It is that of an object, whatever else it says.
     flat.types = vec!["object"];
     objects_of(reader.shape(&flat, 0))
@@ -52,10 +52,32 @@ fn objects_of(shape: Shape) -> ObjectShape {
 
 struct SchemaReader<'a> {
     root: &'a JsonObject,
-    /// The references that are being replaced.
-    refs: Vec<&'a str>,
     nodes: usize,
 }
+
+/// The references that lead to a schema: one of them within it would not end.
+#[derive(Clone, Default)]
+struct Path<'a>(Option<Rc<(&'a str, Self)>>);
+
+impl<'a> Path<'a> {
+    fn within(&self, reference: &'a str) -> Self {
+        Self(Some(Rc::new((reference, self.clone()))))
+    }
+
+    fn contains(&self, reference: &str) -> bool {
+        let mut path = self;
+        while let Some(step) = &path.0 {
+            if step.0 == reference {
+                return true;
+            }
+            path = &step.1;
+        }
+        false
+    }
+}
+
+/// A schema and the references that lead to it.
+type Located<'a> = (&'a Value, Path<'a>);
 
 /// A schema with what it refers to, before it is understood.
 #[derive(Clone, Default)]
@@ -65,12 +87,12 @@ struct Flat<'a> {
     types: Vec<&'a str>,
     nullable: bool,
     values: Option<Vec<&'a Value>>,
-    properties: Vec<(&'a str, Vec<&'a Value>)>,
+    properties: Vec<(&'a str, Vec<Located<'a>>)>,
     required: Vec<&'a str>,
-    extra: Option<&'a Value>,
-    items: Option<&'a Value>,
-    prefix: Option<&'a Vec<Value>>,
-    branches: Option<&'a Vec<Value>>,
+    extra: Option<Located<'a>>,
+    items: Option<Located<'a>>,
+    prefix: Option<(&'a Vec<Value>, Path<'a>)>,
+    branches: Option<(&'a Vec<Value>, Path<'a>)>,
     keywords: Vec<(&'a str, &'a Value)>,
     format: Option<&'a str>,
     /// The name of what it would refer to once more.
@@ -86,43 +108,39 @@ fn is_keyword(name: &str) -> bool {
 }
 
 impl<'a> SchemaReader<'a> {
-    fn read(&mut self, parts: &[&'a Value], depth: usize) -> Shape {
-        let before = self.refs.len();
+    fn read(&mut self, parts: &[Located<'a>], depth: usize) -> Shape {
         let mut flat = Flat::default();
-        for part in parts {
+        for (part, path) in parts {
             if let Value::Object(part) = part {
-                self.flatten(&mut flat, part, MAX_PARTS);
+                self.flatten(&mut flat, part, path, MAX_PARTS);
             }
         }
-        let shape = self.shape(&flat, depth);
-        self.refs.truncate(before);
-        shape
+        self.shape(&flat, depth)
     }
 
     /// Takes over the members of a schema: first of what it refers to, then its own.
-    fn flatten(&mut self, flat: &mut Flat<'a>, schema: &'a JsonObject, parts: usize) {
+    fn flatten(&mut self, flat: &mut Flat<'a>, schema: &'a JsonObject, path: &Path<'a>, parts: usize) {
         self.nodes += 1;
         if parts == 0 || self.nodes > MAX_NODES {
             return;
         }
         if let Some(Value::String(reference)) = schema.get("$ref") {
-            if self.refs.contains(&reference.as_str()) {
+            if path.contains(reference) {
                 flat.recursive = Some(reference.rsplit('/').next().unwrap_or_default());
                 if let Some(Value::String(kind)) = self.find(reference).and_then(|target| target.get("type"))
                 {
                     flat.types = vec![kind];
                 }
             } else if let Some(target) = self.find(reference) {
-                self.refs.push(reference);
-                self.flatten(flat, target, parts - 1);
+                self.flatten(flat, target, &path.within(reference), parts - 1);
             }
         }
         let all = schema.get("allOf").and_then(Value::as_array);
         for part in all.into_iter().flatten().filter_map(Value::as_object) {
-            self.flatten(flat, part, parts - 1);
+            self.flatten(flat, part, path, parts - 1);
         }
         for (name, value) in schema {
-            flat.take(name, value);
+            flat.take(name, value, path);
         }
     }
 
@@ -174,8 +192,10 @@ impl<'a> SchemaReader<'a> {
             }
             return shape;
         }
-        if let Some(branches) = flat.branches.filter(|branches| branches.iter().any(is_structural)) {
-            return self.union(shape, flat, branches, depth);
+        if let Some((branches, path)) = &flat.branches
+            && branches.iter().any(is_structural)
+        {
+            return self.union(shape, flat, branches, path, depth);
         }
         match flat.types[..] {
             [] => shape.kind = self.kind(flat, flat.inferred(), depth),
@@ -189,21 +209,26 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// One of several schemas, each together with what is beside them.
-    fn union(&mut self, mut shape: Shape, flat: &Flat<'a>, branches: &'a [Value], depth: usize) -> Shape {
+    fn union(
+        &mut self,
+        mut shape: Shape,
+        flat: &Flat<'a>,
+        branches: &'a [Value],
+        path: &Path<'a>,
+        depth: usize,
+    ) -> Shape {
         let mut shapes: Vec<Shape> = Vec::new();
         for branch in branches.iter().filter_map(Value::as_object) {
             if branch.get("type").and_then(Value::as_str) == Some("null") {
                 shape.nullable = true;
                 continue;
             }
-            let before = self.refs.len();
             let mut with = Flat { description: None, default: None, branches: None, ..flat.clone() };
             if !with.types.is_empty() && branch.contains_key("type") {
                 with.types.clear();
             }
-            self.flatten(&mut with, branch, MAX_PARTS);
+            self.flatten(&mut with, branch, path, MAX_PARTS);
             let read = self.shape(&with, depth + 1);
-            self.refs.truncate(before);
             shape.nullable |= read.nullable;
             let read = Shape { nullable: false, ..read };
             if !shapes.contains(&read) {
@@ -254,12 +279,12 @@ impl<'a> SchemaReader<'a> {
 
     fn list(&mut self, flat: &Flat<'a>, depth: usize) -> ShapeKind {
         let mut keywords = flat.keywords(LIST);
-        let items = match flat.prefix {
+        let items = match &flat.prefix {
             // A tuple is a list of what its items are.
-            Some(prefix) => {
+            Some((prefix, path)) => {
                 let mut shapes: Vec<Shape> = Vec::new();
-                for item in prefix {
-                    let read = self.read(&[item], depth + 1);
+                for item in prefix.iter() {
+                    let read = self.read(&[(item, path.clone())], depth + 1);
                     if !shapes.contains(&read) {
                         shapes.push(read);
                     }
@@ -272,8 +297,8 @@ impl<'a> SchemaReader<'a> {
                     _ => Shape::of(ShapeKind::Union(shapes)),
                 }
             }
-            None => match flat.items {
-                Some(items) => self.read(&[items], depth + 1),
+            None => match &flat.items {
+                Some(items) => self.read(std::slice::from_ref(items), depth + 1),
                 None => Shape::of(ShapeKind::Any),
             },
         };
@@ -287,10 +312,10 @@ impl<'a> SchemaReader<'a> {
             let shape = self.read(parts, depth + 1);
             properties.push(Property { name: (*name).to_owned(), required: required.contains(name), shape });
         }
-        let extra = match flat.extra {
-            Some(Value::Bool(false)) => Extra::Forbidden,
-            Some(schema @ Value::Object(members)) if !members.is_empty() => {
-                Extra::Of(Box::new(self.read(&[schema], depth + 1)))
+        let extra = match &flat.extra {
+            Some((Value::Bool(false), _)) => Extra::Forbidden,
+            Some(schema @ (Value::Object(members), _)) if !members.is_empty() => {
+                Extra::Of(Box::new(self.read(std::slice::from_ref(schema), depth + 1)))
             }
             _ => Extra::Allowed,
         };
@@ -300,7 +325,7 @@ impl<'a> SchemaReader<'a> {
 
 impl<'a> Flat<'a> {
     /// Takes over a member. Of constraints the first is kept, of texts the last, which is nearest to the use.
-    fn take(&mut self, name: &'a str, value: &'a Value) {
+    fn take(&mut self, name: &'a str, value: &'a Value, path: &Path<'a>) {
         match (name, value) {
             ("description", Value::String(text)) => self.description = Some(text),
             ("default", value) => self.default = Some(value),
@@ -319,20 +344,22 @@ impl<'a> Flat<'a> {
                         break;
                     }
                     match self.properties.iter_mut().find(|(known, _)| known == name) {
-                        Some((_, parts)) if parts.len() < MAX_PARTS => parts.push(schema),
+                        Some((_, parts)) if parts.len() < MAX_PARTS => parts.push((schema, path.clone())),
                         Some(_) => {}
-                        None => self.properties.push((name, vec![schema])),
+                        None => self.properties.push((name, vec![(schema, path.clone())])),
                     }
                 }
             }
             ("required", Value::Array(names)) => self.required.extend(names.iter().filter_map(Value::as_str)),
-            ("additionalProperties", value) if self.extra.is_none() => self.extra = Some(value),
-            ("prefixItems", Value::Array(items)) | ("items", Value::Array(items)) => {
-                self.prefix = Some(items)
+            ("additionalProperties", value) if self.extra.is_none() => {
+                self.extra = Some((value, path.clone()));
             }
-            ("items", value) if self.items.is_none() => self.items = Some(value),
+            ("prefixItems", Value::Array(items)) | ("items", Value::Array(items)) => {
+                self.prefix = Some((items, path.clone()))
+            }
+            ("items", value) if self.items.is_none() => self.items = Some((value, path.clone())),
             ("anyOf" | "oneOf", Value::Array(branches)) if self.branches.is_none() => {
-                self.branches = Some(branches)
+                self.branches = Some((branches, path.clone()))
             }
             ("format", Value::String(format)) => self.format = Some(format),
             _ if is_keyword(name) && !self.keywords.iter().any(|(known, _)| *known == name) => {

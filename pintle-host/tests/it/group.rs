@@ -14,7 +14,7 @@ use pintle::{
     types::schema::PromptMessage,
 };
 use pintle_host::{
-    Group, GroupEvent, MemberState, Naming, Redial,
+    Group, GroupChanges, GroupEvent, MemberState, Naming, Redial,
     config::{ConfigFile, Variables},
 };
 use serde_json::json;
@@ -35,6 +35,12 @@ fn server(name: &'static str, tools: &[&'static str]) -> Server {
 
 async fn connect(server: &Server) -> Connection {
     client().connect(server.in_process().unwrap()).await.unwrap()
+}
+
+/// The next event. A test that waits for ever says less than one that fails; time is paused.
+async fn next(changes: &mut GroupChanges) -> GroupEvent {
+    let next = tokio::time::timeout(Duration::from_secs(3600), changes.next());
+    next.await.expect("an event was expected").expect("the group was closed")
 }
 
 /// A server that can be stopped, and how often it was connected to.
@@ -166,7 +172,7 @@ async fn a_server_that_does_not_start_is_tried_again_with_growing_delays() {
     assert!(matches!(members["good"], MemberState::Open(_)));
     let mut seen = Vec::new();
     while seen.len() < 5 {
-        match changes.next().await.unwrap() {
+        match next(&mut changes).await {
             GroupEvent::Closed { member, .. } => seen.push((member, started.elapsed().as_secs())),
             GroupEvent::Opened { member } if member == "flaky" => {
                 seen.push((member, started.elapsed().as_secs()))
@@ -187,7 +193,7 @@ async fn a_server_that_went_away_comes_back() {
     assert!(group.call_tool("flaky__hello", ()).await.is_ok());
     let mut changes = group.changes();
     flaky.stop();
-    let closed = changes.next().await.unwrap();
+    let closed = next(&mut changes).await;
     assert!(matches!(&closed, GroupEvent::Closed { member, .. } if member == "flaky"), "{closed:?}");
     // Its name is still known, and the error says what is the matter.
     let error = group.call_tool("flaky__hello", ()).await.unwrap_err();
@@ -196,19 +202,19 @@ async fn a_server_that_went_away_comes_back() {
         "the connection is closed: the server `flaky` has not been connected for 0 s: the peer disconnected; \
          the next attempt is in 1 s"
     );
-    assert_eq!(changes.next().await, Some(GroupEvent::Opened { member: "flaky".into() }));
+    assert_eq!(next(&mut changes).await, GroupEvent::Opened { member: "flaky".into() });
     assert!(group.call_tool("flaky__hello", ()).await.is_ok());
     assert_eq!(flaky.dialled.load(Ordering::SeqCst), 2);
     // At once, if somebody cannot wait.
     flaky.stop();
     loop {
-        if let GroupEvent::Closed { .. } = changes.next().await.unwrap() {
+        if let GroupEvent::Closed { .. } = next(&mut changes).await {
             break;
         }
     }
     let before = Instant::now();
     group.redial("flaky").unwrap();
-    while changes.next().await.unwrap() != (GroupEvent::Opened { member: "flaky".into() }) {}
+    while next(&mut changes).await != (GroupEvent::Opened { member: "flaky".into() }) {}
     assert_eq!(before.elapsed(), Duration::ZERO);
     // What was closed on purpose stays closed.
     group.connection("flaky").await.unwrap().close().await;
@@ -249,8 +255,7 @@ async fn changes_say_whose_they_are() {
     one.add_tool(tool("b", || async { "b" })).unwrap();
     let mut seen = Vec::new();
     while seen.len() < 2 {
-        if let GroupEvent::Server { member, event: Event::Changed(Change::Tools) } =
-            changes.next().await.unwrap()
+        if let GroupEvent::Server { member, event: Event::Changed(Change::Tools) } = next(&mut changes).await
         {
             seen.push(member);
         }
@@ -289,7 +294,7 @@ async fn a_resource_is_subscribed_to_on_every_connection() {
         }
         server.resource_updated("notes://a");
         loop {
-            match changes.next().await.unwrap() {
+            match next(&mut changes).await {
                 GroupEvent::Server { event: Event::Changed(Change::Resource(uri)), .. } => {
                     assert_eq!(&*uri, "notes://a", "{round}");
                     break;
@@ -299,7 +304,7 @@ async fn a_resource_is_subscribed_to_on_every_connection() {
             }
         }
         running.lock().unwrap().take().unwrap().handle().close(Duration::ZERO);
-        while changes.next().await.unwrap() != (GroupEvent::Opened { member: "s".into() }) {}
+        while next(&mut changes).await != (GroupEvent::Opened { member: "s".into() }) {}
     }
     group.unsubscribe("s", "notes://a").await.unwrap();
     assert!(group.subscribe("x", "notes://a").await.is_err());

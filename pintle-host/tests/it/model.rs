@@ -180,6 +180,18 @@ fn references_are_replaced_and_recursion_ends() {
     let printed = parameters(ModelApi::OpenAiChat, false, &circle);
     assert_eq!(printed["properties"]["a"], json!({"description": "(again a `A`)"}));
     assert_eq!(printed["properties"]["s"]["type"], "object");
+    // What is used twice is not within itself.
+    let base = json!({"type": "object", "properties": {"x": {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}},
+    "$defs": {
+        "Base": {"type": "object", "properties": {"id": {"type": "string"}}},
+        "A": {"$ref": "#/$defs/Base", "properties": {"a": {"$ref": "#/$defs/Base"}}},
+        "B": {"$ref": "#/$defs/Base", "properties": {"b": {"type": "boolean"}}}
+    }});
+    let id = json!({"type": "object", "properties": {"id": {"type": "string"}}});
+    assert_eq!(
+        parameters(ModelApi::Anthropic, false, &base)["properties"]["x"],
+        json!({"type": "object", "properties": {"id": {"type": "string"}, "a": id, "b": {"type": "boolean"}}})
+    );
 }
 
 #[test]
@@ -206,7 +218,14 @@ fn what_a_schema_can_become_is_bounded() {
         }
     }
     let nest = json!({"type": "object", "properties": {"x": nest}});
-    for schema in [wide, chain, nest] {
+    // Each is made of the one before, twice.
+    let mut doubled = json!({"d0": {"type": "string"}});
+    for at in 1..30 {
+        let before = json!({"$ref": format!("#/$defs/d{}", at - 1)});
+        doubled[format!("d{at}")] = json!({"allOf": [before, before]});
+    }
+    let doubled = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d29"}}, "$defs": doubled});
+    for schema in [wide, chain, nest, doubled] {
         for api in ALL {
             let text = parameters(api, false, &schema).to_string();
             assert!(text.len() < 2_000_000, "{}", text.len());
