@@ -96,7 +96,7 @@ mod tests {
 
     fn typed(words: &[&str]) -> Result<Value, String> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-        of_tool(&tool(), read_words(&words, &mut std::io::empty())?).map(Value::Object)
+        of_tool(&tool(), word::parse_words(&words, &mut std::io::empty())?).map(Value::Object)
     }
 
     #[test]

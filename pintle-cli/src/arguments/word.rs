@@ -1,7 +1,8 @@
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use pintle::types::JsonObject;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// The largest file or standard input that is read. Servers refuse larger messages.
 const MAX_BYTES: u64 = 64 << 20;
@@ -17,8 +18,19 @@ pub(crate) enum Word {
     Object(JsonObject),
 }
 
-/// Reads the arguments that were typed, with the files that they name. `stdin` is read for `-`.
-pub(crate) fn read_words(words: &[String], stdin: &mut dyn io::Read) -> Result<Vec<Word>, String> {
+/// Reads the arguments that were typed, with the files that they name, and standard input for `-`.
+pub(crate) async fn read_words(words: &[String]) -> Result<Vec<Word>, String> {
+    if !words.iter().any(|word| word == "-" || word.ends_with("@-")) {
+        return parse_words(words, &mut io::empty());
+    }
+    // In a thread that nobody waits for: Ctrl-C ends the command while it reads.
+    let (sender, read) = oneshot::channel();
+    let words = words.to_vec();
+    thread::spawn(move || sender.send(parse_words(&words, &mut io::stdin())));
+    read.await.unwrap_or_else(|_| Err("standard input cannot be read".to_owned()))
+}
+
+pub(super) fn parse_words(words: &[String], stdin: &mut dyn io::Read) -> Result<Vec<Word>, String> {
     words.iter().map(|word| read_word(word, stdin)).collect()
 }
 

@@ -129,8 +129,10 @@ impl Output {
     /// Replaces the line of progress on standard error; an empty text removes it.
     pub(crate) fn progress(&self, progress: &Text) {
         let mut err = lock(&self.err);
+        // A line that wraps could not be cleared.
+        let progress = progress.shortened(self.width.saturating_sub(1));
         // Where nobody reads, there is nobody to tell.
-        let _ = err.write_bytes(b"\r\x1b[2K").and_then(|()| err.write(progress));
+        let _ = err.write_bytes(b"\r\x1b[2K").and_then(|()| err.write(&progress));
     }
 
     /// Prints why the command failed: with `--json` as a line of JSON, in either case to standard error.

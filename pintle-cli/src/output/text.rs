@@ -58,6 +58,24 @@ impl Text {
         self.add(text).end()
     }
 
+    /// Adds another text.
+    pub(crate) fn append(&mut self, other: Self) -> &mut Self {
+        self.spans.extend(other.spans);
+        self
+    }
+
+    /// Returns the start of the text, without tones, in at most this many characters.
+    pub(super) fn shortened(&self, limit: usize) -> Self {
+        let text = self.render(Rendering { paint: Paint::PLAIN, raw: false });
+        match text.char_indices().nth(limit) {
+            Some(_) => {
+                let end = text.char_indices().nth(limit.saturating_sub(1)).map_or(0, |(at, _)| at);
+                Self::from(format_args!("{}…", &text[..end]))
+            }
+            None => Self::from(text),
+        }
+    }
+
     fn part(&mut self, tone: Option<Tone>, text: impl fmt::Display, layout: Layout) -> &mut Self {
         self.spans.push(Span::Part { tone, text: text.to_string(), layout });
         self
@@ -110,6 +128,14 @@ mod tests {
         assert_eq!(sample().render(plain), "name a\\u{1b}\\nb\nx\ny\\u{7}\n");
         let raw = Rendering { paint: Paint::PLAIN, raw: true };
         assert_eq!(sample().render(raw), "name a\u{1b}\\nb\nx\ny\u{7}\n");
+    }
+
+    #[test]
+    fn a_shortened_text_fits() {
+        let plain = Rendering { paint: Paint::PLAIN, raw: false };
+        assert_eq!(Text::from("a\u{1b}bcd").shortened(5).render(plain), "a\\u{…");
+        assert_eq!(Text::from("abcde").shortened(5).render(plain), "abcde");
+        assert_eq!(Text::new().shortened(5).render(plain), "");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub async fn run(out: &mut dyn Write, paint: Paint) -> pintle::Result<()> {
     changes::run(&mut tour).await?;
     tour.chapter("Next steps")?;
     tour.lines(&[
+        ("cargo run -- ls demo", "list what the demo server offers; `cargo run -- --help` has all verbs"),
         ("cargo run -- demo", "serve the demo server on standard input and output, for any client"),
         ("pintle-cli/src/demo", "its source, one short file per chapter"),
         ("README.md", "the smallest server, in 8 lines"),

@@ -1,4 +1,4 @@
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use pintle::{
@@ -66,7 +66,7 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     }
     let name = words.remove(0);
     let refused = |message: String| Failure::usage(message, endpoint.line("call", &[&name, "--help"]));
-    let typed = read_words(&words, &mut io::stdin()).map_err(refused)?;
+    let typed = read_words(&words).await.map_err(refused)?;
 
     let (client, mut questions) = Questions::of(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
@@ -139,9 +139,22 @@ async fn send(
         return call.on_progress(move |progress| output.detail(progress_text(&progress))).send().await;
     }
     let shown = output.clone();
-    let result = call.on_progress(move |progress| shown.progress(&progress_text(&progress))).send().await;
+    let result = call.on_progress(move |progress| shown.progress(&progress_bar(&progress))).send().await;
     output.progress(&Text::new());
     result
+}
+
+/// The width of a progress bar.
+const BAR: usize = 20;
+
+/// Formats progress: `██████░░░ 2/3 on the open sea`.
+fn progress_bar(progress: &ProgressParams) -> Text {
+    let Some(total) = progress.total.filter(|total| *total > 0.0) else { return progress_text(progress) };
+    let done = (progress.progress / total * BAR as f64).clamp(0.0, BAR as f64) as usize;
+    let mut text = Text::new();
+    text.add("█".repeat(done)).add("░".repeat(BAR - done)).add(" ");
+    text.append(progress_text(progress));
+    text
 }
 
 /// Formats progress: `2/3 on the open sea`.

@@ -1,5 +1,3 @@
-use std::io;
-
 use clap::Args;
 use pintle::types::schema::{CompleteResult, CompletionReference, PromptReference, ResourceReference};
 
@@ -40,8 +38,7 @@ pub(super) async fn run(args: CompleteArgs, output: &Output) -> Result<(), Failu
     }
     let of = words.remove(0);
     let refused = |message: String| Failure::usage(message, endpoint.line("complete", &[&of, "name="]));
-    let mut given =
-        arguments::of_texts(read_words(&words, &mut io::stdin()).map_err(refused)?).map_err(refused)?;
+    let mut given = arguments::of_texts(read_words(&words).await.map_err(refused)?).map_err(refused)?;
     let Some((name, start)) = given.pop() else { return Err(refused("which argument?".to_owned())) };
     let reference = match of.contains("://") || of.contains('{') {
         true => CompletionReference::Resource(ResourceReference::new(&of)),

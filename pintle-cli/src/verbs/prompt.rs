@@ -1,5 +1,3 @@
-use std::io;
-
 use clap::Args;
 use pintle::{
     Connection,
@@ -46,7 +44,7 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
     }
     let name = words.remove(0);
     let refused = |message: String| Failure::usage(message, &list);
-    let typed = read_words(&words, &mut io::stdin()).map_err(refused)?;
+    let typed = read_words(&words).await.map_err(refused)?;
     let typed = arguments::of_texts(typed).map_err(refused)?;
     let given: Map<_, _> = typed.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
 

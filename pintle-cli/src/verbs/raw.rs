@@ -1,5 +1,3 @@
-use std::io;
-
 use clap::Args;
 use pintle::types::{JsonObject, RawObject, method};
 use serde_json::Value;
@@ -41,7 +39,7 @@ pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
     }
     let method = words.remove(0);
     let refused = |message: String| Failure::usage(message, endpoint.line("raw", &[&method, "{}"]));
-    let params = params(read_words(&words, &mut io::stdin()).map_err(refused)?).map_err(refused)?;
+    let params = params(read_words(&words).await.map_err(refused)?).map_err(refused)?;
     let (client, mut questions) = Questions::of(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
     let call = async {

@@ -1,4 +1,4 @@
-use std::{fs, io, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use clap::Args;
 use pintle::{
@@ -47,8 +47,7 @@ pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> 
     }
     let typed = words.remove(0);
     let refused = |message: String| Failure::usage(message, &list);
-    let values =
-        arguments::of_texts(read_words(&words, &mut io::stdin()).map_err(refused)?).map_err(refused)?;
+    let values = arguments::of_texts(read_words(&words).await.map_err(refused)?).map_err(refused)?;
     let uri = uri(&typed, values).map_err(refused)?;
 
     let (client, mut questions) = Questions::of(endpoint.client(output));

@@ -39,13 +39,15 @@ const LINES: &[(&str, i32)] = &[
     ("raw TARGET tools/list", 0),
     ("raw TARGET no/such/method", 2),
     ("ping TARGET -v", 0),
+    ("watch TARGET x:HOSTILE --count 1", 0),
+    ("watch TARGET x:HOSTILE --count 1 --json", 0),
 ];
 
 #[test]
 fn nothing_hostile_reaches_the_terminal() {
     let url = hostile_server::start();
     for (line, expected) in LINES {
-        let words = words(&line.replace("TARGET", &url));
+        let words = words(&line.replace("TARGET", &url).replace("HOSTILE", HOSTILE));
         let (code, shown) = run_in_terminal(pintle().args(&words).env("NO_COLOR", "1"), 80);
         assert_eq!(code, Some(*expected), "{line}: {shown}");
         assert_harmless(line, &shown);
@@ -90,6 +92,23 @@ fn a_pipe_gets_what_the_server_sent_and_so_does_a_terminal_with_raw() {
     let json = run(pintle().args(["read", &url, "x:y", "--json"])).stdout;
     assert_harmless("json", &json);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["contents"][0]["text"], HOSTILE);
+}
+
+#[test]
+fn progress_is_one_line_that_is_removed() {
+    let (code, shown) =
+        run_in_terminal(pintle().args(["call", "demo", "sail", "to=bergen"]).env("NO_COLOR", "1"), 42);
+    let mut lines: Vec<_> = shown.split("\r\u{1b}[2K").collect();
+    assert_eq!((code, lines.pop()), (Some(0), Some("Arrived at Bergen.\n")));
+    assert_eq!(
+        lines,
+        [
+            "",
+            "██████░░░░░░░░░░░░░░ 1/3 out of the harb…",
+            "█████████████░░░░░░░ 2/3 on the open sea",
+            "████████████████████ 3/3 land in sight"
+        ]
+    );
 }
 
 #[test]

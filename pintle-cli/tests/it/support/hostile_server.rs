@@ -65,7 +65,7 @@ fn result(request: &Value, events: &mut String) -> Result<Value, String> {
     let mut result = match request["method"].as_str().unwrap_or_default() {
         "server/discover" => json!({
             "supportedVersions": ["2026-07-28"], "instructions": h,
-            "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}}),
+            "capabilities": {"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {}, "logging": {}}}),
         "tools/list" => json!({"tools": [
             {"name": format!("x{h}"), "title": h, "description": h, "inputSchema": schema},
             {"name": "plain", "description": h, "inputSchema": schema},
@@ -102,6 +102,17 @@ fn result(request: &Value, events: &mut String) -> Result<Value, String> {
                     {"type": "resource", "resource": {"uri": "x:y", "text": h}},
                     {"type": "novel", "text": h}]}),
             }
+        }
+        "subscriptions/listen" => {
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": request["id"]});
+            let wanted = &request["params"]["notifications"];
+            notify(
+                "notifications/subscriptions/acknowledged",
+                json!({"notifications": wanted, "_meta": meta}),
+            );
+            let uri = &wanted["resourceSubscriptions"][0];
+            notify("notifications/resources/updated", json!({"uri": uri, "_meta": meta}));
+            json!({})
         }
         "prompts/get" => {
             json!({"description": h, "messages": [{"role": "user", "content": {"type": "text", "text": h}}]})
