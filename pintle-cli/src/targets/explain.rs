@@ -15,8 +15,7 @@ impl Endpoint {
         let next = match exit {
             Exit::Authorization => self.line_with("info", "--token-env NAME"),
             Exit::Timeout => self.line_with("info", "--timeout 60s"),
-            Exit::Usage => "pintle --help".to_owned(),
-            Exit::Server => self.line("info", &[]),
+            Exit::Usage | Exit::Server => self.line("info", &[]),
             _ => self.next_if_unreachable(),
         };
         Failure::new(exit, message, next)

@@ -1,8 +1,8 @@
 use clap::{Args, ValueEnum};
 use pintle::{
-    Connection,
+    Connection, Error,
     types::{
-        method,
+        ErrorCode, method,
         schema::{Prompt, Resource, ResourceTemplate, Tool},
     },
 };
@@ -92,22 +92,23 @@ fn kinds(words: &[String], endpoint: &Endpoint) -> Result<Vec<Kind>, Failure> {
 }
 
 impl Listing {
-    /// Fetches the lists: those that were asked for, or all that the server declares.
+    /// Fetches the lists: those that were asked for, or all that the server declares and has.
     async fn fetch(connection: &Connection, kinds: &[Kind]) -> pintle::Result<Self> {
         let declared = connection.capabilities();
         let wants = |kind, is_declared| kinds.contains(&kind) || kinds.is_empty() && is_declared;
+        let all = kinds.is_empty();
         let mut listing = Self::default();
         if wants(Kind::Tools, declared.tools.is_some()) {
-            listing.tools = Some(connection.tools().await?);
+            listing.tools = offered(connection.tools().await, all)?;
         }
         if wants(Kind::Prompts, declared.prompts.is_some()) {
-            listing.prompts = Some(connection.prompts().await?);
+            listing.prompts = offered(connection.prompts().await, all)?;
         }
         if wants(Kind::Resources, declared.resources.is_some()) {
-            listing.resources = Some(connection.resources().await?);
+            listing.resources = offered(connection.resources().await, all)?;
         }
         if wants(Kind::Templates, declared.resources.is_some()) {
-            listing.templates = Some(connection.resource_templates().await?);
+            listing.templates = offered(connection.resource_templates().await, all)?;
         }
         Ok(listing)
     }
@@ -183,6 +184,14 @@ impl Listing {
         if !list.begun {
             text.line("nothing");
         }
+    }
+}
+
+/// Returns a list; of all lists, one that the server declares and does not know is left out. Many have resources and no templates.
+fn offered<T>(list: pintle::Result<Vec<T>>, of_all: bool) -> pintle::Result<Option<Vec<T>>> {
+    match list {
+        Err(Error::Rpc(error)) if of_all && error.code == ErrorCode::METHOD_NOT_FOUND => Ok(None),
+        list => list.map(Some),
     }
 }
 

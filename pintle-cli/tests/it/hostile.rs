@@ -51,6 +51,11 @@ fn nothing_hostile_reaches_the_terminal() {
         let (code, shown) = run_in_terminal(pintle().args(&words).env("NO_COLOR", "1"), 80);
         assert_eq!(code, Some(*expected), "{line}: {shown}");
         assert_harmless(line, &shown);
+        // Each of them shows something of the server, except those that have no reason to.
+        let shows = shown.contains("\\u{202e}") || shown.contains("\\u202e");
+        let own =
+            ["call TARGET plan", "call TARGET x", "ls TARGET --pick .tools[0].nothing", "ping TARGET -v"];
+        assert!(shows || own.contains(line), "{line}: {shown}");
     }
 }
 
@@ -127,4 +132,16 @@ fn assert_harmless(what: &str, shown: &str) {
         cleared.chars().find(|letter| letter.is_control() && *letter != '\n' || hazards.contains(letter));
     assert_eq!(found, None, "{what}: {shown:?}");
     assert!(!cleared.is_empty(), "{what}");
+}
+
+#[test]
+fn a_list_that_the_server_does_not_know_is_left_out() {
+    let url = hostile_server::start().replace("/mcp", "/partial");
+    let all = run(pintle().args(["ls", &url, "--json"]));
+    assert_eq!(all.code, Some(0), "{all:?}");
+    let lists: serde_json::Value = serde_json::from_str(&all.stdout).unwrap();
+    assert_eq!(lists.as_object().unwrap().keys().collect::<Vec<_>>(), ["tools", "prompts", "resources"]);
+    // Who asks for it learns why.
+    let asked = run(pintle().args(["ls", &url, "templates"]));
+    assert_eq!((asked.code, asked.stdout.as_str()), (Some(2), ""), "{asked:?}");
 }

@@ -27,6 +27,8 @@ pub(crate) fn start() -> String {
 fn serve(connection: &TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut length = 0;
+    let mut head = String::new();
+    reader.read_line(&mut head)?;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
@@ -40,10 +42,13 @@ fn serve(connection: &TcpStream) -> io::Result<()> {
     reader.by_ref().take(length).read_to_end(&mut body)?;
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut events = String::new();
-    let answer = match result(&request, &mut events) {
+    let is_partial = head.contains("/partial ") && request["method"] == "resources/templates/list";
+    let result =
+        if is_partial { Err((-32601, "no such method".to_owned())) } else { result(&request, &mut events) };
+    let answer = match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
-        Err(message) => {
-            json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": message}})
+        Err((code, message)) => {
+            json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}})
         }
     };
     events.push_str(&format!("data: {answer}\n\n"));
@@ -54,7 +59,7 @@ fn serve(connection: &TcpStream) -> io::Result<()> {
     )
 }
 
-fn result(request: &Value, events: &mut String) -> Result<Value, String> {
+fn result(request: &Value, events: &mut String) -> Result<Value, (i32, String)> {
     let h = HOSTILE;
     let mut notify = |method: &str, params: Value| {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
@@ -87,7 +92,7 @@ fn result(request: &Value, events: &mut String) -> Result<Value, String> {
             notify("notifications/message", json!({"level": "info", "logger": h, "data": h}));
             match request["params"]["name"].as_str().unwrap_or_default() {
                 "fails" => json!({"content": [{"type": "text", "text": h}], "isError": true}),
-                "refuses" => return Err(h.to_owned()),
+                "refuses" => return Err((-32000, h.to_owned())),
                 "asks" => {
                     return Ok(
                         json!({"resultType": "input_required", "requestState": "s", "inputRequests": {"k": {
@@ -119,7 +124,7 @@ fn result(request: &Value, events: &mut String) -> Result<Value, String> {
         }
         "resources/read" => json!({"contents": [{"uri": "x:y", "text": h}]}),
         "completion/complete" => json!({"completion": {"values": [h], "hasMore": true}}),
-        _ => return Err(h.to_owned()),
+        _ => return Err((-32601, h.to_owned())),
     };
     result["resultType"] = "complete".into();
     result["ttlMs"] = 0.into();
