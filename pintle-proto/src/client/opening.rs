@@ -327,13 +327,7 @@ impl Opening {
             };
         };
         match self.choose(&found.supported) {
-            Choice::Modern(revision) => OpeningStep::Ready(Box::new(Opened {
-                revision,
-                info: found.info,
-                capabilities: Some(found.capabilities),
-                instructions: found.instructions,
-                verdict: Verdict(revision),
-            })),
+            Choice::Modern(revision) => ready(revision, found),
             Choice::Legacy(offer) => self.shake(offer),
             Choice::Neither => self.nothing_in_common(&found.supported),
         }
@@ -480,6 +474,16 @@ impl Opening {
         }
     }
 
+    /// Takes the answer to a probe that was given up, while the handshake is not answered yet: a server that starts slowly reads
+    /// both. Returns the next step if the answer decides the era, or `None` if the handshake goes on.
+    pub fn late_discovery(&mut self, result: &RawObject) -> Option<OpeningStep> {
+        let (OpeningState::Shaking, true) = (&self.state, self.unanswered) else { return None };
+        let found = stateless::discovery(self.modern.first().copied()?, result)?;
+        let Choice::Modern(revision) = self.choose(&found.supported) else { return None };
+        self.state = OpeningState::Over;
+        Some(ready(revision, found))
+    }
+
     fn choose(&self, theirs: &[Box<str>]) -> Choice {
         let mutual = |ours: &[Revision]| ours.iter().copied().find(|revision| lists(theirs, *revision));
         match (mutual(&self.modern), mutual(&self.legacy)) {
@@ -495,6 +499,16 @@ impl Opening {
         let theirs = theirs.iter().take(SHOWN).map(|name| shown(name)).collect();
         self.fail(OpenError::NothingInCommon { ours, theirs })
     }
+}
+
+fn ready(revision: Revision, found: stateless::Discovery) -> OpeningStep {
+    OpeningStep::Ready(Box::new(Opened {
+        revision,
+        info: found.info,
+        capabilities: Some(found.capabilities),
+        instructions: found.instructions,
+        verdict: Verdict(revision),
+    }))
 }
 
 enum Choice {

@@ -44,6 +44,8 @@ impl Refusal {
 /// The outcome of a request of the opening.
 enum OpeningReply {
     Answer(RequestOutcome),
+    /// The probe was answered after it had been given up, and that decides.
+    Decided(OpeningStep),
     Failed(Box<Failed>),
     Silence,
     Gone,
@@ -56,6 +58,7 @@ impl Driver {
         let (mut opening, mut step) = Opening::new(self.profile.clone(), mode, remembered);
         // There are few requests in an opening.
         let mut refusals = Vec::new();
+        let mut late_probe = None;
         loop {
             step = match step {
                 OpeningStep::Send { method, params, revision } => {
@@ -64,8 +67,12 @@ impl Driver {
                     let request = self.engine.opening_request(method, params);
                     let id = request.id.clone();
                     self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
-                    match self.answer_to(&id, wait).await {
+                    match self.answer_to(&id, wait, &mut late_probe, &mut opening).await {
                         OpeningReply::Answer(outcome) => opening.step(OpeningEvent::from(&outcome)),
+                        OpeningReply::Decided(step) => {
+                            self.engine.abandon(&id);
+                            step
+                        }
                         OpeningReply::Failed(failed) => {
                             self.engine.abandon(&id);
                             match era_evidence(&failed) {
@@ -77,8 +84,12 @@ impl Driver {
                             }
                         }
                         OpeningReply::Silence => {
-                            self.transport.abandon(&id);
-                            self.engine.abandon(&id);
+                            // A server that starts slowly still answers it, unless its stream is closed.
+                            if method == method::SERVER_DISCOVER && !self.transport.abandon(&id) {
+                                late_probe = Some(id);
+                            } else {
+                                self.engine.abandon(&id);
+                            }
                             opening.step(OpeningEvent::Silence)
                         }
                         OpeningReply::Gone => {
@@ -117,6 +128,7 @@ impl Driver {
                     }
                 }
                 OpeningStep::Ready(opened) => {
+                    late_probe.iter().for_each(|id| drop(self.engine.abandon(id)));
                     self.engine.settle(&opened);
                     self.shared.set_facts(Facts::new(
                         *opened,
@@ -198,10 +210,18 @@ impl Driver {
         self.watch_again();
     }
 
-    async fn answer_to(&mut self, id: &RequestId, wait: Duration) -> OpeningReply {
+    /// Waits for the answer to a request of the opening, or to a probe before it that was given up.
+    async fn answer_to(
+        &mut self,
+        id: &RequestId,
+        wait: Duration,
+        late_probe: &mut Option<RequestId>,
+        opening: &mut Opening,
+    ) -> OpeningReply {
         loop {
             let begun = self.shared.deadline_pauses.ended();
-            match timeout(wait, poll_fn(|cx| self.poll_answer(cx, id))).await {
+            let answer = poll_fn(|cx| self.poll_answer(cx, id, late_probe, opening));
+            match timeout(wait, answer).await {
                 Ok(came) => return came,
                 // As while a user logs in.
                 Err(_) if self.shared.was_held_up(begun) => {}
@@ -210,7 +230,13 @@ impl Driver {
         }
     }
 
-    fn poll_answer(&mut self, cx: &mut Context<'_>, id: &RequestId) -> Poll<OpeningReply> {
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: &RequestId,
+        late_probe: &mut Option<RequestId>,
+        opening: &mut Opening,
+    ) -> Poll<OpeningReply> {
         for _ in 0..BUDGET {
             if self.poll_write(cx).is_ready() {
                 return Poll::Ready(OpeningReply::Gone);
@@ -241,6 +267,14 @@ impl Driver {
                     Inbound::Answer { id: answered, outcome } if answered == *id => {
                         self.transport.answered(id);
                         return Poll::Ready(OpeningReply::Answer(outcome));
+                    }
+                    Inbound::Answer { id: answered, outcome } if Some(&answered) == late_probe.as_ref() => {
+                        *late_probe = None;
+                        if let RequestOutcome::Complete(result) = outcome
+                            && let Some(step) = opening.late_discovery(&result)
+                        {
+                            return Poll::Ready(OpeningReply::Decided(step));
+                        }
                     }
                     other => self.take(other),
                 }

@@ -1,5 +1,7 @@
 //! How connections are opened, and what is said when they are not.
 
+use std::time::Duration;
+
 use pintle::{
     Client, Error,
     client::{Mode, OpenError, Reconnect},
@@ -69,6 +71,62 @@ async fn a_server_that_ignores_the_probe_is_asked_the_old_way() {
     let (server, ()) = tokio::join!(client.connect(transport), script);
     assert_eq!(server.unwrap().revision().as_str(), SESSION);
     assert_eq!(started.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_to_the_probe_is_heeded() {
+    let discovered = || {
+        json!({
+            "resultType": "complete", "supportedVersions": [STATELESS], "capabilities": {}, "ttlMs": 0,
+            "cacheScope": "private"
+        })
+    };
+    // A server that starts slowly reads both requests then: it is not an old one.
+    for answers_the_handshake in [true, false] {
+        let (mut peer, transport) = Peer::new();
+        let script = async {
+            let probe = peer.receives("server/discover").await;
+            let hello = peer.receives("initialize").await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            peer.answers(&probe, discovered()).await;
+            if answers_the_handshake {
+                peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+            }
+            let call = peer.receives("tools/call").await;
+            peer.answers(&call, text("done")).await;
+        };
+        let client = client();
+        let ((), ()) = tokio::join!(
+            async {
+                let server = client.connect(transport).await.unwrap();
+                assert_eq!(server.revision().as_str(), STATELESS);
+                server.call_tool("t", ()).await.unwrap();
+            },
+            script
+        );
+    }
+    // The handshake decides if it was answered first, or the probe says nothing new.
+    let (mut peer, transport) = Peer::new();
+    let script = async {
+        let probe = peer.receives("server/discover").await;
+        let hello = peer.receives("initialize").await;
+        peer.answers(&probe, json!({"supportedVersions": [SESSION], "resultType": "complete"})).await;
+        peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+        peer.receives("notifications/initialized").await;
+        peer.answers(&probe, discovered()).await;
+        let call = peer.receives("tools/call").await;
+        assert_eq!(call["params"].get("_meta"), None);
+        peer.answers(&call, text("done")).await;
+    };
+    let client = client();
+    let ((), ()) = tokio::join!(
+        async {
+            let server = client.connect(transport).await.unwrap();
+            assert_eq!(server.revision().as_str(), SESSION);
+            server.call_tool("t", ()).await.unwrap();
+        },
+        script
+    );
 }
 
 #[tokio::test(start_paused = true)]
