@@ -56,7 +56,7 @@ use crate::{
 };
 
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
-pub use connection::{Batch, Call, Changes, Connection, Items, List, RequestBuilder};
+pub use connection::{Batch, Call, Changes, Connection, Items, List, ListStates, RequestBuilder};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
@@ -301,6 +301,23 @@ impl Client {
     /// Sets how often in a row a lost connection is opened again, if the transport supports it. Default: 3.
     pub fn reconnects(mut self, limit: u32) -> Self {
         self.settings.reconnects = limit;
+        self
+    }
+
+    /// Sets how often a request is sent again after it was lost, if repeating it is safe. Default: 0.
+    ///
+    /// A request is lost if its connection ended and was [opened again](Self::reconnects), or if its HTTP request failed or was
+    /// answered with a status of 500 and above. Timeouts and errors of the server are not retried. It is safe to repeat lists,
+    /// reads, prompts, completions, and calls of tools whose current hints are `idempotent` or `read_only`. Each attempt has the
+    /// whole timeout, and the delay before it doubles, from 250 milliseconds.
+    ///
+    /// ```
+    /// use pintle::Client;
+    ///
+    /// let client = Client::new("demo", "1.0.0").retries(2);
+    /// ```
+    pub fn retries(mut self, limit: u32) -> Self {
+        self.settings.retries = limit;
         self
     }
 

@@ -13,7 +13,7 @@ use super::{
     admission::Admission,
     exchange::{Missing, failed},
     options::{RequestOptions, request_options},
-    rounds,
+    repeat, rounds,
 };
 use crate::{
     Error, Result,
@@ -194,7 +194,7 @@ impl Connection {
         admission: &mut Option<Admission>,
     ) -> Result<RequestOutcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
-        let mut changes = 0;
+        let (mut changes, mut retries) = (0, 0);
         loop {
             if admission.is_some() {
                 self.readmit(admission, params).await?;
@@ -233,6 +233,14 @@ impl Connection {
                     tries -= 1;
                 }
                 Err(Missing::Failed(CallFailure::Outdated)) if changes < MAX_CHANGES => changes += 1,
+                Err(missing)
+                    if retries < self.shared().settings.retries
+                        && Box::pin(self.may_repeat(&missing, &method, params)).await =>
+                {
+                    tracing::debug!(%method, ?missing, "a request was lost: it is sent again");
+                    Box::pin(sleep(repeat::delay(retries))).await;
+                    retries += 1;
+                }
                 ended => return ended.map_err(failed),
             }
         }

@@ -4,6 +4,7 @@ use std::{
     marker::PhantomData,
 };
 
+use pintle_proto::client::Change;
 use pintle_types::{
     ErrorCode, RawObject,
     method::{ListPrompts, ListResourceTemplates, ListResources, ListTools, Method},
@@ -57,6 +58,9 @@ enum Cursor {
 pub trait List: Method<Params = ListParams> + Sealed + Send + Sync + 'static {
     /// The type of the items.
     type Item: Send + std::fmt::Debug;
+    /// The change that concerns this list.
+    #[doc(hidden)]
+    const CHANGE: Change;
     /// Splits a page into its items and the cursor of the next page.
     #[doc(hidden)]
     fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
@@ -72,6 +76,7 @@ impl Sealed for ListResourceTemplates {}
 impl Sealed for ListPrompts {}
 
 impl List for ListTools {
+    const CHANGE: Change = Change::Tools;
     type Item = Tool;
     fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
         (page.tools, page.next_cursor)
@@ -82,6 +87,7 @@ impl List for ListTools {
 }
 
 impl List for ListResources {
+    const CHANGE: Change = Change::Resources;
     type Item = Resource;
     fn open(page: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
         (page.resources, page.next_cursor)
@@ -89,6 +95,7 @@ impl List for ListResources {
 }
 
 impl List for ListResourceTemplates {
+    const CHANGE: Change = Change::Resources;
     type Item = ResourceTemplate;
     fn open(page: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
         (page.resource_templates, page.next_cursor)
@@ -96,6 +103,7 @@ impl List for ListResourceTemplates {
 }
 
 impl List for ListPrompts {
+    const CHANGE: Change = Change::Prompts;
     type Item = Prompt;
     fn open(page: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
         (page.prompts, page.next_cursor)

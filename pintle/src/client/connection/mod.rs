@@ -8,8 +8,10 @@ mod exchange;
 mod lists;
 mod options;
 mod output;
+mod repeat;
 mod request;
 mod rounds;
+mod watch;
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
@@ -26,6 +28,7 @@ use pintle_types::{
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -41,6 +44,7 @@ pub use call::Call;
 pub use changes::Changes;
 pub use lists::{Items, List};
 pub use request::RequestBuilder;
+pub use watch::ListStates;
 
 use call::{misnamed, named, params};
 use exchange::{Missing, failed};
@@ -375,6 +379,31 @@ impl Connection {
     /// The server did not answer, or the connection is closed.
     pub async fn unsubscribe(&self, uri: impl Into<String>) -> Result<()> {
         self.watch(Watch::NotResource(uri.into())).await
+    }
+
+    /// Subscribes to notifications of an extension: sets a member of the filter of `subscriptions/listen`, such as `taskIds`. They are
+    /// delivered by [`changes`](Self::changes). In the session era, servers send them without a subscription, and this does nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
+    /// use pintle::client::Event;
+    /// use serde_json::json;
+    ///
+    /// let mut changes = server.changes().await?;
+    /// server.subscribe_extension("taskIds", json!(["t-1"])).await?;
+    /// while let Some(event) = changes.next().await {
+    ///     if let Event::Notification(notification) = event {
+    ///         println!("{}", notification.method);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The server refused the subscription or does not support it, or the connection is closed.
+    pub async fn subscribe_extension(&self, name: impl Into<String>, value: impl Into<Value>) -> Result<()> {
+        self.watch(Watch::Extension(name.into(), value.into())).await
     }
 
     /// Notifies the server that the roots have changed. [`Roots`](super::Roots) does so by itself.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pintle_proto::client::{Extras, SendError};
 use pintle_types::{Message, RawObject, schema::LoggingLevel};
+use serde_json::Value;
 
 use super::{CallFailure, Driver, Waiter};
 use crate::{
@@ -53,6 +54,8 @@ pub(in crate::client) enum Watch {
     Resource(String),
     /// Unsubscribe from a resource.
     NotResource(String),
+    /// Set a member of the filter that belongs to an extension.
+    Extension(String, Value),
 }
 
 impl Driver {

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use pintle_proto::client::{End, Extras, RequestOutcome, SendError};
 use pintle_types::{
-    ErrorCode, RawObject, RequestId, method,
+    ErrorCode, JsonObject, RawObject, RequestId, method,
     schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
 };
 use tokio::time::Instant;
@@ -18,12 +18,14 @@ use crate::{Ended, client::state::CallSender, transport::Failed};
 pub(super) struct Subscriptions {
     lists: bool,
     uris: BTreeSet<String>,
+    /// Members of the filter that belong to extensions.
+    extensions: JsonObject,
     /// The acknowledged request.
     live: Option<RequestId>,
     /// The request that the server has not acknowledged yet.
     opening: Option<RequestId>,
     /// Callers that wait for the acknowledgement, with their resource.
-    waiters: Vec<(Option<String>, CallSender)>,
+    waiters: Vec<(Target, CallSender)>,
     failures: u32,
     /// Whether the last request ended, so that changes may have been missed.
     broke: bool,
@@ -31,11 +33,38 @@ pub(super) struct Subscriptions {
     pub(super) retry: Option<Instant>,
 }
 
+/// The target of a subscription that a caller waits for.
+#[derive(Debug)]
+enum Target {
+    Lists,
+    Resource(String),
+    Extension(String),
+}
+
+impl Target {
+    fn uri(&self) -> Option<&str> {
+        match self {
+            Self::Resource(uri) => Some(uri),
+            Self::Lists | Self::Extension(_) => None,
+        }
+    }
+}
+
 impl Subscriptions {
+    /// Removes a subscription that failed.
+    fn forget(&mut self, target: &Target) {
+        match target {
+            Target::Lists => {}
+            Target::Resource(uri) => drop(self.uris.remove(uri)),
+            Target::Extension(name) => drop(self.extensions.remove(name)),
+        }
+    }
+
     pub(super) fn new(lists: bool) -> Self {
         Self {
             lists,
             uris: BTreeSet::new(),
+            extensions: JsonObject::new(),
             live: None,
             opening: None,
             waiters: Vec::new(),
@@ -65,6 +94,7 @@ impl Subscriptions {
             offered(can.and_then(|can| can.prompts.as_ref()).and_then(|prompts| prompts.list_changed));
         filter.resources_list_changed =
             offered(can.and_then(|can| can.resources.as_ref()).and_then(|resources| resources.list_changed));
+        filter.extra = self.extensions.clone();
         filter.resource_subscriptions = (!self.uris.is_empty()).then(|| self.uris.iter().cloned().collect());
         filter
     }
@@ -74,11 +104,11 @@ impl Driver {
     pub(super) fn change_watch(&mut self, watch: Watch, post: CallSender) {
         let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
-        let uri = match watch {
+        let target = match watch {
             Watch::Lists if self.watching.lists => return done(post),
             Watch::Lists => {
                 self.watching.lists = true;
-                None
+                Target::Lists
             }
             Watch::Resource(uri) => {
                 if self.watching.uris.len() >= limit && !self.watching.uris.contains(&uri) {
@@ -86,7 +116,17 @@ impl Driver {
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 self.watching.uris.insert(uri.clone());
-                Some(uri)
+                Target::Resource(uri)
+            }
+            Watch::Extension(name, value) => {
+                let known = self.watching.extensions.contains_key(&name);
+                if self.watching.extensions.len() >= limit && !known {
+                    let message =
+                        format!("{limit} extensions are subscribed to already: raise the limit `watched`");
+                    return post.end(Err(CallFailure::Refused(message)), 0);
+                }
+                self.watching.extensions.insert(name.clone(), value);
+                Target::Extension(name)
             }
             Watch::NotResource(uri) => {
                 self.watching.uris.remove(&uri);
@@ -94,9 +134,11 @@ impl Driver {
             }
         };
         match self.listen() {
-            Ok(true) => self.watching.waiters.push((uri, post)),
+            Ok(true) => self.watching.waiters.push((target, post)),
             Ok(false) => done(post),
-            Err(SendError::Unavailable { .. }) => self.subscribe(method::RESOURCES_SUBSCRIBE, uri, post),
+            Err(SendError::Unavailable { .. }) => {
+                self.subscribe(method::RESOURCES_SUBSCRIBE, target.uri().map(Into::into), post);
+            }
             Err(error) => post.end(Err(CallFailure::Unsent(error)), 0),
         }
     }
@@ -106,7 +148,7 @@ impl Driver {
             return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), post);
         }
         match self.listen() {
-            Ok(true) => self.watching.waiters.push((None, post)),
+            Ok(true) => self.watching.waiters.push((Target::Lists, post)),
             Ok(false) => {
                 self.stop_listening();
                 done(post);
@@ -174,8 +216,8 @@ impl Driver {
         }
         self.shared.tools_unsubscribed();
         // Nobody will acknowledge what they wait for.
-        for (uri, post) in std::mem::take(&mut self.watching.waiters) {
-            match uri {
+        for (target, post) in std::mem::take(&mut self.watching.waiters) {
+            match target.uri() {
                 Some(uri) => {
                     let reason = format!("`{uri}` was unsubscribed from before the server had answered");
                     post.end(Err(CallFailure::Refused(reason)), 0);
@@ -206,17 +248,23 @@ impl Driver {
         if let Some(last) = self.watching.live.replace(subscription.clone()) {
             self.stop(&last);
         }
-        let granted: Vec<String> =
+        let uris: Vec<String> =
             granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
-        for (uri, post) in std::mem::take(&mut self.watching.waiters) {
-            match uri {
-                Some(uri) if !granted.contains(&uri) => {
-                    self.watching.uris.remove(&uri);
-                    let message = format!("the server does not tell of changes of `{uri}`");
-                    post.end(Err(CallFailure::Refused(message)), 0);
+        for (target, post) in std::mem::take(&mut self.watching.waiters) {
+            let refused = match &target {
+                Target::Resource(uri) if !uris.contains(uri) => {
+                    format!("the server does not tell of changes of `{uri}`")
                 }
-                _ => done(post),
-            }
+                Target::Extension(name) if granted.get(name).is_none() => {
+                    format!("the server does not support subscriptions to `{name}`")
+                }
+                _ => {
+                    done(post);
+                    continue;
+                }
+            };
+            self.watching.forget(&target);
+            post.end(Err(CallFailure::Refused(refused)), 0);
         }
     }
 
@@ -235,10 +283,8 @@ impl Driver {
             _ => None,
         };
         if opening {
-            for (uri, post) in std::mem::take(&mut self.watching.waiters) {
-                if let Some(uri) = &uri {
-                    self.watching.uris.remove(uri);
-                }
+            for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                self.watching.forget(&target);
                 post.end(
                     match &refused {
                         Some(error) => Ok(RequestOutcome::Error(error.clone())),
@@ -261,10 +307,8 @@ impl Driver {
     pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
         if self.watching.opening.as_ref() == Some(subscription) {
             self.watching.opening = None;
-            for (uri, post) in std::mem::take(&mut self.watching.waiters) {
-                if let Some(uri) = &uri {
-                    self.watching.uris.remove(uri);
-                }
+            for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                self.watching.forget(&target);
                 post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
             }
             if self.watching.live.is_some() {

@@ -49,6 +49,8 @@ pub(in crate::client) struct ClientSettings {
     /// Entries and bytes.
     pub(in crate::client) cache: Option<(usize, usize)>,
     pub(in crate::client) reconnects: u32,
+    /// How often a request that was lost is sent again.
+    pub(in crate::client) retries: u32,
     /// The error of an invalid setting, returned by `connect`.
     pub(in crate::client) fault: Option<String>,
 }
@@ -75,6 +77,7 @@ impl ClientSettings {
             result_types: Vec::new(),
             cache: Some((256, 16 << 20)),
             reconnects: 3,
+            retries: 0,
             fault: None,
         }
     }

@@ -331,3 +331,73 @@ async fn a_reader_that_does_not_look_misses_the_oldest() {
     let (result, ()) = tokio::join!(server.call_tool("t", ()), script);
     assert!(result.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_states_of_a_list_are_fetched_after_each_change() {
+    for revision in BOTH {
+        let (server, mut peer) = open(&client(), revision, everything()).await;
+        let tools = |name: &str| {
+            let tool = json!({"name": name, "inputSchema": {"type": "object"}});
+            json!({"resultType": "complete", "tools": [tool], "ttlMs": 60000, "cacheScope": "private"})
+        };
+        let script = async {
+            let listen = if revision == STATELESS { Some(acknowledge(&mut peer).await) } else { None };
+            for name in ["one", "two"] {
+                let list = peer.receives("tools/list").await;
+                // A list that fails is fetched again by the next call.
+                peer.refuses(&list, -32603, "not now").await;
+                let list = peer.receives("tools/list").await;
+                peer.answers(&list, tools(name)).await;
+                settle().await;
+                tell(&mut peer, "notifications/prompts/list_changed", listen.as_ref(), json!({})).await;
+                settle().await;
+                assert_eq!(peer.receives_now().await, None);
+                if name == "one" {
+                    tell(&mut peer, "notifications/tools/list_changed", listen.as_ref(), json!({})).await;
+                }
+            }
+        };
+        let watch = async {
+            let mut states = server.watch_tools().await.unwrap();
+            for name in ["one", "two"] {
+                assert!(matches!(states.next().await, Err(Error::Rpc(_))));
+                assert_eq!(states.next().await.unwrap().unwrap()[0].name, name);
+            }
+            server.close().await;
+            assert!(states.next().await.unwrap().is_none());
+        };
+        tokio::join!(watch, script);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_of_extensions_are_subscribed_to() {
+    let (server, mut peer) = open(&client(), STATELESS, json!({})).await;
+    let (subscribed, listen) =
+        tokio::join!(server.subscribe_extension("taskIds", json!(["t-1"])), acknowledge(&mut peer));
+    subscribed.unwrap();
+    assert_eq!(listen["params"]["notifications"], json!({"taskIds": ["t-1"]}));
+    let (changes, listen) = tokio::join!(server.changes(), acknowledge(&mut peer));
+    let mut changes = changes.unwrap();
+    peer.receives("notifications/cancelled").await;
+    tell(&mut peer, "notifications/tasks", Some(&listen), json!({"taskId": "t-1"})).await;
+    let Some(Event::Notification(notification)) = changes.next().await else { panic!("a notification") };
+    assert_eq!(notification.method, "notifications/tasks");
+
+    // It stays part of the filter, and what the server does not grant is an error.
+    let (refused, ()) = tokio::join!(server.subscribe_extension("other", true), async {
+        let listen = peer.receives("subscriptions/listen").await;
+        assert_eq!(listen["params"]["notifications"], json!({"taskIds": ["t-1"], "other": true}));
+        let granted = json!({"taskIds": ["t-1"]});
+        let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": granted});
+        peer.notifies("notifications/subscriptions/acknowledged", params).await;
+    });
+    let error = refused.unwrap_err();
+    assert!(matches!(&error, Error::Refused(reason) if reason.contains("`other`")), "{error}");
+
+    // In a session they come without a subscription.
+    let (server, mut peer) = open(&client(), SESSION, json!({})).await;
+    server.subscribe_extension("taskIds", json!(["t-1"])).await.unwrap();
+    settle().await;
+    assert_eq!(peer.receives_now().await, None);
+}

@@ -22,6 +22,8 @@ mod policy;
 #[cfg(feature = "client")]
 mod questions;
 #[cfg(feature = "client")]
+mod retries;
+#[cfg(feature = "client")]
 mod robustness;
 #[cfg(all(feature = "client", feature = "server"))]
 mod with_server;

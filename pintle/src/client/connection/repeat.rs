@@ -1,0 +1,60 @@
+//! Requests that are sent again after they were lost.
+
+use std::time::Duration;
+
+use pintle_types::{RawObject, method};
+
+use super::{Connection, exchange::Missing};
+use crate::{
+    Ended,
+    client::{state::CallFailure, tools::Hints},
+};
+
+/// The first delay; it doubles with each retry.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The maximum delay.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// Returns the delay before a retry.
+pub(in crate::client) fn delay(retries: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(2u32.saturating_pow(retries.min(16))).min(MAX_WAIT)
+}
+
+impl Connection {
+    /// Whether a request without an outcome may be sent again: it was lost, the connection is usable, and repeating it has no
+    /// further effect.
+    pub(in crate::client) async fn may_repeat(
+        &self,
+        missing: &Missing,
+        method: &str,
+        params: &RawObject,
+    ) -> bool {
+        if !is_lost(missing) || self.shared().ended.borrow().is_some() {
+            return false;
+        }
+        match method {
+            method::TOOLS_CALL => {
+                let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
+                let (tool, _) = self.look_up(&name).await;
+                tool.is_some_and(|tool| Hints::of(&tool).idempotent)
+            }
+            method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE => true,
+            method::TOOLS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCES_TEMPLATES_LIST
+            | method::PROMPTS_LIST => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a request failed on its way, and not because of what it asks for.
+fn is_lost(missing: &Missing) -> bool {
+    match missing {
+        Missing::Failed(CallFailure::Closed(ended)) => !matches!(ended, Ended::Stopped),
+        Missing::Failed(CallFailure::Failed(failed)) => {
+            failed.error.is_none() && failed.status.is_none_or(|status| status < 300 || status >= 500)
+        }
+        _ => false,
+    }
+}
