@@ -30,6 +30,19 @@ impl SubscriptionFilter {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Whether the protocol defines this member, so that an extension cannot have it.
+    ///
+    /// ```
+    /// use pintle_types::schema::SubscriptionFilter;
+    ///
+    /// assert!(SubscriptionFilter::defines("toolsListChanged"));
+    /// assert!(!SubscriptionFilter::defines("taskIds"));
+    /// ```
+    pub fn defines(member: &str) -> bool {
+        let filter = JsonObject::from_iter([(member.to_owned(), serde_json::Value::Null)]);
+        serde_json::from_value::<Self>(filter.into()).is_ok_and(|filter| filter.extra.is_empty())
+    }
 }
 
 /// The params of `subscriptions/listen`.

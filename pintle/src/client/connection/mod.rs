@@ -24,7 +24,7 @@ use pintle_types::{
     schema::{
         CallToolResult, CompleteParams, Completion, CompletionArgument, CompletionContext,
         CompletionReference, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
-        ServerCapabilities, SetLevelParams,
+        ServerCapabilities, SetLevelParams, SubscriptionFilter,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -403,7 +403,13 @@ impl Connection {
     ///
     /// The server refused the subscription or does not support it, or the connection is closed.
     pub async fn subscribe_extension(&self, name: impl Into<String>, value: impl Into<Value>) -> Result<()> {
-        self.watch(Watch::Extension(name.into(), value.into())).await
+        let name = name.into();
+        if SubscriptionFilter::defines(&name) {
+            return Err(Error::Misuse(format!(
+                "`{name}` is defined by the protocol: use `changes` or `subscribe` for it"
+            )));
+        }
+        self.watch(Watch::Extension(name, value.into())).await
     }
 
     /// Notifies the server that the roots have changed. [`Roots`](super::Roots) does so by itself.

@@ -53,7 +53,7 @@ fn is_lost(missing: &Missing) -> bool {
     match missing {
         Missing::Failed(CallFailure::Closed(ended)) => !matches!(ended, Ended::Stopped),
         Missing::Failed(CallFailure::Failed(failed)) => {
-            failed.error.is_none() && failed.status.is_none_or(|status| status < 300 || status >= 500)
+            failed.error.is_none() && failed.status.is_none_or(|status| !(300..500).contains(&status))
         }
         _ => false,
     }

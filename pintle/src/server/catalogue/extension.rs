@@ -223,7 +223,7 @@ fn check_owned(known: &[Wire], new: &Wire) -> Result<()> {
         }
     }
     for (at, member) in new.listens.iter().enumerate() {
-        if is_protocol_filter(member) {
+        if SubscriptionFilter::defines(member) {
             return Err(taken("filter member", member, "the protocol"));
         }
         let owner = known.iter().find(|other| other.listens.contains(member));
@@ -233,12 +233,6 @@ fn check_owned(known: &[Wire], new: &Wire) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether the protocol defines this member of subscription filters.
-fn is_protocol_filter(member: &str) -> bool {
-    let filter = Value::Object([(member.to_owned(), Value::Null)].into_iter().collect());
-    serde_json::from_value::<SubscriptionFilter>(filter).is_ok_and(|filter| filter.extra.is_empty())
 }
 
 /// Adds a capability with its settings, unless there is one of this name.

@@ -384,6 +384,8 @@ async fn notifications_of_extensions_are_subscribed_to() {
     let Some(Event::Notification(notification)) = changes.next().await else { panic!("a notification") };
     assert_eq!(notification.method, "notifications/tasks");
 
+    let error = server.subscribe_extension("toolsListChanged", true).await.unwrap_err();
+    assert!(matches!(error, Error::Misuse(_)), "{error}");
     // It stays part of the filter, and what the server does not grant is an error.
     let (refused, ()) = tokio::join!(server.subscribe_extension("other", true), async {
         let listen = peer.receives("subscriptions/listen").await;
