@@ -9,6 +9,7 @@ mod asking;
 mod conversation;
 mod demo;
 mod fields;
+mod late_discovery;
 mod opening;
 mod pair;
 mod pattern;

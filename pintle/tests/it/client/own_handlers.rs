@@ -105,7 +105,8 @@ async fn the_only_request_in_flight_is_the_one_that_asks() {
             peer.answers(&call, text("done")).await;
         }
     );
-    (called.unwrap(), listed.unwrap());
+    called.unwrap();
+    listed.unwrap();
     // A read without a handler is a request that may ask: nothing is certain.
     let (called, read, ()) = tokio::join!(
         server.call("a").on_elicit(|_| async { by("call") }).send(),
@@ -119,7 +120,8 @@ async fn the_only_request_in_flight_is_the_one_that_asks() {
             peer.answers(&call, text("done")).await;
         }
     );
-    (called.unwrap(), read.unwrap());
+    called.unwrap();
+    read.unwrap();
     // No request at all.
     assert_eq!(ask(&mut peer, 4).await, "client");
 }
@@ -253,7 +255,8 @@ async fn log_messages_go_to_their_request_if_it_is_the_only_one() {
                     peer.answers(call, text("done")).await;
                 }
             });
-        (a.unwrap(), b.unwrap());
+        a.unwrap();
+        b.unwrap();
         assert_eq!((seen(&own), seen(&all)), (vec![], vec!["3".to_owned()]), "{revision}");
     }
 }
