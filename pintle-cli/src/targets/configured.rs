@@ -1,6 +1,6 @@
 //! Servers of configuration files that hosts write.
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use pintle_host::config::{
     ConfigError, ConfigErrorKind, ConfigFile, Directories, ResolvedServer, Scope, ServerEntry, Variables,
@@ -50,10 +50,17 @@ pub(super) fn entry_of(path: &str, name: Option<&str>) -> Result<ServerEntry, Fa
 /// Files of the project are not used: they come with it, and a program that they name must not be started because of a word.
 pub(super) fn find(name: &str, directories: &Directories) -> Result<ServerEntry, Failure> {
     let mut names = Vec::new();
-    let mut rejected = None;
+    let (mut rejected, mut unread) = (None, Vec::new());
     for location in locations(directories) {
-        // A file that is not there is the usual case, and one that cannot be read does not affect the others.
-        let Ok(file) = ConfigFile::read(&location.path) else { continue };
+        let file = match ConfigFile::read(&location.path) {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => continue,
+            // It does not affect the others, but may be where the name is.
+            Err(error) => {
+                unread.push(error.to_string());
+                continue;
+            }
+        };
         if location.scope == Scope::Project {
             if own_entry(&file, name).is_some() {
                 let path = location.path.display().to_string();
@@ -82,12 +89,17 @@ pub(super) fn find(name: &str, directories: &Directories) -> Result<ServerEntry,
     }
     let next =
         near(name, names.iter().map(String::as_str)).map(|meant| format!("pintle info {}", quoted(meant)));
-    Err(Failure::usage(
+    let failure = Failure::usage(
         format!(
             "no server is named `{name}`: write a URL, a host, `demo`, a file and a name, or `--` and a program"
         ),
         next.unwrap_or_else(|| "pintle ls demo".to_owned()),
-    ))
+    );
+    Err(unread.into_iter().fold(failure, Failure::detail))
+}
+
+fn is_absent(error: &ConfigError) -> bool {
+    matches!(error.kind, ConfigErrorKind::Io(ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 /// Replaces the variables of an entry by their values.

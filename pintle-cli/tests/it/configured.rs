@@ -82,6 +82,9 @@ fn what_cannot_be_used_is_explained_without_secrets() {
     assert!(unset.stderr.ends_with("  try: export PINTLE_TEST_TOKEN=…\n"), "{}", unset.stderr);
     let broken = machine.typed(&["ls", "broken"]);
     assert!(broken.code == Some(1) && broken.stderr.contains("server `broken`"), "{broken:?}");
+    fs::write(machine.0.join("home/.claude.json"), "{ \"mcpServers\": ").unwrap();
+    let unread = machine.typed(&["ls", "elsewhere"]);
+    assert!(unread.code == Some(1) && unread.stderr.contains(".claude.json`"), "{unread:?}");
     let near = machine.typed(&["ls", "harbuor"]);
     assert!(near.stderr.ends_with("  try: pintle info harbour\n"), "{}", near.stderr);
     let mut command = pintle();
