@@ -8,7 +8,9 @@ mod asking;
 #[path = "../support/conversation/mod.rs"]
 mod conversation;
 mod demo;
+mod engine;
 mod fields;
+mod head;
 mod late_discovery;
 mod opening;
 mod pair;

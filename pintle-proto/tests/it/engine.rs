@@ -1,0 +1,151 @@
+//! What an engine and a service make of how a message arrived, and of calls that end early.
+
+use pintle_proto::server::{Arrival, Call, Engine, Inbound, Service};
+use pintle_types::{
+    Frame, Message, Request,
+    schema::{Implementation, LoggingLevel, ServerCapabilities, ToolsCapability},
+};
+use serde::{Serialize, Serializer, ser::Error as _};
+use serde_json::{Value, json};
+
+fn service() -> Service {
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.tools.insert(ToolsCapability::default()).list_changed = Some(true);
+    capabilities.logging = Some(Default::default());
+    Service::new(Implementation::new("s", "0"), capabilities)
+}
+
+fn frame(message: &Value) -> Frame {
+    Frame::parse(message.to_string().as_bytes(), 1).unwrap()
+}
+
+fn request(method: &str, params: &Value) -> Request {
+    let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    match Message::parse(message.to_string().as_bytes()).unwrap() {
+        Message::Request(request) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn initialize(id: u64, client: &str) -> Frame {
+    frame(&json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": client, "version": "1"}}}))
+}
+
+/// The `_meta` of a stateless request.
+fn meta() -> Value {
+    json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/logLevel": "debug"})
+}
+
+fn call(service: &Service, engine: &mut Engine, id: u64) -> Inbound {
+    let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "a"}});
+    engine.receive(service, frame(&call), &Arrival::at(0))
+}
+
+fn admitted(service: &Service, request: Request, arrival: &Arrival<'_>) -> Call {
+    match service.admit(request, arrival) {
+        Ok(Inbound::Call(call)) => call,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_call_has_the_principal_that_it_arrived_with() {
+    let service = service();
+    let list = || request("tools/list", &json!({"_meta": meta()}));
+    assert_eq!(admitted(&service, list(), &Arrival::at(0)).principal(), None);
+    let stamped = service.stamped(&list()).unwrap();
+    let arrival = Arrival::at(0).by("ann").stamped(&stamped);
+    assert_eq!(admitted(&service, list(), &arrival).principal(), Some("ann"));
+    let mut engine = Engine::new();
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta()}});
+    let Inbound::Call(call) = engine.receive(&service, frame(&message), &Arrival::at(0).by("ann")) else {
+        panic!("it is a call")
+    };
+    assert_eq!(call.principal(), Some("ann"));
+}
+
+#[test]
+fn the_sender_that_was_read_before_is_not_read_again() {
+    let service = service();
+    let stamped = service.stamped(&request("tools/list", &json!({"_meta": meta()}))).unwrap();
+    let bare = || request("tools/list", &json!({}));
+    assert!(service.admit(bare(), &Arrival::at(0)).is_err());
+    let call = admitted(&service, bare(), &Arrival::at(0).stamped(&stamped));
+    assert_eq!(call.peer().info.as_ref().unwrap().name, "c");
+}
+
+#[test]
+fn a_session_has_one_handshake_and_a_stream_has_several() {
+    let service = service();
+    for (mut engine, second) in [(Engine::new_session(), "one"), (Engine::new(), "other")] {
+        assert!(engine.peer().is_none());
+        engine.receive(&service, initialize(1, "one"), &Arrival::at(0));
+        let Inbound::Reply(reply) = engine.receive(&service, initialize(2, "other"), &Arrival::at(0)) else {
+            panic!("it is answered")
+        };
+        assert_eq!(reply.result.is_ok(), second == "other", "{reply:?}");
+        let peer = engine.peer().unwrap();
+        assert_eq!(
+            (peer.info.as_ref().unwrap().name.as_str(), peer.revision.as_str()),
+            (second, "2025-11-25")
+        );
+    }
+}
+
+#[test]
+fn a_call_whose_client_is_gone_is_over_and_frees_its_id() {
+    let service = service();
+    let mut engine = Engine::new_session();
+    engine.receive(&service, initialize(1, "c"), &Arrival::at(0));
+    let Inbound::Call(gone) = call(&service, &mut engine, 2) else { panic!("it is a call") };
+    assert_eq!(engine.in_flight(), 1);
+    assert!(matches!(call(&service, &mut engine, 2), Inbound::Reply(_)), "the id is in use");
+    engine.forget(&gone);
+    assert_eq!(engine.in_flight(), 0);
+    assert!(matches!(gone.begin_once("pay"), pintle_proto::inputs::Once::Over));
+    assert!(matches!(call(&service, &mut engine, 2), Inbound::Call(_)));
+}
+
+#[test]
+fn a_subscription_with_its_own_stream_ends_with_its_id() {
+    let service = service();
+    let params = json!({"_meta": meta(), "notifications": {"toolsListChanged": true}});
+    let listen = match service.admit(request("subscriptions/listen", &params), &Arrival::at(0)) {
+        Ok(Inbound::Listen(listen)) => listen,
+        other => panic!("{other:?}"),
+    };
+    let last: Value = serde_json::from_slice(&service.unlisten(&listen.call, 0)).unwrap();
+    assert_eq!(last["id"], 7);
+    assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
+    assert_eq!(last["result"]["resultType"], "complete");
+}
+
+/// A value that fails after its first half.
+struct Broken;
+
+impl Serialize for Broken {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeSeq as _;
+        let mut items = serializer.serialize_seq(Some(2))?;
+        items.serialize_element("half")?;
+        Err(S::Error::custom("the disk is gone"))
+    }
+}
+
+#[test]
+fn a_log_message_that_cannot_be_serialized_has_the_reason_in_its_place() {
+    let service = service();
+    let call = admitted(&service, request("tools/list", &json!({"_meta": meta()})), &Arrival::at(0));
+    let line = call.log(LoggingLevel::Info, Some("backup"), &Broken).unwrap();
+    let message: Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(message["method"], "notifications/message");
+    assert_eq!(
+        message["params"],
+        json!({"level": "info", "logger": "backup",
+            "data": "a log message that cannot be serialized: the disk is gone"})
+    );
+}
