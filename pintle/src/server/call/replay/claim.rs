@@ -32,6 +32,7 @@ pub(crate) struct StateClaim {
     refused: AtomicBool,
     /// The reply to an earlier use of the state.
     reply: Mutex<Option<Reply>>,
+    clock: fn() -> u64,
 }
 
 /// The result of claiming a state.
@@ -59,6 +60,7 @@ impl StateClaim {
             claim: Mutex::default(),
             refused: AtomicBool::new(false),
             reply: Mutex::default(),
+            clock: now,
         }
     }
 
@@ -83,7 +85,7 @@ impl StateClaim {
             Ok(Claimed::First(mut claim)) => {
                 let progress = claim.progress.take();
                 // The expiry was checked on admission, but the guard may have forgotten an expired use since.
-                if now() >= self.used.expires {
+                if (self.clock)() >= self.used.expires {
                     self.guard.release(&self.used, claim, progress);
                     return refuse(EXPIRED);
                 }
@@ -193,5 +195,106 @@ impl Drop for Completing {
         {
             drop(runtime.spawn(completing));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use pintle_proto::{
+        inputs::Once,
+        server::{Arrival, Engine, Inbound},
+    };
+    use pintle_types::{
+        Frame, RawValue,
+        schema::{Implementation, ServerCapabilities, ToolsCapability},
+    };
+
+    use super::{super::Guarded, *};
+
+    /// A guard that has forgotten every use. It records what is released, and whether the call was over by then.
+    #[derive(Debug, Default)]
+    struct Forgetful {
+        progress: Option<Vec<u8>>,
+        call: OnceLock<Call>,
+        released: Mutex<Vec<(Option<Vec<u8>>, bool)>>,
+    }
+
+    impl ReplayGuard for Forgetful {
+        fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
+            Box::pin(async { Ok(Claimed::First(Claim::new(1, self.progress.clone()))) })
+        }
+
+        fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn release(&self, _: &UsedState, _: Claim, progress: Option<Vec<u8>>) {
+            let over = self.call.get().is_some_and(|call| matches!(call.begin_once("late"), Once::Over));
+            self.released.lock().unwrap().push((progress, over));
+        }
+    }
+
+    fn service() -> Service {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        Service::new(Implementation::new("s", "0"), capabilities)
+    }
+
+    fn call(service: &Service) -> Call {
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        match Engine::new().receive(service, Frame::parse(message, 1).unwrap(), &Arrival::at(0)) {
+            Inbound::Call(call) => call,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The claim of a state that expires at 1,000.
+    fn claim(guard: &Arc<Forgetful>, clock: fn() -> u64) -> StateClaim {
+        StateClaim {
+            guard: guard.clone(),
+            used: Arc::new(UsedState::new([0; 32], [0; 32], 1_000)),
+            claim: Mutex::default(),
+            refused: AtomicBool::new(false),
+            reply: Mutex::default(),
+            clock,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_state_that_expires_before_it_is_claimed_is_refused_and_its_progress_is_kept() {
+        let call = call(&service());
+        call.remember("pay", RawValue::from_string("1".to_owned()).unwrap());
+        let progress = call.progress_so_far();
+        assert!(progress.is_some());
+        let guard = Arc::new(Forgetful { progress: progress.clone(), ..Forgetful::default() });
+        assert!(matches!(claim(&guard, || 999).acquire(&call).await, Ok(Acquired::First)));
+        assert!(guard.released.lock().unwrap().is_empty());
+        let expired = claim(&guard, || 1_000);
+        match expired.acquire(&call).await {
+            Err(Outcome::Failed(error)) => assert_eq!(error.message, EXPIRED),
+            _ => panic!("it is refused"),
+        }
+        assert!(!expired.is_claimed());
+        assert_eq!(*guard.released.lock().unwrap(), [(progress, false)]);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_refused_an_answer_is_over_before_its_state_is_released() {
+        let service = service();
+        let call = call(&service);
+        let guard = Arc::new(Forgetful::default());
+        guard.call.set(call.clone()).unwrap();
+        let held = claim(&guard, || 0);
+        assert!(matches!(held.acquire(&call).await, Ok(Acquired::First)));
+        held.refuse();
+        let outcome = Outcome::Failed(RpcError::invalid_params("no such date"));
+        let settled = held.settle(&call, &service, outcome, 0);
+        assert!(matches!(settled, Err(Outcome::Failed(error)) if error.message == "no such date"));
+        assert_eq!(*guard.released.lock().unwrap(), [(None, true)]);
+        assert!(!held.is_claimed());
     }
 }
