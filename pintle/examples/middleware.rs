@@ -1,7 +1,7 @@
-//! Middleware: a layer around every call that logs its outcome and duration, and a rate limit around a single tool.
+//! Middleware: a layer around every message that logs it, one that knows the tenant, and a rate limit around a single tool.
 //!
-//! A layer sees each call as a [`Cx`] and its end as an [`Outcome`]. It may inspect, delay, answer or forward the call.
-//! [`around`] creates a layer from an async function; a `tower::Layer` over services of `Cx` also works.
+//! A layer sees each request and notification as a [`Cx`] and its end as an [`Outcome`]. It may inspect, delay, change, answer
+//! or forward it. [`around`] creates a layer from an async function; a `tower::Layer` over services of `Cx` also works.
 
 #![allow(clippy::print_stderr, reason = "it is what the program is for")]
 
@@ -12,14 +12,14 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, Next, Outcome, around, tool},
+    server::{Cx, Extension, Next, Outcome, around, tool},
     types::RpcError,
 };
 
-/// Writes one line per call to standard error, because standard output is the wire.
+/// Writes one line per message to standard error, because standard output is the wire.
 async fn logged(cx: Cx, next: Next) -> Outcome {
-    let (method, tool) = (cx.method().to_owned(), cx.params().decode_member::<String>("name"));
-    let name = tool.ok().flatten().unwrap_or_default();
+    let method = cx.method().to_owned();
+    let name = cx.target().map(|target| target.name().to_owned()).unwrap_or_default();
     let start = Instant::now();
     // The future of a cancelled call is dropped here, and no line is written.
     let outcome = next.run(cx).await;
@@ -31,6 +31,26 @@ async fn logged(cx: Cx, next: Next) -> Outcome {
     };
     eprintln!("{method} {name}: {how} after {:?}", start.elapsed());
     outcome
+}
+
+/// The tenant that a request belongs to, for handlers.
+#[derive(Clone)]
+struct Tenant(String);
+
+/// Refuses clients without a name, and leaves the tenant for the handlers.
+async fn with_tenant(cx: Cx, next: Next) -> Outcome {
+    let named = cx.peer().info.as_ref().map(|info| info.name.clone()).filter(|name| !name.is_empty());
+    match named {
+        Some(name) => next.run(cx.with(Tenant(name))).await,
+        None if cx.method() == "initialize" => {
+            Outcome::Failed(RpcError::invalid_request("`clientInfo.name` is empty: name the client"))
+        }
+        None => next.run(cx.with(Tenant("guest".into()))).await,
+    }
+}
+
+async fn roll(Extension(Tenant(tenant)): Extension<Tenant>) -> String {
+    format!("4 for {tenant}")
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -47,7 +67,8 @@ async fn main() -> pintle::Result<()> {
             }
         }
     });
-    let roll = tool("roll", || async { "4" }).description("Roll a die.").layer(&three_times);
-    // The layer added last is the outermost: this one also sees calls that the other refuses.
-    Server::new("dice", "1.0.0").tool(roll).layer(&around(logged)).serve_stdio().await
+    let roll = tool("roll", roll).description("Roll a die.").layer(&three_times);
+    // The layer added last is the outermost: this one also sees what the others refuse.
+    let server = Server::new("dice", "1.0.0").tool(roll).layer(&around(with_tenant)).layer(&around(logged));
+    server.serve_stdio().await
 }

@@ -58,6 +58,17 @@ pub(super) struct CallInner {
     pub(super) ticket: Option<Ticket>,
     pub(super) batch: Option<BatchId>,
     pub(super) done: Mutex<Option<f64>>,
+    pub(super) origin: Origin,
+}
+
+/// What a call was received as.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Origin {
+    Request,
+    /// `known` is whether there was a handshake before it.
+    Notification {
+        known: bool,
+    },
 }
 
 /// The outcome of a call, independent of the era.

@@ -10,6 +10,7 @@ mod listener;
 mod lowered_cache;
 mod peer_cache;
 mod pending;
+mod perform;
 mod print;
 mod record;
 mod reply;
@@ -33,6 +34,7 @@ pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use listener::Listener;
 pub use pending::PendingChanges;
+pub use perform::Performed;
 pub use record::SessionRecord;
 pub use reply::Reply;
 pub use service::{CacheHint, Service};
@@ -42,7 +44,7 @@ pub use crate::Change;
 
 use self::{
     batch::{BatchId, Batches},
-    call::CallInner,
+    call::{CallInner, Origin},
     in_flight::InFlight,
     session::{Handshakes, ServerSession},
     stateless::Sender,
@@ -355,6 +357,7 @@ impl Engine {
                     ticket: Some(ticket),
                     batch,
                     done: Mutex::default(),
+                    origin: Origin::Request,
                 }))
             }
         }
@@ -370,12 +373,12 @@ impl Engine {
         let bounds = service.bounds();
         let entered = match &step {
             stateless::StatelessAction::Reply(..) => Ok(None),
-            stateless::StatelessAction::Run(_) => {
+            stateless::StatelessAction::Run(_)
+                if !service.defers() || request.method != method::SUBSCRIPTIONS_LISTEN =>
+            {
                 self.in_flight.enter(&request.id, bounds.in_flight).map(Some)
             }
-            stateless::StatelessAction::Listen(..) => {
-                self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some)
-            }
+            _ => self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some),
         };
         match entered {
             Ok(ticket) => step.start(service, request, arrival, ticket),
@@ -556,6 +559,7 @@ impl stateless::StatelessAction {
                 ticket,
                 batch: None,
                 done: Mutex::default(),
+                origin: Origin::Request,
             })
         };
         match self {

@@ -43,6 +43,8 @@ pub struct Service {
     handshakes: Arc<PeerCache>,
     lowered: Arc<LoweredCache>,
     budget: Arc<Budget>,
+    /// Whether requests that the engine carries out are returned as calls first.
+    defers: bool,
 }
 
 /// A cache hint: how long a result may be cached, and by whom.
@@ -103,7 +105,20 @@ impl Service {
             handshakes: Arc::default(),
             lowered: Arc::default(),
             budget: Arc::default(),
+            defers: false,
         }
+    }
+
+    /// Sets whether the requests that need no handler (`initialize`, `ping`, `server/discover`, `logging/setLevel` and those
+    /// for subscriptions) are returned as calls, so that a driver can inspect, change or refuse them. A driver that goes on
+    /// with one passes it to [`Engine::perform`](super::Engine::perform).
+    pub fn set_deferred(&mut self, deferred: bool) {
+        self.defers = deferred;
+    }
+
+    /// Returns whether requests that need no handler are returned as calls.
+    pub(super) fn defers(&self) -> bool {
+        self.defers
     }
 
     /// Replaces the server's name, title and version.

@@ -53,28 +53,86 @@ pub(super) fn admit(
     request: &mut Request,
 ) -> Result<SessionAction, RpcError> {
     let params = &mut request.params;
+    let run = |peer, params: &mut Option<RawObject>| {
+        let params = params.take().unwrap_or_default();
+        Ok(SessionAction::Run(SessionCall { peer, params, inputs: Inputs::live() }))
+    };
     match (&*request.method, session.as_mut()) {
         // Either side may send a ping at any time.
+        (method::PING, session) if service.defers() => {
+            run(session.map_or_else(|| unknown_peer(service), |session| session.peer.clone()), params)
+        }
         (method::PING, _) => Ok(SessionAction::Reply(RawObject::empty())),
-        (method::INITIALIZE, None) => {
-            let (peer, result) = agree(service, params.as_ref())?;
-            let mut opened = ServerSession::new(service, peer, BTreeSet::new(), 0);
-            opened.describe(service, params.as_ref())?;
-            *session = Some(opened);
-            Ok(SessionAction::Reply(result))
-        }
-        (method::INITIALIZE, Some(session)) if matches!(handshakes, Handshakes::Many) => {
-            let (peer, result) = agree(service, params.as_ref())?;
-            session.describe(service, params.as_ref())?;
-            session.renew(peer);
-            Ok(SessionAction::Reply(result))
-        }
-        (method::INITIALIZE, Some(_)) => {
-            Err(RpcError::invalid_request("the session is already open: use it, or open another connection"))
+        (method::INITIALIZE, Some(_)) if matches!(handshakes, Handshakes::One) => Err(already_open()),
+        (method::INITIALIZE, _) if service.defers() => run(agreed_peer(service, params.as_ref())?, params),
+        (method::INITIALIZE, _) => {
+            let (peer, result) = handshake(session, handshakes, service, params.as_ref())?;
+            Ok(SessionAction::Reply(lowered(peer.revision, Part::Result(method::INITIALIZE), result)?))
         }
         (_, None) => Err(not_yet(service)),
         (method, Some(session)) => session.serve(service, method, params),
     }
+}
+
+/// Carries out a request that was returned as a call: see [`Service::set_deferred`]. The result has canonical shapes.
+pub(super) fn perform(
+    session: &mut Option<ServerSession>,
+    handshakes: Handshakes,
+    service: &Service,
+    method: &str,
+    params: &RawObject,
+) -> Result<RawObject, RpcError> {
+    match (method, session.as_mut()) {
+        (method::PING, _) => Ok(RawObject::empty()),
+        (method::INITIALIZE, _) => {
+            handshake(session, handshakes, service, Some(params)).map(|(_, result)| result)
+        }
+        (_, None) => Err(not_yet(service)),
+        (method, Some(session)) => match session.carry_out(service, method, Some(params))? {
+            true => Ok(RawObject::empty()),
+            false => Err(RpcError::method_not_found(method)),
+        },
+    }
+}
+
+/// Opens a session, or renews the handshake of one. Returns the client and the result of `initialize`, in canonical shapes.
+fn handshake(
+    session: &mut Option<ServerSession>,
+    handshakes: Handshakes,
+    service: &Service,
+    params: Option<&RawObject>,
+) -> Result<(Arc<Peer>, RawObject), RpcError> {
+    match session {
+        Some(_) if matches!(handshakes, Handshakes::One) => return Err(already_open()),
+        Some(session) => {
+            let (peer, result) = agree(service, params)?;
+            session.describe(service, params)?;
+            session.renew(peer.clone());
+            Ok((peer, result))
+        }
+        None => {
+            let (peer, result) = agree(service, params)?;
+            let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0);
+            opened.describe(service, params)?;
+            *session = Some(opened);
+            Ok((peer, result))
+        }
+    }
+}
+
+fn already_open() -> RpcError {
+    RpcError::invalid_request("the session is already open: use it, or open another connection")
+}
+
+/// Returns the peer of a message before the handshake.
+pub(super) fn unknown_peer(service: &Service) -> Arc<Peer> {
+    let revision = service.newest_session().or_else(|| service.revisions().first().copied());
+    Arc::new(Peer {
+        revision: revision.unwrap_or(Revision::LATEST),
+        info: None,
+        capabilities: Default::default(),
+        log_level: None,
+    })
 }
 
 /// The action that an admitted session request requires.
@@ -92,17 +150,20 @@ pub(super) struct SessionCall {
     pub(super) inputs: Inputs,
 }
 
-/// Performs a handshake: returns the client, and the result of `initialize`.
-fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, RawObject), RpcError> {
+/// Returns the client that `initialize` describes, with the revision that it is given.
+fn agreed_peer(service: &Service, params: Option<&RawObject>) -> Result<Arc<Peer>, RpcError> {
     let text = params.map_or("{}", RawObject::as_str);
-    let peer = match service.handshakes().find(text) {
-        Some(peer) => peer,
-        None => {
-            let peer = Arc::new(introduced(service, params)?);
-            service.handshakes().add(text, &peer);
-            peer
-        }
-    };
+    if let Some(peer) = service.handshakes().find(text) {
+        return Ok(peer);
+    }
+    let peer = Arc::new(introduced(service, params)?);
+    service.handshakes().add(text, &peer);
+    Ok(peer)
+}
+
+/// Performs a handshake: returns the client, and the result of `initialize` in canonical shapes.
+fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, RawObject), RpcError> {
+    let peer = agreed_peer(service, params)?;
     let revision = peer.revision;
     let mut can = service.capabilities().clone();
     if let Some(extensions) = &mut can.extensions {
@@ -111,7 +172,7 @@ fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, Ra
     let mut result = InitializeResult::new(revision.as_str(), can, service.info().clone());
     result.instructions = service.instructions_text().cloned();
     let result = RawObject::from_serialize(&result).expect("a description of the server prints");
-    Ok((peer, lowered(revision, Part::Result(method::INITIALIZE), result)?))
+    Ok((peer, result))
 }
 
 /// Reads the client's description in `initialize`, in the shapes of the revision that it is given.
@@ -238,31 +299,36 @@ impl ServerSession {
             return Err(RpcError::method_not_found(method));
         }
         super::raise_params(revision, method, params)?;
+        if !service.defers() && self.carry_out(service, method, params.as_ref())? {
+            return Ok(SessionAction::Reply(RawObject::empty()));
+        }
+        let params = params.take().unwrap_or_default();
+        Ok(SessionAction::Run(SessionCall { peer: self.peer.clone(), params, inputs: Inputs::live() }))
+    }
+
+    /// Carries out a request that changes the session. Returns `false` if it is another one.
+    fn carry_out(
+        &mut self,
+        service: &Service,
+        method: &str,
+        params: Option<&RawObject>,
+    ) -> Result<bool, RpcError> {
         match method {
             method::LOGGING_SET_LEVEL => {
-                let level: SetLevelParams = decode(method, params.as_ref())?;
+                let level: SetLevelParams = decode(method, params)?;
                 self.set_level(level.level);
-                Ok(SessionAction::Reply(RawObject::empty()))
             }
             method::RESOURCES_SUBSCRIBE => {
-                let wanted: SubscribeParams = decode(method, params.as_ref())?;
+                let wanted: SubscribeParams = decode(method, params)?;
                 self.listener.watch(&wanted.uri, service)?;
-                Ok(SessionAction::Reply(RawObject::empty()))
             }
             method::RESOURCES_UNSUBSCRIBE => {
-                let wanted: SubscribeParams = decode(method, params.as_ref())?;
+                let wanted: SubscribeParams = decode(method, params)?;
                 self.listener.unwatch(&wanted.uri);
-                Ok(SessionAction::Reply(RawObject::empty()))
             }
-            _ => {
-                let params = params.take().unwrap_or_default();
-                Ok(SessionAction::Run(SessionCall {
-                    peer: self.peer.clone(),
-                    params,
-                    inputs: Inputs::live(),
-                }))
-            }
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     fn set_level(&mut self, level: LoggingLevel) {

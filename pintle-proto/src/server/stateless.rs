@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use super::{
-    Arrival, Body, CacheHint, Call, Service,
+    Arrival, Body, CacheHint, Call, Listen, Outcome, Performed, Service,
     budget::{self, Charge},
     listener::{Listener, Wants},
     print,
@@ -123,27 +123,56 @@ pub(super) fn admit(
     let start = StatelessCall { peer, progress, inputs };
     let Some(params) = &request.params else { return Ok(StatelessAction::Run(start)) };
     match &*request.method {
+        method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN if service.defers() => {
+            Ok(StatelessAction::Run(start))
+        }
         method::SERVER_DISCOVER => Ok(StatelessAction::Reply(
             start,
             service.discovered().into(),
             service.discover_hint_ref().clone(),
         )),
         method::SUBSCRIPTIONS_LISTEN => {
-            let wanted: SubscriptionsListenParams = params.decode().map_err(|error| {
-                RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error)))
-            })?;
-            let granted = grant(service, wanted.notifications, &start.peer, arrival.principal)?;
-            let mut charge = Charge::new(service);
-            let uris = granted.resource_subscriptions.iter().flatten();
-            let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));
-            let bytes = uris.map(|uri| budget::watched(uri)).sum::<usize>().saturating_add(extra);
-            let much =
-                |much: budget::TooMuch| much.error(service, "watch fewer resources with one subscription");
-            charge.set(bytes, service).map_err(much)?;
+            let (granted, charge) = granted(service, params, &start.peer, arrival.principal)?;
             Ok(StatelessAction::Listen(start, granted, charge))
         }
         _ => Ok(StatelessAction::Run(start)),
     }
+}
+
+/// Carries out a request that was returned as a call: see [`Service::set_deferred`].
+pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Result<Performed, RpcError> {
+    match call.method() {
+        method::SERVER_DISCOVER => {
+            let hint = service.discover_hint_ref().clone();
+            Ok(Performed::Outcome(Outcome::Cacheable(service.discovered().into(), hint)))
+        }
+        method::SUBSCRIPTIONS_LISTEN => {
+            let (granted, charge) = granted(service, params, call.peer(), call.principal())?;
+            let (listener, acknowledgement) = listen(call, &granted, charge);
+            Ok(Performed::Listen(Listen { call: call.clone(), listener, acknowledgement }))
+        }
+        method => Err(RpcError::method_not_found(method)),
+    }
+}
+
+/// Returns the notifications that a subscription is granted, and the charge for its memory.
+fn granted(
+    service: &Service,
+    params: &RawObject,
+    peer: &Peer,
+    principal: Option<&str>,
+) -> Result<(SubscriptionFilter, Charge), RpcError> {
+    let wanted: SubscriptionsListenParams = params
+        .decode()
+        .map_err(|error| RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error))))?;
+    let granted = grant(service, wanted.notifications, peer, principal)?;
+    let mut charge = Charge::new(service);
+    let uris = granted.resource_subscriptions.iter().flatten();
+    let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));
+    let bytes = uris.map(|uri| budget::watched(uri)).sum::<usize>().saturating_add(extra);
+    let much = |much: budget::TooMuch| much.error(service, "watch fewer resources with one subscription");
+    charge.set(bytes, service).map_err(much)?;
+    Ok((granted, charge))
 }
 
 fn member<T: serde::de::DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, RpcError> {

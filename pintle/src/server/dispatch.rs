@@ -1,12 +1,14 @@
 use std::borrow::Cow;
 
 use pintle_proto::{http::Streams, server::Outcome};
-use pintle_types::{RawValue, RpcError, method};
+use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method};
+use tokio::sync::oneshot;
 
 use crate::server::{
-    Cx, ToolRoute,
+    Cx, Next, ToolRoute,
     call::{
         run::{HandlerFuture, Start, run_claimed},
+        sink::CallEvent,
         target::{TextArguments, ToolCall},
     },
     catalogue::{complete, lists, options::RouteOptions, source},
@@ -35,6 +37,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
         method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
         method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
         method => match cx.snapshot().custom.get(method).cloned() {
+            None if cx.call().is_deferred() => Ok(Box::pin(perform(cx.clone())) as HandlerFuture),
             None => Err(Outcome::Failed(RpcError::method_not_found(method))),
             Some(custom) => {
                 let running = (custom.0)(cx.clone());
@@ -50,6 +53,72 @@ pub(crate) fn route(cx: &Cx) -> Start {
     match found {
         Ok(handling) => Start::Run(handling),
         Err(outcome) => Start::Done(outcome),
+    }
+}
+
+/// Has the engine carry out a request, which the layers have seen.
+async fn perform(cx: Cx) -> Outcome {
+    let (reply, outcome) = oneshot::channel();
+    cx.sink().send(CallEvent::Perform(cx.params().clone(), reply)).await;
+    let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
+    outcome.await.unwrap_or_else(|_| closed())
+}
+
+/// Returns the innermost part of the layers: the handler of a request or of a notification.
+pub(crate) fn innermost() -> Next {
+    Next::new(|cx| {
+        if cx.is_notification() {
+            return Box::pin(handle_notification(cx));
+        }
+        match route(&cx) {
+            Start::Run(handling) => handling,
+            Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
+        }
+    })
+}
+
+/// Runs the handler of a notification, if there is one. A cancellation has taken effect before.
+async fn handle_notification(cx: Cx) -> Outcome {
+    let handler = cx.server().notification_handler(cx.method());
+    if let Some(handler) = handler.filter(|_| cx.method() != method::NOTIFICATIONS_CANCELLED) {
+        let params = Some(cx.params().clone()).filter(|params| params.as_str() != "{}");
+        let notification = Notification::new(cx.method().to_owned(), params);
+        handler(notification, cx.call().known_peer().cloned()).await;
+    }
+    Outcome::Complete(RawObject::empty().into())
+}
+
+/// Passes a notification through the layers of the server, within the timeout of calls.
+pub(crate) async fn notify(cx: Cx) {
+    let Some(layered) = cx.snapshot().layered.clone() else { return };
+    let (limit, method) = (cx.snapshot().settings.timeout, cx.method().to_owned());
+    let handling = layered.go(cx);
+    let outcome = match limit {
+        Some(limit) => tokio::time::timeout(limit, handling).await.ok(),
+        None => Some(handling.await),
+    };
+    match outcome {
+        Some(Outcome::Failed(error)) => {
+            tracing::debug!(method, reason = &*error.message, "a layer refused a notification");
+        }
+        Some(_) => {}
+        None => {
+            tracing::warn!(method, "the layers of a notification took longer than {limit:?} and were ended")
+        }
+    }
+}
+
+/// Returns the cancellations among messages. The engine applies them; layers see them too.
+pub(crate) fn cancellations(frame: &Frame) -> Vec<Notification> {
+    let cancellation = |message: &Message| match message {
+        Message::Notification(notification) if notification.method == method::NOTIFICATIONS_CANCELLED => {
+            Some(notification.clone())
+        }
+        _ => None,
+    };
+    match frame {
+        Frame::One(message) => cancellation(message).into_iter().collect(),
+        Frame::Batch(items) => items.iter().flatten().filter_map(cancellation).collect(),
     }
 }
 

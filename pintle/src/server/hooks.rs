@@ -8,6 +8,7 @@ use std::{
 };
 
 use pintle_proto::Peer;
+use pintle_types::RpcError;
 
 use crate::{
     Ended,
@@ -51,24 +52,38 @@ pub(crate) struct Hooks {
     pub(crate) close: Vec<Arc<OnClose>>,
 }
 
-type OnOpen = dyn Fn(&Opened) + Send + Sync;
+type OnOpen = dyn Fn(&Opened) -> Result<(), RpcError> + Send + Sync;
 type OnClose = dyn Fn(&Opened, Option<&Ended>) + Send + Sync;
 
 impl Server {
-    /// Does something when a connection is opened. It must not block.
+    /// Adds a hook that runs when a connection, or a session over HTTP, is opened. It must not block.
+    ///
+    /// A hook that returns `Err` refuses the connection: each request is answered with the error. So does one with a `Result`
+    /// that panics; a hook without a result refuses none.
+    ///
+    /// ```
+    /// use pintle::{Server, server::Opened, types::RpcError};
+    ///
+    /// let server = Server::new("vault", "1.0.0").on_open(|opened: &Opened| match opened.principal() {
+    ///     Some(_) => Ok(()),
+    ///     None => Err(RpcError::invalid_request("log in first")),
+    /// });
+    /// ```
     #[must_use]
-    pub fn on_open(self, hook: impl Fn(&Opened) + Send + Sync + 'static) -> Self {
-        self.change(|state| state.hooks.open.push(Arc::new(hook)));
+    pub fn on_open<R: HookResult>(self, hook: impl Fn(&Opened) -> R + Send + Sync + 'static) -> Self {
+        self.change(|state| state.hooks.open.push(Arc::new(move |opened| R::run(|| hook(opened)))));
         self
     }
 
-    /// Does something when a client opens a session, which only older ones do. It must not block.
+    /// Adds a hook that runs when a client opens a session, as clients of the session era do. It must not block.
     ///
-    /// Told once for a connection: clients behind a gateway that share a pipe each make a handshake, and only the first is
-    /// told of here. `cx.peer()` is the one whose handshake was the last before the call.
+    /// A hook that returns `Err` refuses the session: `initialize` is answered with the error.
+    ///
+    /// It runs once for a connection: clients behind a gateway that share a pipe each make a handshake, and the hook runs
+    /// for the first. [`layer`](Self::layer) sees all. `cx.peer()` is the client whose handshake was the last before the call.
     #[must_use]
-    pub fn on_session(self, hook: impl Fn(&Opened) + Send + Sync + 'static) -> Self {
-        self.change(|state| state.hooks.session.push(Arc::new(hook)));
+    pub fn on_session<R: HookResult>(self, hook: impl Fn(&Opened) -> R + Send + Sync + 'static) -> Self {
+        self.change(|state| state.hooks.session.push(Arc::new(move |opened| R::run(|| hook(opened)))));
         self
     }
 
@@ -80,27 +95,68 @@ impl Server {
     }
 }
 
+/// The result of a hook: `()`, or a `Result` whose error refuses the connection or session.
+pub trait HookResult: sealed::HookSealed + Sized {
+    #[doc(hidden)]
+    fn run(hook: impl FnOnce() -> Self) -> Result<(), RpcError>;
+}
+
+impl sealed::HookSealed for () {}
+
+impl HookResult for () {
+    fn run(hook: impl FnOnce()) -> Result<(), RpcError> {
+        safely(hook);
+        Ok(())
+    }
+}
+
+impl sealed::HookSealed for Result<(), RpcError> {}
+
+impl HookResult for Result<(), RpcError> {
+    fn run(hook: impl FnOnce() -> Self) -> Self {
+        catch_unwind(AssertUnwindSafe(hook)).unwrap_or_else(|_| {
+            tracing::error!("a hook panicked");
+            Err(RpcError::internal("the server cannot open the connection: see its log"))
+        })
+    }
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "nobody else can implement what they cannot name")]
+    pub trait HookSealed {}
+}
+
 /// A connection from its beginning to its end.
 pub(crate) struct Visit {
     server: Server,
     opened: Opened,
     pub(crate) ended: Option<Ended>,
+    /// The error of the hook that refuses the connection.
+    refused: Option<RpcError>,
 }
 
 impl Visit {
     pub(crate) fn begin(server: Server, caller: Caller) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let opened = Opened { id: LAST.fetch_add(1, Ordering::Relaxed) + 1, caller, session: None };
-        server.snapshot().hooks.open.iter().for_each(|hook| safely(|| hook(&opened)));
-        Self { server, opened, ended: None }
+        let refused = run(&server.snapshot().hooks.open, &opened).err();
+        Self { server, opened, ended: None, refused }
     }
 
-    /// Notes that there is a session, once.
-    pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) {
-        if let (Some(peer), None) = (peer, &self.opened.session) {
-            self.opened.session = Some(peer.clone());
-            self.server.snapshot().hooks.session.iter().for_each(|hook| safely(|| hook(&self.opened)));
+    /// Returns the error of the hook that refuses the connection, if one does.
+    pub(crate) fn refused(&self) -> Option<&RpcError> {
+        self.refused.as_ref()
+    }
+
+    /// Notes that there is a session, once. Returns the error of a hook that refuses it; then there is none.
+    pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) -> Result<(), RpcError> {
+        let (Some(peer), None) = (peer, &self.opened.session) else { return Ok(()) };
+        self.opened.session = Some(peer.clone());
+        let done = run(&self.server.snapshot().hooks.session, &self.opened);
+        if done.is_err() {
+            self.opened.session = None;
         }
+        done
     }
 }
 
@@ -113,6 +169,11 @@ impl Drop for Visit {
             .iter()
             .for_each(|hook| safely(|| hook(&self.opened, self.ended.as_ref())));
     }
+}
+
+/// Runs hooks until one refuses.
+fn run(hooks: &[Arc<OnOpen>], opened: &Opened) -> Result<(), RpcError> {
+    hooks.iter().try_for_each(|hook| hook(opened))
 }
 
 /// A hook that panics harms nobody else.

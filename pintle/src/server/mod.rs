@@ -49,7 +49,7 @@ pub use access::caller::Caller;
 pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};
 pub use call::context::HttpHead;
-pub use call::cx::Cx;
+pub use call::cx::{Cx, Target};
 pub use call::elicit::Elicited;
 pub use call::layer::{Next, around};
 #[cfg(feature = "logging")]
@@ -76,7 +76,7 @@ pub use handler::extract::{Args, Description, Extension, State};
 pub use handler::schema::part::SchemaPart;
 pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
-pub use hooks::Opened;
+pub use hooks::{HookResult, Opened};
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};
@@ -84,7 +84,6 @@ pub use serving::{Serving, ServingHandle};
 
 use self::{
     access::scope::Filter,
-    call::run::Start,
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
@@ -407,7 +406,19 @@ impl Server {
         self
     }
 
-    /// Puts a `tower` layer around every call; [`around`] makes one of a function. The last one added is the outermost.
+    /// Puts a `tower` layer around every request and every notification, on every transport; [`around`] makes one of a
+    /// function. The last one added is the outermost.
+    ///
+    /// A layer sees what clients send once the protocol has accepted it: calls, lists, reads, and also what no handler
+    /// answers, such as `initialize`, `ping`, `server/discover`, `logging/setLevel` and subscriptions. Of those:
+    ///
+    /// - [`Next::run`] returns when the request has taken effect, and later messages of a connection wait for that.
+    /// - `subscriptions/listen` has taken effect when the subscription is open. If the layer then returns an error, it ends.
+    /// - A notification has no response, see [`Cx::is_notification`]. If a layer returns without [`Next::run`], its handler
+    ///   does not run. A cancellation has taken effect when layers see it.
+    ///
+    /// Requests that the protocol refuses are not seen: malformed ones, unknown methods, unknown revisions, missing rights
+    /// over HTTP.
     #[must_use]
     pub fn layer<L>(self, layer: &L) -> Self
     where
@@ -417,13 +428,9 @@ impl Server {
         <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
     {
         self.change(|state| {
-            let inner = state.layered.take().unwrap_or_else(|| {
-                Next::new(|cx| match dispatch::route(&cx) {
-                    Start::Run(handling) => handling,
-                    Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
-                })
-            });
+            let inner = state.layered.take().unwrap_or_else(dispatch::innermost);
             state.layered = Some(inner.wrapped(layer));
+            state.service.set_deferred(true);
         });
         self
     }

@@ -3,6 +3,7 @@
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
 mod choice;
+mod deferred;
 mod edge;
 mod frame;
 mod origin;

@@ -9,7 +9,7 @@ use pintle_proto::{
 use pintle_types::{Frame, Message};
 
 use super::{
-    Body,
+    Body, deferred,
     edge::{
         content::Content,
         response::{accepted, closed, refused},
@@ -31,6 +31,7 @@ pub(super) async fn answer(
     match admit(cx, head, content, accepts).await {
         Admitted::Answered(response) => response,
         Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
+        Admitted::Deferred(call) => Box::pin(deferred::answer(cx, call, accepts)).await,
         Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
     }
 }
@@ -41,6 +42,8 @@ pub(super) enum Admitted {
     Answered(Response<Body>),
     /// A call that ends with its request.
     Stateless(Call),
+    /// A request that no handler answers, and that layers see first.
+    Deferred(Call),
     /// The calls of a session.
     InSession(Exchange),
 }
@@ -66,13 +69,15 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
     if let Destination::Stateless = destination {
         return match frame {
             Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref(), accepts),
-            _ => Admitted::Answered(accepted()),
+            other => Admitted::Answered(Box::pin(ignored(cx, other)).await),
         };
     }
     // Not held across an `.await`.
     drop(stamped);
     let session = match destination {
-        Destination::Stateless | Destination::Ignored => return Admitted::Answered(accepted()),
+        Destination::Stateless | Destination::Ignored => {
+            return Admitted::Answered(Box::pin(ignored(cx, frame)).await);
+        }
         Destination::Initialize => {
             return Admitted::Answered(Box::pin(conversation::open(cx, frame)).await);
         }
@@ -93,6 +98,16 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
         None => conversation::admit(cx, &session, frame, accepts),
         Some(store) => Box::pin(conversation::admit_stored(cx, &session, store, frame, accepts)).await,
     }
+}
+
+/// Accepts a message that has no effect. Layers see it if it is a notification.
+async fn ignored(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
+    if cx.snapshot.layered.is_some()
+        && let Frame::One(Message::Notification(notification)) = frame
+    {
+        deferred::notify(cx, notification).await;
+    }
+    accepted()
 }
 
 /// Where the messages of a POST go: a [`Post`] that borrows nothing from the head.

@@ -68,6 +68,7 @@ impl StreamConnection {
             && self.running.is_empty()
             && self.queue.is_empty()
             && self.notices.waiting.is_empty()
+            && self.barrier.is_none()
             && self.unwritten == 0;
         if idle || sleep.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(ended.clone()));

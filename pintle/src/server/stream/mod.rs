@@ -2,6 +2,7 @@ mod answers;
 mod changes;
 mod ending;
 mod keepalive;
+mod layered;
 mod serve;
 
 use std::{
@@ -15,22 +16,26 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::{
-    Peer, RETRY_AFTER_MS,
+    RETRY_AFTER_MS,
     inputs::AskError,
-    server::{Arrival, Call, Engine, Inbound, Listen, Listener, Outcome, Ticket},
+    server::{Arrival, Call, Engine, Inbound, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Notification, RequestId, Response, RpcError, schema::InputRequest};
+use pintle_types::{Frame, Message, RequestId, Response, RpcError, schema::InputRequest};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
     time::Sleep,
 };
 
-use self::{answers::Answers, keepalive::Keepalive};
+use self::{
+    answers::Answers,
+    keepalive::Keepalive,
+    layered::{Barrier, PendingNotification},
+};
 use crate::{
     Ended, Result,
     server::{
-        Caller, OnNotification, Server,
+        Caller, Server,
         call::{
             batch,
             context::RequestContext,
@@ -41,6 +46,7 @@ use crate::{
         },
         changes::ChangeInbox,
         clock::{now, sealed_at},
+        dispatch,
         hooks::Visit,
         reading::parse,
         serving::Stop,
@@ -74,6 +80,8 @@ pub(crate) struct StreamConnection {
     /// Answers to questions of calls that wait for the concurrency limit again.
     answers: Answers,
     notices: Notices,
+    /// Messages that wait for a request that is in the layers of the server.
+    barrier: Option<Box<Barrier>>,
     listens: HashMap<Ticket, (Call, Listener)>,
     inbox: Arc<ChangeInbox>,
     /// Whether `inbox` collects changes for the session.
@@ -93,6 +101,8 @@ pub(crate) struct StreamConnection {
     /// Set when the connection closes: the reason, and the time that running calls have.
     closing: Option<(Ended, Pin<Box<Sleep>>)>,
     visit: Option<Visit>,
+    /// The error of a hook that refuses the connection.
+    refused: Option<Box<RpcError>>,
 }
 
 struct RunningCall {
@@ -103,7 +113,7 @@ struct RunningCall {
 /// Notifications for handlers of the application, which run one after the other.
 #[derive(Default)]
 struct Notices {
-    waiting: VecDeque<(Arc<OnNotification>, Notification, Option<Arc<Peer>>)>,
+    waiting: VecDeque<PendingNotification>,
     handling: Option<task::Id>,
 }
 
@@ -141,6 +151,7 @@ impl StreamConnection {
             questions: OpenQuestions::default(),
             answers: Answers::default(),
             notices: Notices::default(),
+            barrier: None,
             listens: HashMap::new(),
             inbox: server.changes().join(),
             follows: false,
@@ -153,6 +164,7 @@ impl StreamConnection {
             keepalive: server.snapshot().settings.keepalive.map(Keepalive::new),
             closing: None,
             visit: None,
+            refused: None,
             server,
         }
     }
@@ -161,7 +173,9 @@ impl StreamConnection {
     pub(crate) fn known(mut self, caller: Caller) -> Self {
         self.principal = caller.name().map(Into::into);
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
-        self.visit = Some(Visit::begin(self.server.clone(), caller));
+        let visit = Visit::begin(self.server.clone(), caller);
+        self.refused = visit.refused().cloned().map(Box::new);
+        self.visit = Some(visit);
         self
     }
 
@@ -170,6 +184,7 @@ impl StreamConnection {
             let mut busy = self.poll_events(cx);
             busy |= self.poll_tasks(cx);
             busy |= self.poll_queue(cx);
+            busy |= self.barrier.is_some() && self.poll_barrier(cx);
             self.poll_changes(cx);
             busy |= self.poll_input(cx)?;
             let last = turn == TURNS;
@@ -261,7 +276,11 @@ impl StreamConnection {
             CallEvent::Ask(request, reply) if current && self.closing.is_none() && !reply.is_closed() => {
                 self.ask(ticket, &request, reply);
             }
-            CallEvent::Notification(_) | CallEvent::Ask(..) | CallEvent::AskAbandoned => {}
+            CallEvent::Perform(params, reply) if current => self.perform(ticket, &params, reply),
+            CallEvent::Notification(_)
+            | CallEvent::Ask(..)
+            | CallEvent::AskAbandoned
+            | CallEvent::Perform(..) => {}
             // A byte stream cannot be resumed.
             #[cfg(feature = "http-server")]
             CallEvent::HangUp(_) => {}
@@ -292,6 +311,9 @@ impl StreamConnection {
     }
 
     fn finish(&mut self, snapshot: &Snapshot, call: &Call, outcome: Outcome) {
+        if self.barrier.is_some() && self.lower_barrier(call.ticket()) && self.stays_open(call, &outcome) {
+            return;
+        }
         let sealed_at = sealed_at(&outcome);
         let line = self.engine.finish(&snapshot.service, call, outcome, sealed_at);
         self.over(call);
@@ -338,8 +360,13 @@ impl StreamConnection {
         if self.notices.handling.is_some() {
             return false;
         }
-        let Some((handler, notification, peer)) = self.notices.waiting.pop_front() else { return false };
-        let task = self.tasks.spawn(async move { handler(notification, peer).await });
+        let Some(notification) = self.notices.waiting.pop_front() else { return false };
+        let task = match notification {
+            PendingNotification::Handled(handler, notification, peer) => {
+                self.tasks.spawn(async move { handler(notification, peer).await })
+            }
+            PendingNotification::Layered(cx) => self.tasks.spawn(dispatch::notify(cx)),
+        };
         self.notices.handling = Some(task.id());
         true
     }
@@ -368,6 +395,7 @@ impl StreamConnection {
             && self.closing.is_none()
             && self.backlog < BACKLOG
             && self.notices.waiting.len() < NOTICES
+            && self.barrier.as_ref().is_none_or(|barrier| barrier.bytes() < BACKLOG)
         {
             match self.transport.poll_recv(cx)? {
                 Poll::Pending => {
@@ -402,11 +430,14 @@ impl StreamConnection {
                 length = bytes.len();
                 match parse(&bytes, snapshot.service.bounds().batch) {
                     Ok(frame) => {
-                        let mut arrival = Arrival::by_clock(now);
-                        if let Some(principal) = &self.principal {
-                            arrival = arrival.by(principal);
+                        if let Some(refused) = &self.refused {
+                            let response = layered::refusal(&frame, refused);
+                            return response.into_iter().for_each(|response| {
+                                self.send(Message::Response(response).to_vec().into());
+                            });
                         }
-                        self.engine.receive(&snapshot.service, frame, &arrival)
+                        let Some(frame) = self.pass_barrier(frame, length + OVERHEAD) else { return };
+                        self.admit_frame(&snapshot, frame)
                     }
                     Err(malformed) => self.engine.malformed(&malformed),
                 }
@@ -417,12 +448,7 @@ impl StreamConnection {
                 return;
             }
         };
-        if !self.follows
-            && let Some(listener) = self.engine.listener()
-        {
-            self.inbox.follow(listener.watched());
-            self.follows = true;
-        }
+        let inbound = self.refuse_session(inbound);
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }
@@ -450,20 +476,19 @@ impl StreamConnection {
     fn decide(&mut self, snapshot: &Arc<Snapshot>, inbound: Inbound, cx: &mut Context<'_>) {
         match inbound {
             Inbound::Call(call) => self.admit(snapshot, call, cx),
-            Inbound::Listen(Listen { call, listener, acknowledgement, .. }) => {
-                self.send(acknowledgement.into());
-                if let Some(ticket) = call.ticket() {
-                    self.inbox.follow(listener.watched());
-                    self.listens.insert(ticket, (call, listener));
-                }
-            }
+            Inbound::Listen(listen) => self.listen(listen),
             Inbound::Reply(response) => self.send(Message::Response(response).to_vec().into()),
             Inbound::BatchReply(bytes) => self.send(bytes.into()),
             Inbound::Answer(response) => self.answer(response),
             Inbound::Cancel(ticket) => self.cancel(ticket),
+            Inbound::Notify(notification, peer) if snapshot.layered.is_some() => {
+                let principal = self.principal.as_deref();
+                let call = Call::of_notification(&snapshot.service, notification, peer, principal);
+                self.queue_layered(snapshot, call);
+            }
             Inbound::Notify(notification, peer) => {
                 if let Some(handler) = self.server.notification_handler(&notification.method) {
-                    self.notices.waiting.push_back((handler, notification, peer));
+                    self.notices.waiting.push_back(PendingNotification::Handled(handler, notification, peer));
                 }
             }
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
@@ -485,6 +510,7 @@ impl StreamConnection {
 
     /// Starts a call, or queues it if the concurrency limit is reached.
     fn admit(&mut self, snapshot: &Arc<Snapshot>, call: Call, cx: &mut Context<'_>) {
+        self.raise_barrier(snapshot, &call);
         let at_once = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
         if at_once {
             return self.begin(snapshot, call, cx);
@@ -537,6 +563,7 @@ impl StreamConnection {
     }
 
     fn cancel(&mut self, ticket: Ticket) {
+        self.lower_barrier(Some(ticket));
         self.listens.remove(&ticket);
         let ended = match self.running.remove(&ticket) {
             Some(RunningCall { call, task }) => {
@@ -557,12 +584,10 @@ impl Future for StreamConnection {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Ended>> {
         let polled = self.poll_all(cx);
-        let Self { visit, engine, .. } = &mut *self;
-        if let Some(visit) = visit {
-            visit.note_session(engine.peer());
-            if let Poll::Ready(Ok(ended)) = &polled {
-                visit.ended = Some(ended.clone());
-            }
+        if let Some(visit) = &mut self.visit
+            && let Poll::Ready(Ok(ended)) = &polled
+        {
+            visit.ended = Some(ended.clone());
         }
         polled
     }

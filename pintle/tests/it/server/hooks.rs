@@ -28,7 +28,7 @@ async fn every_connection_is_told_of_when_it_comes_and_when_it_goes() {
     let server = Server::new("s", "0")
         .tool(tool("t", || async { "fine" }))
         .on_open(move |opened| open(opened.principal().unwrap_or("?").to_owned()))
-        .on_open(|_| panic!("harms nobody"))
+        .on_open(|_| -> () { panic!("harms nobody") })
         .on_session(move |opened| session(opened.session.as_ref().unwrap().revision.as_str().to_owned()))
         .on_close(move |opened, ended| close(format!("{} {ended:?}", opened.session.is_some())));
     for revision in ALL {

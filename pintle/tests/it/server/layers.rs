@@ -53,6 +53,9 @@ where
     fn call(&mut self, cx: Cx) -> Self::Future {
         let Self(Noting { name, refuses, log }, mut inner) = self.clone();
         Box::pin(async move {
+            if cx.is_notification() {
+                return inner.call(cx).await;
+            }
             log.lock().unwrap().push(format!("{name} before {}", cx.method()));
             if cx.method() == refuses {
                 return Ok(Outcome::Failed(RpcError::invalid_request("not today")));
@@ -75,6 +78,8 @@ async fn the_last_one_added_is_the_outermost_and_each_may_end_a_call() {
         .layer(&noting("inner", ""))
         .layer(&noting("outer", "tools/list"));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
+        // The handshake passes the layers too.
+        log.lock().unwrap().clear();
         assert_eq!(client.tool("wrapped").await, "fine");
         let seen = std::mem::take(&mut *log.lock().unwrap());
         let (before, after) = (["outer", "inner", "tool"], ["tool", "inner", "outer"]);

@@ -24,6 +24,8 @@ mod layers;
 mod limits;
 #[cfg(feature = "logging")]
 mod logging;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod middleware;
 #[cfg(feature = "server")]
 mod prompts;
 #[cfg(feature = "server")]

@@ -1,6 +1,8 @@
 mod asking;
+mod edited;
 mod notifications;
 mod once;
+mod target;
 mod web;
 
 use std::{
@@ -20,7 +22,9 @@ use pintle_proto::{Peer, server::Call};
 use pintle_types::{Meta, RawObject};
 use tokio::sync::Notify;
 
-use self::notifications::HeldNotifications;
+pub use self::target::Target;
+
+use self::{edited::Edited, notifications::HeldNotifications};
 use super::{
     context::RequestContext,
     replay::StateClaim,
@@ -46,7 +50,7 @@ use crate::server::{Principal, Scope, Server, snapshot::Snapshot};
 /// let copy = tool("copy", copy);
 /// ```
 #[derive(Clone)]
-pub struct Cx(Arc<CallState>);
+pub struct Cx(Arc<CallState>, Option<Arc<Edited>>);
 
 struct CallState {
     call: Call,
@@ -54,10 +58,7 @@ struct CallState {
     /// The server as it was when the call was received. Later changes apply to later calls.
     snapshot: Arc<Snapshot>,
     context: Arc<RequestContext>,
-    /// The texts of a call that was routed to a prompt or a resource template.
-    texts: OnceLock<Box<TextArguments>>,
-    /// The URI of the resource that is read, once it was decoded.
-    uri: OnceLock<Box<str>>,
+    routed: Routed,
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
@@ -72,12 +73,21 @@ struct CallState {
     question_timeout_ms: AtomicU64,
     /// Created by the first progress report or log message.
     notifications: Mutex<Option<Box<HeldNotifications>>>,
-    /// Set once the call was routed to a tool.
-    tool: OnceLock<ToolCall>,
     /// The timeout of the route that the call was routed to, if it has its own; `None` in it means no limit.
     timeout: OnceLock<Option<Duration>>,
     /// Set once the state that the call came with is to be claimed.
     held: OnceLock<Box<StateClaim>>,
+}
+
+/// What is known of a call once it was routed.
+#[derive(Default)]
+struct Routed {
+    /// The tool that is called.
+    tool: OnceLock<ToolCall>,
+    /// The texts of a call of a prompt or a resource template.
+    texts: OnceLock<Box<TextArguments>>,
+    /// The URI of the resource that is read, decoded.
+    uri: OnceLock<Box<str>>,
 }
 
 /// A call that may have ended.
@@ -88,7 +98,7 @@ pub(crate) struct WeakCx(std::sync::Weak<CallState>);
 #[cfg(feature = "logging")]
 impl WeakCx {
     pub(crate) fn upgrade(&self) -> Option<Cx> {
-        self.0.upgrade().map(Cx)
+        self.0.upgrade().map(|state| Cx(state, None))
     }
 }
 
@@ -100,13 +110,12 @@ impl Cx {
         context: Arc<RequestContext>,
         sink: CallSink,
     ) -> Self {
-        Self(Arc::new(CallState {
+        let state = CallState {
             call,
             server,
             snapshot,
             context,
-            texts: OnceLock::new(),
-            uri: OnceLock::new(),
+            routed: Routed::default(),
             sink,
             parked: AtomicBool::new(false),
             waker: Mutex::default(),
@@ -115,19 +124,23 @@ impl Cx {
             asking: AtomicU32::new(0),
             question_timeout_ms: AtomicU64::new(0),
             notifications: Mutex::default(),
-            tool: OnceLock::new(),
             timeout: OnceLock::new(),
             held: OnceLock::new(),
-        }))
+        };
+        Self(Arc::new(state), None)
+    }
+
+    fn routed(&self) -> &Routed {
+        self.1.as_ref().map_or(&self.0.routed, |edited| &edited.routed)
     }
 
     /// Sets the tool that is called. A layer that dispatches the call again finds the same one.
     pub(crate) fn set_tool(&self, tool: ToolCall) {
-        let _ = self.0.tool.set(tool);
+        let _ = self.routed().tool.set(tool);
     }
 
     pub(crate) fn tool(&self) -> Option<&ToolCall> {
-        self.0.tool.get()
+        self.routed().tool.get()
     }
 
     /// Sets the timeout of the route. A layer that dispatches the call again finds the same one.
@@ -191,12 +204,12 @@ impl Cx {
 
     /// Returns the extensions that layers have inserted into the request.
     pub fn extensions(&self) -> &Extensions {
-        self.0.context.extensions()
+        self.edited_extensions().unwrap_or_else(|| self.0.context.extensions())
     }
 
     /// Returns the extensions without the peer address.
     pub(crate) fn left(&self) -> &Extensions {
-        self.0.context.left()
+        self.edited_extensions().unwrap_or_else(|| self.0.context.left())
     }
 
     /// Returns the server, to change its catalogue or to notify clients of changes.
@@ -211,7 +224,7 @@ impl Cx {
 
     /// Returns the parameters of the request, not decoded.
     pub fn params(&self) -> &RawObject {
-        self.0.call.params()
+        self.edited_params().unwrap_or_else(|| self.0.call.params())
     }
 
     /// Returns the method of the request.
@@ -234,22 +247,22 @@ impl Cx {
 
     /// Returns the arguments of a prompt, or the variables of a resource template.
     pub(crate) fn texts(&self) -> Option<&TextArguments> {
-        self.0.texts.get().map(|texts| &**texts)
+        self.routed().texts.get().map(|texts| &**texts)
     }
 
     pub(crate) fn set_texts(&self, texts: TextArguments) {
         // A layer that dispatches the call again finds the same ones.
-        let _ = self.0.texts.set(Box::new(texts));
+        let _ = self.routed().texts.set(Box::new(texts));
     }
 
     /// Returns the URI of the resource that is read. It is set before the reader runs.
     pub(crate) fn uri(&self) -> &str {
-        self.0.uri.get().map_or("", |uri| uri)
+        self.routed().uri.get().map_or("", |uri| uri)
     }
 
     pub(crate) fn set_uri(&self, uri: &str) {
         // A layer that dispatches the call again finds the same one.
-        self.0.uri.get_or_init(|| uri.into());
+        self.routed().uri.get_or_init(|| uri.into());
     }
 
     /// Returns whether the call is over: cancelled, timed out or answered.

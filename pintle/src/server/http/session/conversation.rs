@@ -1,14 +1,14 @@
 //! The session era: the handshake, and the messages of a session.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
-    server::{Engine, Inbound},
+    server::{Call, Engine, Inbound, Outcome, Performed, Service},
 };
-use pintle_types::{Frame, Message, Notification, Response as Answer, RpcError};
+use pintle_types::{Frame, Message, Notification, RawObject, Response as Answer, RpcError};
 
 use tokio::time::timeout;
 
@@ -16,21 +16,26 @@ use super::{
     Session,
     exchange::{Exchange, Inline},
     id::SessionId,
+    record::NO_SUBSCRIPTIONS,
     registry::Refused,
     store::Sessions,
 };
-use crate::server::{
-    call::{batch, context::RequestContext},
-    http::{
-        Body, Http,
-        edge::response::{accepted, json, overloaded, refused, store_failed},
-        edge::time::MAX_DURATION,
-        origin::AddressKey,
-        post::Admitted,
-        request_cx::HttpRequestCx,
-        rights,
+use crate::{
+    Ended,
+    server::{
+        call::{batch, context::RequestContext},
+        dispatch,
+        http::{
+            Body, Http, deferred,
+            edge::response::{accepted, json, overloaded, refused, store_failed},
+            edge::time::MAX_DURATION,
+            origin::AddressKey,
+            post::Admitted,
+            request_cx::HttpRequestCx,
+            rights,
+        },
+        snapshot::Snapshot,
     },
-    snapshot::Snapshot,
 };
 
 /// Answers `initialize`, with a session if the handshake succeeds and sessions are enabled.
@@ -39,20 +44,44 @@ pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> R
         Ok(session) => session,
         Err(refusal) => return refused(&refusal, None),
     };
-    let Inbound::Reply(answer) = opened.receive(&cx.snapshot.service, frame) else { return accepted() };
+    let (id, mut response) = match opened.receive(&cx.snapshot.service, frame) {
+        Inbound::Reply(answer) => (answer.id.clone(), reply(answer)),
+        Inbound::Call(call) => (Some(call.id().clone()), initialize(cx, &opened, call).await),
+        _ => return accepted(),
+    };
     if opened.peer().is_none() || !cx.endpoint().sessions {
-        return reply(answer);
+        return response;
     }
     let session = match cx.keep(opened).await {
         Ok(session) => session,
-        Err(refusal) => return refused(&refusal, answer.id.as_ref()),
+        Err(refusal) => return refused(&refusal, id.as_ref()),
     };
-    session.opened(cx.context.extensions());
-    let mut response = reply(answer);
+    if let Err(error) = session.opened(cx.context.extensions()) {
+        // No client knows its id; if this fails, it expires.
+        let _ = cx.http.0.end(&session, Ended::Stopped).await;
+        return reply(Answer::new(id, Err(error)));
+    }
     if let Ok(id) = HeaderValue::try_from(session.id.to_string()) {
         response.headers_mut().insert(HeaderName::clone(&MCP_SESSION_ID), id);
     }
     response
+}
+
+/// Passes `initialize` through the layers. If they fail it, the session is not open.
+async fn initialize(cx: &HttpRequestCx, opened: &Session, call: Call) -> Response<Body> {
+    let service = &cx.snapshot.service;
+    let (call, outcome) =
+        deferred::run(cx, call, |call, params| opened.carry_out(service, call, params)).await;
+    let Some(outcome) = outcome else { return accepted() };
+    let error = match &outcome {
+        Outcome::Failed(error) => Some(error.code),
+        _ => None,
+    };
+    if error.is_some() {
+        opened.refuse();
+    }
+    let (_, answer) = opened.finish(service, &call, outcome);
+    answer.map_or_else(accepted, |answer| json(error.map_or(StatusCode::OK, session_status), answer))
 }
 
 impl HttpRequestCx {
@@ -123,7 +152,8 @@ pub(in crate::server::http) fn admit(
     if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
         return Admitted::Answered(*response);
     }
-    let inbound = session.receive(&snapshot.service, frame);
+    let cancelled = cancellations(&snapshot, &frame);
+    let inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
     start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts)
 }
 
@@ -139,7 +169,9 @@ pub(in crate::server::http) async fn admit_stored(
     if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
         return Admitted::Answered(*response);
     }
+    let cancelled = cancellations(&snapshot, &frame);
     let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
+    let inbound = with_cancellations(session, inbound, cancelled);
     let Some(change) = change else {
         return start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts);
     };
@@ -172,7 +204,44 @@ pub(in crate::server::http) async fn admit_stored(
     }
 }
 
+/// Returns the cancellations among messages, if layers want to see them.
+pub(super) fn cancellations(snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
+    if snapshot.layered.is_some() { dispatch::cancellations(frame) } else { Vec::new() }
+}
+
+/// Adds cancellations to admitted messages, for the layers to see.
+pub(super) fn with_cancellations(
+    session: &Session,
+    inbound: Inbound,
+    cancellations: Vec<Notification>,
+) -> Inbound {
+    if cancellations.is_empty() {
+        return inbound;
+    }
+    let mut all = match inbound {
+        Inbound::Many(several) => several,
+        one => vec![one],
+    };
+    let peer = session.peer();
+    all.extend(cancellations.into_iter().map(|notification| Inbound::Notify(notification, peer.clone())));
+    Inbound::Many(all)
+}
+
 impl Session {
+    /// Carries out a request that the layers have passed on, in a session that is not registered yet.
+    fn carry_out(&self, service: &Service, call: &Call, params: &RawObject) -> Outcome {
+        match self.lock().engine.perform(service, call, params) {
+            Ok(Performed::Outcome(outcome)) => outcome,
+            Ok(Performed::Listen(_)) => Outcome::Failed(RpcError::invalid_request(NO_SUBSCRIPTIONS)),
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// Undoes the handshake.
+    fn refuse(&self) {
+        self.lock().engine.close_session();
+    }
+
     /// Refuses messages that need rights that the caller lacks.
     pub(super) fn check_rights(
         &self,
@@ -258,11 +327,11 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
         Inbound::BatchReply(bytes) => exchange.reply(bytes),
         Inbound::Answer(answer) => session.answer(answer),
         Inbound::Cancel(ticket) => session.cancel(ticket),
-        Inbound::Notify(notification, peer) => notify(exchange, session, notification, peer),
+        Inbound::Notify(notification, peer) => notify(exchange, session, context, notification, peer),
         Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
         Inbound::Listen(listen) => {
-            let message = "subscriptions are not served in a session: send `subscriptions/listen` as a stateless request";
-            let answer = Answer::new(Some(listen.call.id().clone()), Err(RpcError::invalid_request(message)));
+            let error = RpcError::invalid_request(NO_SUBSCRIPTIONS);
+            let answer = Answer::new(Some(listen.call.id().clone()), Err(error));
             session.forget(&listen.call);
             exchange.reply(Message::Response(answer).to_vec());
         }
@@ -273,20 +342,41 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
 
 /// Runs the handler of a notification in a task, so that it does not end with the connection. The order of two notifications is
 /// preserved if the client waits for the response to the first.
-fn notify(exchange: &mut Exchange, session: &Session, notification: Notification, peer: Option<Arc<Peer>>) {
+fn notify(
+    exchange: &mut Exchange,
+    session: &Session,
+    context: &Arc<RequestContext>,
+    notification: Notification,
+    peer: Option<Arc<Peer>>,
+) {
+    let snapshot = exchange.snapshot.clone();
+    if snapshot.layered.is_some() {
+        let principal = session.principal.as_deref();
+        let call = Call::of_notification(&snapshot.service, notification, peer, principal);
+        let method = call.method().to_owned();
+        let cx = deferred::notification_cx(&session.server, &snapshot, context, call);
+        return spawn_notification(exchange, &method, dispatch::notify(cx));
+    }
     let Some(handler) = session.server.notification_handler(&notification.method) else { return };
+    let method = notification.method.clone();
+    spawn_notification(exchange, &method, async move { handler(notification, peer).await });
+}
+
+/// Runs the handler of a notification, or its layers.
+fn spawn_notification(
+    exchange: &mut Exchange,
+    method: &str,
+    handling: impl Future<Output = ()> + Send + 'static,
+) {
     let Ok(permit) = exchange.shared.notices.clone().try_acquire_owned() else {
-        tracing::warn!(
-            method = &*notification.method,
-            "a notification was dropped: too many are being handled"
-        );
+        tracing::warn!(method, "a notification was dropped: too many are being handled");
         return;
     };
     // The client may have disconnected, so the limit is that of a detached call.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
     exchange.wait_for(tokio::spawn(async move {
         let _permit = permit;
-        if timeout(limit, handler(notification, peer)).await.is_err() {
+        if timeout(limit, handling).await.is_err() {
             tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
         }
     }));

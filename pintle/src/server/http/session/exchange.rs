@@ -44,7 +44,7 @@ use crate::server::{
 pub(in crate::server::http) struct Exchange {
     pub(in crate::server::http) shared: Arc<HttpShared>,
     session: Arc<Session>,
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     calls: Vec<ExchangeCall>,
     outputs: VecDeque<Output>,
     /// The handlers of notifications of the same POST. Calls start when they have completed.
@@ -297,6 +297,11 @@ impl Exchange {
                 for line in self.session.give_up() {
                     self.forward(line.into());
                 }
+            }
+            CallStep::Event(CallEvent::Perform(params, reply)) => {
+                let call = self.calls.get(at)?.driver.call();
+                let service = &self.snapshot.service;
+                self.session.perform(&self.shared.settings(), service, call, &params, reply);
             }
             CallStep::Event(_) => {}
             CallStep::Done(outcome) => {

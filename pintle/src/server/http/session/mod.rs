@@ -31,7 +31,7 @@ use pintle_proto::{
     Peer,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, method};
+use pintle_types::{Frame, Message, RequestId, RpcError, method};
 
 use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock};
 use super::{edge::response::session_ended, origin::AddressKey};
@@ -253,27 +253,35 @@ impl Session {
         self.lock().engine.takes_batches()
     }
 
-    /// Runs the hooks for a new session, if there are any.
-    pub(super) fn opened(&self, extensions: &Extensions) {
+    /// Runs the hooks for a new session, if there are any. Returns the error of a hook that refuses it.
+    pub(super) fn opened(&self, extensions: &Extensions) -> Result<(), RpcError> {
         let hooks = &self.server.snapshot().hooks;
         if hooks.open.is_empty() && hooks.session.is_empty() && hooks.close.is_empty() {
-            return;
+            return Ok(());
         }
         let caller = Caller { principal: self.principal.clone(), extensions: extensions.clone() };
         let mut visit = Visit::begin(self.server.clone(), caller);
-        visit.note_session(self.peer().as_ref());
+        let refused = visit.refused().cloned();
+        let done = refused.map_or_else(|| visit.note_session(self.peer().as_ref()), Err);
         self.lock().visit = Some(Box::new(visit));
+        done
     }
 
-    /// Runs the session hooks, if the client was not known when the session was opened.
-    pub(super) fn note_peer(&self) {
+    /// Runs the session hooks, if the client was not known when the session was opened. Returns the error of a hook that
+    /// refuses it; the session is not open then.
+    pub(super) fn note_peer(&self) -> Result<(), RpcError> {
         let (peer, visit) = {
             let mut core = self.lock();
             (core.engine.peer().cloned(), core.visit.take())
         };
-        let Some(mut visit) = visit else { return };
-        visit.note_session(peer.as_ref());
-        self.lock().visit = Some(visit);
+        let Some(mut visit) = visit else { return Ok(()) };
+        let done = visit.note_session(peer.as_ref());
+        let mut core = self.lock();
+        core.visit = Some(visit);
+        if done.is_err() {
+            core.engine.close_session();
+        }
+        done
     }
 
     /// Adds a running call, so that it can be cancelled. Returns `false` if the session has ended.

@@ -2,13 +2,22 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use pintle_proto::server::{Inbound, Service, SessionRecord};
-use pintle_types::Frame;
+use pintle_proto::{
+    http::Refusal,
+    server::{Call, Inbound, Outcome, Performed, Service, SessionRecord},
+};
+use pintle_types::{Frame, RawObject, RpcError};
+use tokio::sync::oneshot;
 
 use super::{
     Session,
     store::{Sessions, StoredSession},
 };
+use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
+
+/// The error for a subscription of the stateless era in a session.
+pub(super) const NO_SUBSCRIPTIONS: &str =
+    "subscriptions are not served in a session: send `subscriptions/listen` as a stateless request";
 
 /// Orders the reads and the local changes of one session's record, so that an older record never replaces a newer one.
 #[derive(Default)]
@@ -75,6 +84,51 @@ impl Session {
         }
         drop(core);
         (inbound, changed.then(|| Unwritten(self.clone())))
+    }
+
+    /// Carries out a request that the layers have passed on, and stores the change that it makes to the session before the
+    /// layers see the outcome.
+    pub(in crate::server::http) fn perform(
+        self: &Arc<Self>,
+        settings: &HttpSettings,
+        service: &Service,
+        call: &Call,
+        params: &RawObject,
+        reply: oneshot::Sender<Outcome>,
+    ) {
+        let (outcome, change) = {
+            let mut core = self.lock();
+            let before = settings.store.is_some().then(|| core.engine.record());
+            let performed = core.engine.perform(service, call, params);
+            self.follow(&mut core);
+            let changed = before.is_some_and(|before| core.engine.record() != before);
+            core.record_clock.unwritten += u32::from(changed);
+            drop(core);
+            let outcome = match performed {
+                Ok(Performed::Outcome(outcome)) => outcome,
+                Ok(Performed::Listen(_)) => Outcome::Failed(RpcError::invalid_request(NO_SUBSCRIPTIONS)),
+                Err(error) => Outcome::Failed(error),
+            };
+            (outcome, changed.then(|| Unwritten(self.clone())))
+        };
+        let outcome = self.note_peer().err().map_or(outcome, Outcome::Failed);
+        let Some((change, store)) = change.zip(settings.store.clone()).filter(|_| self.is_written()) else {
+            // The layers may have ended meanwhile.
+            let _ = reply.send(outcome);
+            return;
+        };
+        let (session, idle) = (self.clone(), settings.idle_session);
+        // In a task, so that a client that disconnects leaves no unwritten change.
+        tokio::spawn(async move {
+            let written = session.write(&*store, idle).await;
+            drop(change);
+            let outcome = match written {
+                Ok(true) => outcome,
+                Ok(false) => Outcome::Failed(Refusal::unknown_session().error),
+                Err(error) => Outcome::Failed(store_failed(&error).error),
+            };
+            let _ = reply.send(outcome);
+        });
     }
 
     /// Writes the current record to the store. Writes are serialized, so that the last one is complete. Returns `false` if the

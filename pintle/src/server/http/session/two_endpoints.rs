@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
-    server::Engine,
+    server::{Engine, Inbound},
     sse::Frame as Event,
 };
 use pintle_types::{Message, RpcError};
@@ -13,7 +13,7 @@ use pintle_types::{Message, RpcError};
 use super::{
     Session,
     channel::{BACKLOG, Channel},
-    conversation::decide,
+    conversation::{cancellations, decide, with_cancellations},
     exchange::Exchange,
     get_stream,
     id::SessionId,
@@ -98,7 +98,9 @@ pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<R
     let end = SessionGuard { shared: shared.clone(), session: session.clone() };
     let until = Authenticated::expiry(extensions);
     get_stream::start_until(&channel, extensions.clone(), until, end);
-    session.opened(extensions);
+    if let Err(error) = session.opened(extensions) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, error));
+    }
     Ok(events(reader, settings.keep_alive))
 }
 
@@ -139,8 +141,11 @@ pub(in crate::server::http) async fn receive(
         Some(None) => return refused(&unread(), request_id(&frame)),
         other => other.flatten(),
     };
-    let inbound = session.receive(&snapshot.service, frame);
-    session.note_peer();
+    let cancelled = cancellations(&snapshot, &frame);
+    let mut inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
+    if let (Err(error), Inbound::Reply(answer)) = (session.note_peer(), &mut inbound) {
+        answer.result = Err(error);
+    }
     let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
     if exchange.is_empty() {

@@ -62,6 +62,7 @@ pub(super) fn admit(
             refused(&Refusal::new(status, error), Some(&id))
         }
         Ok(Inbound::Call(call)) => match rights::check_call(&cx.snapshot, &cx.context, &call) {
+            Ok(()) if cx.snapshot.layered.is_some() && call.is_deferred() => return Admitted::Deferred(call),
             Ok(()) => return Admitted::Stateless(call),
             Err(response) => *response,
         },
@@ -84,11 +85,11 @@ pub(super) fn admit(
 }
 
 /// Returns whether the response may be an event stream.
-fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
+pub(super) fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
     accepts.events && !cx.settings.json_only
 }
 
-const EVENTS: &str = "text/event-stream";
+pub(super) const EVENTS: &str = "text/event-stream";
 
 /// Runs a call. The response is JSON if the call completes without an event; its first notification, or a long silence, makes
 /// it an event stream.
@@ -140,7 +141,12 @@ enum FirstStep {
 }
 
 /// Returns a complete response: JSON, unless the client accepts only event streams.
-fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, cx: &HttpRequestCx) -> Response<Body> {
+pub(super) fn finished(
+    status: StatusCode,
+    bytes: Vec<u8>,
+    accepts: Accepts,
+    cx: &HttpRequestCx,
+) -> Response<Body> {
     let settings = &cx.settings;
     if accepts.json || settings.json_only || status != StatusCode::OK {
         return json(status, bytes);

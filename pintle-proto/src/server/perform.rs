@@ -1,0 +1,128 @@
+//! Requests that the engine carries out itself, after a driver has seen them as calls.
+
+use std::sync::{Arc, Mutex};
+
+use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
+
+use super::{
+    Call, Engine, Listen, Outcome, Service,
+    call::{CallInner, Origin},
+    session, stateless,
+};
+use crate::{Peer, inputs::Inputs};
+
+/// The effect of [`Engine::perform`].
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
+#[derive(Debug)]
+pub enum Performed {
+    /// The request was carried out: pass the outcome to [`Engine::finish`].
+    Outcome(Outcome),
+    /// A subscription was opened: send the acknowledgement, then the listener's notifications, until the ticket is
+    /// cancelled.
+    Listen(Listen),
+}
+
+impl Engine {
+    /// Carries out a request that [`Service::set_deferred`] made a call of, with these params.
+    ///
+    /// # Errors
+    ///
+    /// The error to respond with.
+    pub fn perform(
+        &mut self,
+        service: &Service,
+        call: &Call,
+        params: &RawObject,
+    ) -> Result<Performed, RpcError> {
+        if matches!(call.method(), method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN) {
+            return service.perform(call, params);
+        }
+        let done = session::perform(&mut self.session, self.handshakes, service, call.method(), params);
+        done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
+    }
+
+    /// Ends the session, because the application refuses its client. The next `initialize` opens another one.
+    pub fn close_session(&mut self) {
+        self.session = None;
+    }
+
+    /// Returns a notification as a call, for a driver that treats both alike. It has no response.
+    pub fn notification_call(
+        &self,
+        service: &Service,
+        notification: Notification,
+        principal: Option<&str>,
+    ) -> Call {
+        Call::of_notification(service, notification, self.peer().cloned(), principal)
+    }
+}
+
+impl Service {
+    /// Carries out a stateless request that [`set_deferred`](Self::set_deferred) made a call of, with these params.
+    ///
+    /// # Errors
+    ///
+    /// The error to respond with.
+    pub fn perform(&self, call: &Call, params: &RawObject) -> Result<Performed, RpcError> {
+        stateless::perform(self, call, params)
+    }
+}
+
+impl Call {
+    /// Returns a notification as a call, for a driver that treats both alike. It has no response. Before a handshake, the
+    /// peer is not known.
+    pub fn of_notification(
+        service: &Service,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        principal: Option<&str>,
+    ) -> Self {
+        let Notification { method, params, .. } = notification;
+        let known = peer.is_some();
+        Self::new(CallInner {
+            id: RequestId::Number(0),
+            method,
+            params: params.unwrap_or_default(),
+            peer: peer.unwrap_or_else(|| session::unknown_peer(service)),
+            principal: principal.map(Into::into),
+            progress: None,
+            inputs: Inputs::alone(None),
+            ticket: None,
+            batch: None,
+            done: Mutex::default(),
+            origin: Origin::Notification { known },
+        })
+    }
+
+    /// Returns whether this is a notification, which has no response.
+    pub fn is_notification(&self) -> bool {
+        matches!(self.inner().origin, Origin::Notification { .. })
+    }
+
+    /// Returns the peer, unless this is a notification that was received before the handshake.
+    pub fn known_peer(&self) -> Option<&Arc<Peer>> {
+        (self.inner().origin != Origin::Notification { known: false }).then(|| self.peer())
+    }
+
+    /// Returns whether the engine carries out the request, after a driver has seen it: see
+    /// [`Service::set_deferred`].
+    pub fn is_deferred(&self) -> bool {
+        !self.is_notification()
+            && matches!(
+                self.method(),
+                method::PING
+                    | method::INITIALIZE
+                    | method::LOGGING_SET_LEVEL
+                    | method::RESOURCES_SUBSCRIBE
+                    | method::RESOURCES_UNSUBSCRIBE
+                    | method::SERVER_DISCOVER
+                    | method::SUBSCRIPTIONS_LISTEN
+            )
+    }
+
+    /// Returns whether later messages of a connection depend on the effect of this request, so that they have to wait for
+    /// it.
+    pub fn precedes_others(&self) -> bool {
+        self.is_deferred() && !matches!(self.method(), method::PING | method::SERVER_DISCOVER)
+    }
+}

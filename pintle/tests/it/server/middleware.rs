@@ -1,0 +1,322 @@
+//! Layers see every message of a client, on every transport and in both eras; hooks may refuse connections and sessions.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pintle::{
+    Connection, Server,
+    server::{Args, Cx, Extension, Next, Outcome, Target, around, resource, tool},
+    types::{RawObject, RpcError, schema::LoggingLevel},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{net::TcpListener, sync::Notify};
+
+use crate::support::{
+    eras::{ALL, R1, R4, R5},
+    http_server::{client, remote, soon},
+    line_client::{Raw, modern},
+};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// The transport of a conversation. Over HTTP the revision decides: two endpoints, sessions, or neither.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Over {
+    Pipe,
+    Http,
+}
+
+const TRANSPORTS: [Over; 2] = [Over::Pipe, Over::Http];
+
+/// A server with a tool, a resource and log messages.
+fn server() -> Server {
+    Server::new("s", "0")
+        .logging()
+        .resource(resource("note://1", "one", || async { "1" }))
+        .tool(tool("greet", |Args(Name { name }): Args<Name>| async move { format!("Hello, {name}!") }))
+}
+
+/// Writes down each message, with what it addresses.
+fn noting(server: Server, log: &Log) -> Server {
+    let log = log.clone();
+    server.layer(&around(move |cx: Cx, next: Next| {
+        let targets: Vec<_> = cx.targets().iter().map(|target| target.name().to_owned()).collect();
+        let line = format!("{} {}", cx.method(), targets.join(" "));
+        log.lock().unwrap().push(line.trim().to_owned());
+        next.run(cx)
+    }))
+}
+
+/// Refuses one method.
+fn refusing(server: Server, method: &'static str) -> Server {
+    server.layer(&around(move |cx: Cx, next: Next| async move {
+        if cx.method() == method {
+            return Outcome::Failed(RpcError::invalid_request("not today"));
+        }
+        next.run(cx).await
+    }))
+}
+
+async fn connect(server: &Server, over: Over, revision: &str) -> pintle::Result<Connection> {
+    let client = client(revision, "c");
+    match over {
+        Over::Pipe => client.connect(server.in_process()?).await,
+        Over::Http => {
+            let http = server.http()?.two_endpoints("/sse", "/messages");
+            let serving = http.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
+            let address = serving.address();
+            // It serves until the runtime ends.
+            std::mem::forget(serving);
+            client.connect(remote(revision, address)).await
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_sees_every_message_of_a_conversation() {
+    for over in TRANSPORTS {
+        for revision in ALL {
+            let log = Log::default();
+            let server = noting(server(), &log);
+            let client = soon(connect(&server, over, revision)).await.unwrap();
+            let told = client.call_tool("greet", json!({"name": "Ann"})).await.unwrap();
+            assert_eq!(told.text(), "Hello, Ann!");
+            client.tools().await.unwrap();
+            client.read_resource("note://1").await.unwrap();
+            client.ping().await.unwrap();
+            client.notify("notifications/acme", Default::default()).await.unwrap();
+            let mut expected = match revision {
+                R5 => vec!["server/discover"],
+                _ => vec!["initialize", "notifications/initialized"],
+            };
+            expected.extend(["tools/call greet", "tools/list", "resources/read note://1"]);
+            if revision == R5 {
+                let _changes = soon(client.changes()).await.unwrap();
+                soon(client.subscribe("note://1")).await.unwrap();
+                expected.extend(["subscriptions/listen note://1"]);
+            } else {
+                client.set_log_level(LoggingLevel::Info).await.unwrap();
+                client.subscribe("note://1").await.unwrap();
+                client.unsubscribe("note://1").await.unwrap();
+                expected.extend(["ping", "logging/setLevel"]);
+                expected.extend(["resources/subscribe note://1", "resources/unsubscribe note://1"]);
+            }
+            // A stateless client sends notifications over HTTP too, although they have no effect there.
+            expected.push("notifications/acme");
+            let seen = || log.lock().unwrap().clone();
+            let missing = || expected.iter().find(|line| !seen().iter().any(|other| other == *line));
+            for _ in 0..10_000 {
+                if missing().is_none() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(missing(), None, "{over:?} {revision}: {:?}", seen());
+            let unexpected: Vec<_> = seen()
+                .into_iter()
+                .filter(|line| !expected.contains(&&**line) && line != "subscriptions/listen")
+                .filter(|line| line != "notifications/cancelled")
+                .collect();
+            assert_eq!(unexpected, [""; 0], "{over:?} {revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_may_refuse_what_no_handler_answers() {
+    for over in TRANSPORTS {
+        for revision in ALL {
+            let methods: &[&str] = match revision {
+                R5 => &["server/discover", "subscriptions/listen"],
+                _ => &[
+                    "initialize",
+                    "ping",
+                    "logging/setLevel",
+                    "resources/subscribe",
+                    "resources/unsubscribe",
+                ],
+            };
+            for method in methods {
+                let server = refusing(server(), method);
+                let connected = soon(connect(&server, over, revision)).await;
+                let error = match (*method, connected) {
+                    ("initialize" | "server/discover", Err(error)) => Some(error),
+                    ("initialize", Ok(_)) => None,
+                    (_, Err(error)) => panic!("{over:?} {revision} {method}: {error}"),
+                    ("ping" | "server/discover", Ok(client)) => {
+                        client.call_raw(*method, RawObject::empty()).await.err()
+                    }
+                    ("logging/setLevel", Ok(client)) => client.set_log_level(LoggingLevel::Info).await.err(),
+                    ("resources/subscribe", Ok(client)) => client.subscribe("note://1").await.err(),
+                    ("subscriptions/listen", Ok(client)) => client.changes().await.err(),
+                    (_, Ok(client)) => client.unsubscribe("note://1").await.err(),
+                };
+                let error = error.map(|error| error.to_string()).unwrap_or_default();
+                assert!(error.contains("not today"), "{over:?} {revision} {method}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_may_change_params_and_leave_an_extension_for_the_handler() {
+    #[derive(Clone)]
+    struct Tenant(&'static str);
+
+    for over in TRANSPORTS {
+        for revision in ALL {
+            let whose = tool("whose", |Extension(Tenant(name)): Extension<Tenant>| async move { name });
+            let server = server().tool(whose).layer(&around(|cx: Cx, next: Next| async move {
+                let cx = match cx.target() {
+                    Some(Target::Tool(name)) if name == "greet" => {
+                        cx.with_params(r#"{"name":"greet","arguments":{"name":"Bob"}}"#.parse().unwrap())
+                    }
+                    // What is watched is another note than was asked for.
+                    Some(Target::Resource(_)) if cx.method() == "resources/subscribe" => {
+                        cx.with_params(r#"{"uri":"note://2"}"#.parse().unwrap())
+                    }
+                    _ => cx,
+                };
+                next.run(cx.with(Tenant("blue"))).await
+            }));
+            let client = soon(connect(&server, over, revision)).await.unwrap();
+            let greeted = client.call_tool("greet", json!({"name": "Ann"})).await.unwrap();
+            assert_eq!(greeted.text(), "Hello, Bob!", "{over:?} {revision}");
+            assert_eq!(client.call_tool("whose", ()).await.unwrap().text(), "blue");
+            if revision != R5 {
+                let mut changes = soon(client.changes()).await.unwrap();
+                client.subscribe("note://1").await.unwrap();
+                server.resource_updated("note://2");
+                let event = soon(changes.next()).await.unwrap();
+                assert!(format!("{event:?}").contains("note://2"), "{over:?} {revision}: {event:?}");
+            }
+        }
+    }
+}
+
+/// A server whose layer holds one method back until it is let go.
+fn holding(server: Server, method: &'static str) -> (Server, Arc<Notify>) {
+    let go = Arc::new(Notify::new());
+    let held = go.clone();
+    let server = server.layer(&around(move |cx: Cx, next: Next| {
+        let held = held.clone();
+        async move {
+            if cx.method() == method {
+                held.notified().await;
+            }
+            next.run(cx).await
+        }
+    }));
+    (server, go)
+}
+
+fn initialize(id: i64) -> serde_json::Value {
+    let params =
+        json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params})
+}
+
+#[tokio::test]
+async fn messages_of_a_pipe_do_not_overtake_a_handshake_that_is_in_a_layer() {
+    let (server, go) = holding(server(), "initialize");
+    let mut client = Raw::new(&server);
+    client.send(initialize(1)).await;
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 3, "method": "prompts/list"})).await;
+    // Cancelled while it waits: it has no response.
+    client
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
+        .await;
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    go.notify_one();
+    let opened = client.recv().await;
+    assert_eq!((&opened["id"], &opened["result"]["protocolVersion"]), (&json!(1), &json!(R4)));
+    assert_eq!(client.recv().await["id"], 3);
+}
+
+#[tokio::test]
+async fn a_request_in_a_layer_can_be_cancelled_and_others_go_on() {
+    let (server, _go) = holding(server(), "logging/setLevel");
+    let mut client = Raw::new(&server);
+    client.open(R4, json!({})).await;
+    let set = client.request("logging/setLevel", json!({"level": "info"})).await;
+    let list = client.request("tools/list", json!({})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": set}}))
+        .await;
+    assert_eq!(client.recv().await["id"], list);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_that_panics_or_never_returns_is_an_error_reply() {
+    let server =
+        server().call_timeout(Duration::from_secs(5)).layer(&around(|cx: Cx, next: Next| async move {
+            match cx.method() {
+                "ping" => panic!("on purpose"),
+                "logging/setLevel" => std::future::pending().await,
+                _ => next.run(cx).await,
+            }
+        }));
+    let mut client = Raw::new(&server);
+    client.open(R4, json!({})).await;
+    let ping = client.request("ping", json!({})).await;
+    let panicked = client.recv().await;
+    assert_eq!(panicked["id"], ping);
+    assert!(panicked["error"]["message"].as_str().unwrap().contains("see the server's log"), "{panicked}");
+    client.request("logging/setLevel", json!({"level": "info"})).await;
+    let list = client.request("tools/list", json!({})).await;
+    let late = client.recv().await;
+    assert!(late["error"]["message"].as_str().unwrap().contains("longer than 5s"), "{late}");
+    assert_eq!(client.recv().await["id"], list);
+}
+
+#[tokio::test]
+async fn a_subscription_that_a_layer_fails_after_it_was_opened_ends() {
+    let server = server().layer(&around(|cx: Cx, next: Next| async move {
+        let listens = cx.method() == "subscriptions/listen";
+        let outcome = next.run(cx).await;
+        if listens { Outcome::Failed(RpcError::invalid_request("not for you")) } else { outcome }
+    }));
+    let mut client = Raw::new(&server);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let id = client.request("subscriptions/listen", modern(wanted, json!({}))).await;
+    assert_eq!(client.recv().await["method"], "notifications/subscriptions/acknowledged");
+    let ended = client.recv().await;
+    assert_eq!((&ended["id"], &ended["error"]["message"]), (&json!(id), &json!("not for you")));
+}
+
+#[tokio::test]
+async fn a_hook_may_refuse_a_connection_or_a_session() {
+    let refuse = || Err(RpcError::invalid_request("closed on Mondays"));
+    for over in TRANSPORTS {
+        for revision in ALL {
+            let closed = server().on_open(move |_| refuse());
+            let no_sessions = server().on_session(move |_| refuse());
+            for (server, refuses) in
+                [(closed, over == Over::Pipe || revision != R5), (no_sessions, revision != R5)]
+            {
+                let connected = soon(connect(&server, over, revision)).await;
+                let connected = match connected {
+                    // A stateless client of a pipe is told with its first request.
+                    Ok(client) => client.tools().await.map(drop),
+                    Err(error) => Err(error),
+                };
+                let error = connected.err().map(|error| error.to_string()).unwrap_or_default();
+                let reason = error.contains("closed on Mondays") || (revision == R1 && error.contains("403"));
+                assert_eq!(reason, refuses, "{over:?} {revision}: {error}");
+            }
+        }
+    }
+}
