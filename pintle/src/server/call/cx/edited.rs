@@ -18,6 +18,8 @@ impl Cx {
     /// [`Extension<T>`](crate::server::Extension).
     ///
     /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
     /// use pintle::{Server, server::{Cx, Extension, Next, Outcome, around, tool}};
     ///
     /// #[derive(Clone)]
@@ -31,12 +33,11 @@ impl Cx {
     /// let server = Server::new("notes", "1.0.0")
     ///     .tool(tool("whose", |Extension(Tenant(name)): Extension<Tenant>| async move { name }))
     ///     .layer(&around(tenant));
-    /// # #[cfg(feature = "client")]
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # #[cfg(feature = "client")] {
     /// let notes = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
     /// assert_eq!(notes.call_tool("whose", ()).await?.text(), "guest");
-    /// # pintle::Result::Ok(()) })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn with<T: Clone + Send + Sync + 'static>(self, value: T) -> Self {

@@ -88,6 +88,11 @@ pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<R
     let extensions = cx.context.extensions();
     let shared = &cx.http.0;
     let session = cx.keep(cx.open(Engine::new_session())?).await?;
+    if let Err(error) = session.opened(extensions) {
+        // No client knows its id; if this fails, it expires.
+        let _ = shared.end(&session, Ended::Stopped).await;
+        return Err(Refusal::new(StatusCode::FORBIDDEN, error));
+    }
     let channel = Channel::new(shared, &session, MAIN, false);
     let mut reader = channel.begin().await;
     let settings = shared.settings();
@@ -98,9 +103,6 @@ pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<R
     let end = SessionGuard { shared: shared.clone(), session: session.clone() };
     let until = Authenticated::expiry(extensions);
     get_stream::start_until(&channel, extensions.clone(), until, end);
-    if let Err(error) = session.opened(extensions) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, error));
-    }
     Ok(events(reader, settings.keep_alive))
 }
 
