@@ -145,6 +145,7 @@ pub fn gives_resource<R: IntoResourceResult>(_: &R) {}
 /// The result of a function, which may be unsuitable. That is reported by [`gives`], once: the methods of a `Given` are those
 /// of [`Give`] if the result is suitable, and else those of [`CannotGive`], which compile for every type.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "the attributes construct it")]
 pub struct Given<R>(pub R);
 
 macro_rules! results {

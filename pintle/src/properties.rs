@@ -1,10 +1,26 @@
 //! Runs the properties of a conformance kit: of a transport, an event log, a session store or a replay guard.
 
-use std::{future::Future, io, pin::Pin, time::Duration};
+use std::{fmt, future::Future, io, pin::Pin, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::transport::kit::Broken;
+/// A property that does not hold.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Broken {
+    /// The property, as a sentence.
+    pub property: &'static str,
+    /// The observed behaviour.
+    pub what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.what)
+    }
+}
+
+impl std::error::Error for Broken {}
 
 /// The result of a property: what was seen instead of it.
 pub(crate) type PropertyResult = Result<(), String>;

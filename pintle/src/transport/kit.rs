@@ -11,7 +11,6 @@
 //! ```
 
 use std::{
-    fmt,
     future::{Future, poll_fn},
     io,
     task::{Context, Poll, Waker},
@@ -23,6 +22,8 @@ use tokio::task::JoinSet;
 
 use super::{Incoming, Transport};
 use crate::properties::{Property, PropertyResult, check as check_properties};
+
+pub use crate::properties::Broken;
 
 /// Checks every property on a fresh pair of connected transports.
 ///
@@ -43,24 +44,6 @@ where
     };
     check_properties(&PROPERTIES, open).await
 }
-
-/// A property that does not hold.
-#[non_exhaustive]
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Broken {
-    /// The property, as a sentence.
-    pub property: &'static str,
-    /// The observed behaviour.
-    pub what: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.property, self.what)
-    }
-}
-
-impl std::error::Error for Broken {}
 
 type BoxTransport = Box<dyn Transport>;
 

@@ -54,6 +54,7 @@ impl CatalogueEdits {
 
     /// Adds a route. A name or URI that is registered at this point is an error.
     #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "the adders of `Server` have this name")]
     pub fn add(self, route: impl Into<Route>) -> Self {
         self.with(Edit::Add(Box::new(route.into())))
     }

@@ -50,8 +50,11 @@ fn of_crate<'a>(tree: &'a Tree, krate: &str) -> Vec<Crossing<'a>> {
             // `pub(in crate::server)` imports nothing.
             let visibility =
                 source.bare[..at].rsplit_once('(').is_some_and(|(_, inner)| inner.starts_with("in "));
+            // The body of an exported macro is expanded elsewhere.
+            let in_macro = source.bare[..at].ends_with('$');
             if path.len() < 2
                 || visibility
+                || in_macro
                 || source.is_test(at)
                 || exports.iter().any(|import| import.range.contains(&at))
             {
@@ -78,7 +81,7 @@ mod tests {
             ("pintle/src/a/mod.rs", "mod c;\npub(crate) struct A;\nfn f() { self::f() }"),
             (
                 "pintle/src/a/c.rs",
-                "use super::A;\nfn f() -> crate::B { std::mem::take(x) }\npub(in crate::a) struct C;\n#[cfg(test)]\nmod t { use crate::b::B; }",
+                "use super::A;\nfn f() -> crate::B { std::mem::take(x) }\npub(in crate::a) struct C;\nmacro_rules! m { () => { $crate::B } }\n#[cfg(test)]\nmod t { use crate::b::B; }",
             ),
             ("pintle/src/b/mod.rs", "mod d;\npub struct B;"),
             ("pintle/src/b/d.rs", ""),
