@@ -1,7 +1,8 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use pintle_proto::{http::Streams, server::Outcome};
 use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method};
+use pintle_uri::nearest;
 use tokio::sync::oneshot;
 
 use crate::server::{
@@ -11,7 +12,11 @@ use crate::server::{
         sink::CallEvent,
         target::{TextArguments, ToolCall},
     },
-    catalogue::{complete, lists, options::RouteOptions, source},
+    catalogue::{
+        complete, lists,
+        options::{CatalogueRoute, RouteOptions},
+        source,
+    },
 };
 
 /// Starts the handler of a call, inside the layers of the server.
@@ -170,7 +175,10 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             cx.set_tool(ToolCall { tool: route.clone(), filled });
             Ok(go(cx, &route.options))
         }
-        None => Err(unknown("tool", &name)),
+        None => {
+            let tools = cx.snapshot().catalogue.tools.iter();
+            Err(unknown("tool", &name, visible(cx, tools)))
+        }
     }
 }
 
@@ -195,13 +203,29 @@ fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
             Ok(go(cx, &route.options))
         }
-        None => Err(unknown("prompt", &name)),
+        None => {
+            let prompts = cx.snapshot().catalogue.prompts.iter();
+            Err(unknown("prompt", &name, visible(cx, prompts)))
+        }
     }
 }
 
-fn unknown(kind: &str, name: &str) -> Outcome {
+/// Returns the names of the routes that the caller sees.
+fn visible<'a, R: CatalogueRoute + 'a>(
+    cx: &Cx,
+    routes: impl Iterator<Item = &'a Arc<R>>,
+) -> impl Iterator<Item = &'a str> {
+    routes.filter(|route| lists::sees(cx, route)).map(|route| route.key())
+}
+
+/// Returns the outcome of a call of something that does not exist, with the name that was perhaps meant.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Outcome {
     let shown: String = name.chars().take(128).collect();
-    Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
+    let mut message = format!("no such {kind}: `{shown}`");
+    if let Some(near) = nearest(name, known) {
+        message += &format!("; did you mean `{near}`?");
+    }
+    Outcome::Failed(RpcError::invalid_params(message))
 }
 
 /// Finds the resource of a URI. Only the best match counts: if the caller does not see it, no other is tried.

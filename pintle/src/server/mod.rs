@@ -466,8 +466,8 @@ impl Server {
             .collect()
     }
 
-    /// Returns warnings about valid registrations that could be better: tools without a description, duplicate tags, missing
-    /// dependencies. [`serve`](Self::serve) logs them.
+    /// Returns warnings about valid registrations that could be better: missing descriptions, duplicate tags, missing
+    /// dependencies. Every `serve` method and `http` log them at `warn`, once.
     pub fn lint(&self) -> Vec<String> {
         lint::lint(&self.snapshot().catalogue)
     }
@@ -476,6 +476,13 @@ impl Server {
     /// the same.
     pub fn check(&self) -> Result<()> {
         self.snapshot().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
+    }
+
+    /// Fails if a registration is wrong, and logs what could be better when it is called for the first time.
+    fn start(&self) -> Result<()> {
+        self.check()?;
+        self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
+        Ok(())
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

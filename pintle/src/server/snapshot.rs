@@ -120,6 +120,9 @@ impl Snapshot {
     pub(crate) fn fault(&self) -> Option<&str> {
         let verdict = self.verdict.get_or_init(|| {
             let mut faults = self.faults.clone();
+            if self.service.info().name.trim().is_empty() {
+                faults.push("the name of the server is empty: give it one".to_owned());
+            }
             faults.extend(self.catalogue.missing(&self.own));
             (!faults.is_empty()).then(|| faults.join("\n").into())
         });

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use pintle_types::schema::{Prompt, Resource, ResourceTemplate};
+
 use super::Catalogue;
 use crate::ToolTraits;
 
@@ -8,7 +10,7 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
     let mut warnings = Vec::new();
     for route in catalogue.tools.iter() {
         let (tool, name) = (&route.tool, &route.tool.name);
-        if tool.description.as_ref().is_none_or(|text| text.trim().is_empty()) {
+        if is_blank(tool.description.as_deref()) {
             warnings.push(format!(
                 "the tool `{name}` has no description: say what it does, the model has nothing else"
             ));
@@ -34,6 +36,16 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
         }
     }
     for prompt in catalogue.prompts.iter() {
+        let Prompt { name, description, arguments, .. } = &prompt.prompt;
+        if is_blank(description.as_deref()) {
+            warnings.push(format!("the prompt `{name}` has no description: say what it is for"));
+        }
+        for argument in arguments.iter().flatten().filter(|it| is_blank(it.description.as_deref())) {
+            let argument = &argument.name;
+            warnings.push(format!(
+                "the argument `{argument}` of the prompt `{name}` has no description: say what to enter"
+            ));
+        }
         for argument in prompt.allowed.keys() {
             if !prompt.prompt.arguments.iter().flatten().any(|known| known.name == *argument) {
                 let name = &prompt.prompt.name;
@@ -43,5 +55,22 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
             }
         }
     }
+    for Resource { uri, description, .. } in catalogue.resources.iter().map(|route| &route.resource) {
+        if is_blank(description.as_deref()) {
+            warnings.push(format!("the resource `{uri}` has no description: say what it holds"));
+        }
+    }
+    for route in catalogue.templates.iter() {
+        let ResourceTemplate { uri_template, description, .. } = &route.resource_template;
+        if is_blank(description.as_deref()) {
+            warnings.push(format!(
+                "the resource template `{uri_template}` has no description: say what it holds"
+            ));
+        }
+    }
     warnings
+}
+
+fn is_blank(text: Option<&str>) -> bool {
+    text.is_none_or(|text| text.trim().is_empty())
 }

@@ -100,7 +100,7 @@ fn finish(cx: &Cx, result: Result<GetPromptResult, RequestError>) -> Outcome {
     }
 }
 
-route_methods!(PromptRoute, Prompt, prompt.name: Prompt, Prompts, prompts);
+route_methods!(PromptRoute, Prompt, prompt.name: Prompt, Prompts, prompts, prepare: PromptRoute::prepare);
 name_methods!(PromptRoute, prompt);
 completion_methods!(PromptRoute, prompt.name, "argument");
 
@@ -143,6 +143,13 @@ impl PromptRoute {
     #[must_use]
     pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.add_argument(name.into(), description.into(), false)
+    }
+
+    /// Records a fault if the name is empty.
+    fn prepare(&mut self) {
+        if self.prompt.name.trim().is_empty() {
+            self.options.faults.push("the name of a prompt is empty: give it one".to_owned());
+        }
     }
 
     fn add_argument(mut self, name: String, description: String, required: bool) -> Self {

@@ -60,6 +60,31 @@ impl ResourceRoute {
         let Description { faults, needs, .. } = description;
         Self { resource, options: RouteOptions::new(reader(handler), faults, needs) }
     }
+
+    /// Records a fault if the URI is none, or if the name is empty.
+    fn prepare(&mut self) {
+        let Resource { uri, name, .. } = &self.resource;
+        if uri.contains(['{', '}']) {
+            self.options.faults.push(format!("`{uri}` has variables: register it with `template`"));
+        } else if !is_uri(uri) {
+            self.options
+                .faults
+                .push(format!("`{uri}` is not a URI: start with a scheme, as in `notes://{uri}`"));
+        }
+        if name.trim().is_empty() {
+            self.options.faults.push(format!("the name of the resource `{uri}` is empty: give it one"));
+        }
+    }
+}
+
+/// Returns whether a text has a scheme, a colon and at least one more character, and no spaces.
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(fits)
+        && !rest.is_empty()
+        && !rest.contains(|letter: char| letter.is_whitespace() || letter.is_control())
 }
 
 /// Wraps a handler so that it returns the outcome of a read.
@@ -96,7 +121,9 @@ pub(crate) fn finish(cx: &Cx, read: Result<ReadResourceResult, RequestError>) ->
     }
 }
 
-route_methods!(ResourceRoute, Resource, resource.uri: Resource, Resources, resources);
+route_methods!(
+    ResourceRoute, Resource, resource.uri: Resource, Resources, resources, prepare: ResourceRoute::prepare
+);
 content_methods!(ResourceRoute, resource);
 
 /// A type that a resource handler may return.

@@ -96,10 +96,22 @@ impl TemplateRoute {
 }
 
 route_methods!(
-    TemplateRoute, Template, resource_template.uri_template: ResourceTemplate, Resources, templates
+    TemplateRoute, Template, resource_template.uri_template: ResourceTemplate, Resources, templates,
+    prepare: TemplateRoute::prepare
 );
 completion_methods!(TemplateRoute, resource_template.uri_template, "variable");
 content_methods!(TemplateRoute, resource_template);
+
+impl TemplateRoute {
+    /// Records a fault if the name is empty.
+    fn prepare(&mut self) {
+        let ResourceTemplate { uri_template, name, .. } = &self.resource_template;
+        if name.trim().is_empty() {
+            let fault = format!("the name of the resource template `{uri_template}` is empty: give it one");
+            self.options.faults.push(fault);
+        }
+    }
+}
 
 impl TextTarget for TemplateRoute {
     fn fault(&self, vars: &Vars) -> Option<String> {

@@ -66,7 +66,7 @@ impl Server {
     ///
     /// Returns an error if a registration is invalid: see [`check`](Self::check).
     pub fn http(&self) -> Result<Http> {
-        self.check()?;
+        self.start()?;
         Ok(Http(Arc::new(HttpShared::new(HttpSettings::new(self)))))
     }
 }

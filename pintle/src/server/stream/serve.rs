@@ -27,8 +27,7 @@ impl Server {
     }
 
     fn serve_driven(&self, mut transport: Box<dyn DrivenTransport>, caller: Caller) -> Result<Serving> {
-        self.check()?;
-        self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
+        self.start()?;
         transport.limit_messages(self.snapshot().service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
         let connection = StreamConnection::new(self.clone(), transport, stop.clone()).known(caller);

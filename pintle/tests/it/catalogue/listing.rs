@@ -190,6 +190,7 @@ fn what_contradicts_itself_is_refused_and_what_could_be_better_is_said() {
             "the tool `twice` has the tag `a` twice: once will do",
             "the tool `needy` depends on `gone`, which is not there: add it",
             "the tool `needy` depends on itself: it can never be called",
+            "the prompt `p` has no description: say what it is for",
             "the prompt `p` has values for `x`, which is no argument of it",
         ]
     );

@@ -1,6 +1,8 @@
 //! What a server offers: registering, listing, hiding and changing it.
 
 #[cfg(feature = "server")]
+mod checks;
+#[cfg(feature = "server")]
 mod completion;
 #[cfg(feature = "server")]
 mod definitions;
