@@ -1,9 +1,9 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Receiver, ReceiverKind, Result};
+use syn::{Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Receiver, ReceiverKind, Result, Type};
 
 use crate::{
-    kind::Kind,
+    kind::{Kind, is},
     options::Options,
     params::Params,
     route::{self, this},
@@ -120,19 +120,31 @@ fn route(kind: Kind, method: &ImplItemFn, attr: Attribute, params: Params) -> Re
     };
     let name = &method.sig.ident;
     let function = match &params.receiver {
-        Some(Receiver { kind: ReceiverKind::Reference(_, _, None), .. }) => {
+        Some(receiver) if is_shared(receiver) => {
             let this = this();
             quote_spanned!(name.span()=> #this.#name)
         }
         Some(receiver) => {
             return Err(Error::new_spanned(
                 receiver,
-                "calls run concurrently: take `&self`, and keep mutable state behind a `Mutex`",
+                "calls run concurrently: take `&self` or `self: Arc<Self>`, and keep mutable state behind a `Mutex`",
             ));
         }
         None => quote!(Self::#name),
     };
     route::route(kind, &method.sig, &method.attrs, &options, params, &function)
+}
+
+/// Returns whether calls can share the receiver: `&self`, `self: Arc<Self>`, `self: &Arc<Self>`.
+fn is_shared(receiver: &Receiver) -> bool {
+    match &receiver.kind {
+        ReceiverKind::Reference(_, _, mutable) => mutable.is_none(),
+        ReceiverKind::Typed(_, ty) => match &**ty {
+            Type::Reference(reference) => reference.mutability.is_none() && is(&reference.elem, "Arc"),
+            ty => is(ty, "Arc"),
+        },
+        _ => false,
+    }
 }
 
 /// Returns the kind of `#[tool]`, `#[prompt]` or `#[resource]`, with or without a path.

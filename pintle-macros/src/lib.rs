@@ -190,8 +190,8 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// resources.
 ///
 /// The type gets `into_routes(self)` and, for a shared value, `routes(self: &Arc<Self>)`, for `Server::routes`; if all
-/// methods are tools, also `into_tools` and `tools`, for `Server::tools`. Methods take `&self`. Calls run concurrently, so
-/// mutable state needs a lock. The rest of the block is unchanged.
+/// methods are tools, also `into_tools` and `tools`, for `Server::tools`. Methods take `&self`, or `self: Arc<Self>` to pass the
+/// value on to a task. Calls run concurrently, so mutable state needs a lock. The rest of the block is unchanged.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -9,7 +9,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, Declared, Json, RequestError, State, ToolError},
+    server::{Cx, Json, Partial, RequestError, State, ToolError},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
     uri::{Values, expand},
 };
@@ -98,9 +98,14 @@ async fn titles(State(notes): State<Notes>) -> String {
     notes.titles("").join("\n")
 }
 
+/// Completes the title of a note.
+async fn known(State(notes): State<Notes>, typed: Partial) -> Vec<String> {
+    notes.titles(&typed.value)
+}
+
 /// A note, by its title. `None` means "not found".
 #[pintle::resource("note://{title}", mime_type = "text/plain")]
-async fn note(State(notes): State<Notes>, title: String) -> Option<String> {
+async fn note(State(notes): State<Notes>, #[arg(complete = known)] title: String) -> Option<String> {
     notes.text(&title)
 }
 
@@ -119,18 +124,10 @@ async fn review(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
-    let notes = Notes::default();
-    // This completer needs the state. One without state can be named in the attribute: `#[arg(complete = ..)]`.
-    let known = notes.clone();
-    let note = note::route().complete("title", move |typed| {
-        let titles = known.titles(&typed.value);
-        async move { titles }
-    });
     Server::new("notes", "1.0.0")
         .instructions("Titles are unique. Read `notes://titles` for those that are taken.")
-        .with_state(notes)
-        .routes(pintle::routes![save, digest, titles, review])
-        .template(note)
+        .with_state(Notes::default())
+        .routes(pintle::routes![save, digest, titles, note, review])
         .serve_stdio()
         .await
 }

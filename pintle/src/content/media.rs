@@ -244,6 +244,9 @@ pub struct Image(ImageContent);
 ///
 /// Clients of the first revision do not support audio and receive a line of text instead.
 ///
+/// The formats that are recognized are WAV, FLAC, Ogg, AIFF, MP4, WebM, MIDI, AMR, AAC and MP3. The protocol has no field for the
+/// duration or the sample rate: [`meta`](Self::meta) takes them, under a key of your own.
+///
 /// ```
 /// use pintle::content::{Audio, ContentError};
 ///

@@ -103,7 +103,7 @@ pub(crate) fn server(called: &Called) -> Server {
         .tool(tool("ask", ask))
         .prompt(
             prompt("plan", || async { "Plan it." })
-                .complete("x", |_| async { vec!["gold"] })
+                .complete("x", || async { vec!["gold"] })
                 .requires(["gold:plan"]),
         )
         .resource(resource("gold://bar", "bar", || async { "heavy" }).requires(["gold:see"]))

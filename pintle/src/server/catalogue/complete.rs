@@ -27,16 +27,12 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
     // The values of an argument may reveal as much as the route itself.
     lists::permit(cx, target.required(), target.name())?;
-    let name = params.argument.name;
+    let name = params.argument.name.clone();
     let completer = target.completer(&name).map_err(refuse)?;
-    let partial = Partial {
-        value: params.argument.value,
-        context: params.context.and_then(|context| context.arguments).unwrap_or_default(),
-        principal: cx.principal().map(str::to_owned),
-    };
+    let (cx, partial) = (cx.clone(), Partial::new(cx, params));
     Ok(Box::pin(async move {
         let values = match completer {
-            Some(completer) => caught(move || completer(partial))
+            Some(completer) => caught(move || completer(cx, partial))
                 .await
                 .unwrap_or_else(|panic| Err(RequestError::new(panic_message(&*panic)))),
             None => Ok(Default::default()),
@@ -50,7 +46,9 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         let mut completion = Completion::new(values.values.into_iter().take(MAX_VALUES).collect());
         completion.total = i64::try_from(total).ok();
         completion.has_more = Some(total > found.min(MAX_VALUES) as u64);
-        match RawObject::from_serialize(&CompleteResult::new(completion)) {
+        let mut result = CompleteResult::new(completion);
+        result.meta = values.meta;
+        match RawObject::from_serialize(&result) {
             Ok(result) => Outcome::Complete(result.into()),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         }

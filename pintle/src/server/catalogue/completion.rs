@@ -9,7 +9,13 @@ use std::{
     task::Poll,
 };
 
-use crate::server::{HandlerError, RequestError};
+use pintle_proto::server::Outcome;
+use pintle_types::{Meta, RpcError, schema::CompleteParams};
+
+use crate::server::{
+    Cx, Description, FromCall, Handler, HandlerError, RequestError,
+    handler::extract::{HandlerKind, Need},
+};
 
 /// A partial value that a client wants completed: the argument of a completer, as in
 /// [`ToolRoute::complete`](crate::server::ToolRoute::complete).
@@ -22,6 +28,29 @@ pub struct Partial {
     pub context: BTreeMap<String, String>,
     /// The authenticated principal, if there is one.
     pub principal: Option<String>,
+}
+
+impl Partial {
+    pub(super) fn new(cx: &Cx, params: CompleteParams) -> Self {
+        Self {
+            value: params.argument.value,
+            context: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+            principal: cx.principal().map(str::to_owned),
+        }
+    }
+}
+
+impl FromCall for Partial {
+    fn describe(description: &mut Description<'_>) {
+        description.belongs("Partial", &[HandlerKind::Completer]);
+    }
+
+    fn from_call(cx: &Cx) -> Result<Self, Outcome> {
+        let params = cx.params().decode();
+        params
+            .map(|params| Self::new(cx, params))
+            .map_err(|error| Outcome::Failed(RpcError::invalid_params(error.to_string())))
+    }
 }
 
 /// The values that a completer found, the best first. Clients receive the first hundred.
@@ -38,18 +67,38 @@ pub struct Values {
     pub values: Vec<String>,
     /// The number of matches, if `values` has only some of them.
     pub total: Option<u64>,
+    /// The `_meta` of the result.
+    pub meta: Option<Meta>,
 }
 
 impl Values {
     /// Creates a list of values.
     pub fn new<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
-        Self { values: values.into_iter().map(Into::into).collect(), total: None }
+        Self { values: values.into_iter().map(Into::into).collect(), total: None, meta: None }
     }
 
     /// Sets the number of matches.
     #[must_use]
     pub fn total(mut self, total: u64) -> Self {
         self.total = Some(total);
+        self
+    }
+
+    /// Sets the `_meta` of the result, for clients that know its keys.
+    ///
+    /// The protocol has a text for each value and nothing else. A label or a description for each is sent this way, under a
+    /// key of your own:
+    ///
+    /// ```
+    /// use pintle::{server::Values, types::Meta};
+    ///
+    /// let mut meta = Meta::new();
+    /// meta.insert("com.example/details", serde_json::json!({"OSL": "Oslo, Norway"}));
+    /// let airports = Values::new(["OSL", "OSD"]).meta(meta);
+    /// ```
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
         self
     }
 }
@@ -102,22 +151,29 @@ pub(crate) struct Completers {
     values: BTreeMap<String, Completer>,
 }
 
-pub(crate) type Completer = Arc<dyn Fn(Partial) -> CompleterFuture + Send + Sync>;
+pub(crate) type Completer = Arc<dyn Fn(Cx, Partial) -> CompleterFuture + Send + Sync>;
 type CompleterFuture = Pin<Box<dyn Future<Output = Result<Values, RequestError>> + Send>>;
 
 impl Completers {
-    /// Adds a completer. Returns `false`, and changes nothing, if the argument has one already.
-    pub(crate) fn add<F, Fut>(&mut self, argument: String, completer: F) -> bool
+    /// Adds a completer, and returns what is wrong with it and the state that it takes. If the argument has a completer already,
+    /// it returns `None` and changes nothing.
+    pub(crate) fn add<M: 'static, H>(
+        &mut self,
+        argument: String,
+        completer: H,
+    ) -> Option<(Vec<String>, Vec<Need>)>
     where
-        F: Fn(Partial) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoValues> + Send + 'static,
+        H: Handler<M, Output: IntoValues>,
     {
-        let Entry::Vacant(vacant) = self.declared.entry(argument) else { return false };
-        vacant.insert(Arc::new(move |partial| {
-            let completing = completer(partial);
-            Box::pin(async move { completing.await.into_values() })
+        let mut description = Description::new(HandlerKind::Completer, &argument);
+        H::describe(&mut description);
+        let Description { faults, needs, .. } = description;
+        let Entry::Vacant(vacant) = self.declared.entry(argument) else { return None };
+        vacant.insert(Arc::new(move |cx, _| {
+            let completing = completer.call(cx);
+            Box::pin(async move { completing.await.map_err(RequestError::other)?.into_values() })
         }));
-        true
+        Some((faults, needs))
     }
 
     pub(crate) fn add_values(&mut self, argument: String, values: Vec<String>) {
@@ -135,7 +191,7 @@ impl Completers {
 
 /// Creates a completer that returns the values of a list that start with the text, ignoring case.
 pub(crate) fn fixed(values: Vec<String>) -> Completer {
-    Arc::new(move |partial| {
+    Arc::new(move |_, partial| {
         let typed = partial.value.to_lowercase();
         let fitting = values.iter().filter(|value| value.to_lowercase().starts_with(&typed));
         let fitting = Values::new(fitting.cloned());

@@ -270,7 +270,7 @@ pub(super) fn taken<R: CatalogueRoute>(route: &R) -> Error {
         HandlerKind::Resource => {
             format!("a resource with the URI `{key}` is already registered; choose another URI")
         }
-        HandlerKind::Template => {
+        HandlerKind::Template | HandlerKind::Completer => {
             format!("a resource template `{key}` is already registered; choose another URI template")
         }
     })

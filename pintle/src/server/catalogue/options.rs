@@ -283,16 +283,41 @@ macro_rules! completion_methods {
             ///
             #[doc = concat!("Two completers for one ", $argument, " are an error: [`Server::check`](crate::server::Server::check) reports it,")]
             /// and `serve` refuses to start. Nothing is overwritten.
+            ///
+            /// A completer is a handler: it takes [`Partial`](crate::server::Partial), the text so far, and like any handler
+            /// [`State`](crate::server::State), [`Extension`](crate::server::Extension) and [`Cx`](crate::server::Cx).
+            ///
+            /// ```
+            /// use pintle::server::{Partial, PromptArguments, Server, State, prompt};
+            ///
+            /// #[derive(Clone)]
+            /// struct Cities(Vec<&'static str>);
+            ///
+            /// async fn cities(State(Cities(known)): State<Cities>, typed: Partial) -> Vec<&'static str> {
+            ///     known.into_iter().filter(|city| city.starts_with(&typed.value)).collect()
+            /// }
+            ///
+            /// let weather = prompt("weather", |given: PromptArguments| async move { format!("The weather in {}?", given["city"]) })
+            ///     .argument("city", "A city.")
+            ///     .complete("city", cities);
+            /// let server = Server::new("weather", "1.0.0").with_state(Cities(vec!["Oslo", "Bergen"])).prompt(weather);
+            /// # server.check().unwrap();
+            /// ```
             #[must_use]
-            pub fn complete<F, Fut>(mut self, name: impl Into<String>, completer: F) -> Self
+            pub fn complete<M: 'static, H>(mut self, name: impl Into<String>, completer: H) -> Self
             where
-                F: Fn($crate::server::Partial) -> Fut + Send + Sync + 'static,
-                Fut: ::std::future::Future<Output: $crate::server::IntoValues> + Send + 'static,
+                H: $crate::server::Handler<M, Output: $crate::server::IntoValues>,
             {
                 let name = name.into();
-                if !self.completers.add(name.clone(), completer) {
-                    let kind = <Self as $crate::server::catalogue::options::CatalogueRoute>::KIND;
-                    self.options.completed_twice(kind, &self.$definition.$key, &name);
+                match self.completers.add(name.clone(), completer) {
+                    Some((faults, needs)) => {
+                        self.options.faults.extend(faults);
+                        self.options.needs.extend(needs);
+                    }
+                    None => {
+                        let kind = <Self as $crate::server::catalogue::options::CatalogueRoute>::KIND;
+                        self.options.completed_twice(kind, &self.$definition.$key, &name);
+                    }
                 }
                 self
             }

@@ -35,6 +35,8 @@ pub(crate) enum HandlerKind {
     Prompt,
     Resource,
     Template,
+    /// The completer of an argument.
+    Completer,
 }
 
 impl HandlerKind {
@@ -45,6 +47,7 @@ impl HandlerKind {
             Self::Prompt => "prompt",
             Self::Resource => "resource",
             Self::Template => "resource template",
+            Self::Completer => "completer of",
         }
     }
 }
@@ -93,6 +96,7 @@ impl<'a> Description<'a> {
                 HandlerKind::Tool | HandlerKind::Prompt => "take `Args<T>`",
                 HandlerKind::Resource => "give it a URI with variables, by `template`, or take `Cx`",
                 HandlerKind::Template => "take its variables, as `Vars<T>`",
+                HandlerKind::Completer => "take `Partial`, `State<S>` or `Cx`",
             };
             self.faults.push(format!("the {kind} `{name}` has nothing for `{argument}`: {instead}"));
             return false;

@@ -2,7 +2,8 @@
 
 use pintle::{
     Server,
-    server::{Partial, Values, prompt, template, tool},
+    server::{Args, Cx, Partial, PromptArguments, State, Values, prompt, template, tool},
+    types::Meta,
 };
 use serde_json::{Value, json};
 
@@ -21,13 +22,13 @@ fn server() -> Server {
         .optional("worse", "Its completer panics.")
         .argument_values("mood", ["Merry", "melancholy", "calm"])
         .complete("town", towns)
-        .complete("broken", |_| async { Err::<Vec<String>, _>("no database") })
+        .complete("broken", |_: Partial| async { Err::<Vec<String>, _>("no database") })
         .complete("worse", |partial: Partial| async move {
             assert!(partial.value == "never", "boom");
             Vec::<String>::new()
         });
     let notes = template("note://{title}", "note", || async { "text" })
-        .complete("title", |_| async { Values::new(["a", "b"]).total(17) });
+        .complete("title", |_: Partial| async { Values::new(["a", "b"]).total(17) });
     let schema = json!({"type": "object", "$defs": {"Size": {"enum": ["small", "large", null]}}, "properties": {
         "size": {"$ref": "#/$defs/Size"},
         "gift": {"type": ["boolean", "null"]},
@@ -124,4 +125,44 @@ async fn values_that_are_not_allowed_are_refused() {
         assert_eq!(fine["result"]["messages"][0]["content"]["text"], "Go.");
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_completer_takes_state_and_the_call() {
+    async fn towns(cx: Cx, typed: Partial, State(known): State<Vec<&'static str>>) -> Values {
+        let mut meta = Meta::new();
+        meta.insert("com.example/method", cx.method());
+        Values::new(known.into_iter().filter(|town| town.starts_with(&typed.value))).meta(meta)
+    }
+    let travel = || {
+        prompt("travel", |_: PromptArguments| async { "" }).argument("town", "Where.").complete("town", towns)
+    };
+    let error = Server::new("s", "0").prompt(travel()).check().unwrap_err().to_string();
+    assert!(error.contains("the prompt `travel` wants `State<"), "{error}");
+    let server = Server::new("s", "0").with_state(vec!["Oslo", "Bergen", "Berlin"]).prompt(travel());
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        let params = json!({
+            "ref": {"type": "ref/prompt", "name": "travel"},
+            "argument": {"name": "town", "value": "Ber"},
+        });
+        let answer = client.call("completion/complete", params).await;
+        assert_eq!(answer["result"]["completion"]["values"], json!(["Bergen", "Berlin"]), "{answer}");
+        assert_eq!(answer["result"]["_meta"]["com.example/method"], "completion/complete", "{answer}");
+    })
+    .await;
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[test]
+fn what_a_completer_cannot_take_is_an_error() {
+    let wrong = |_: Args<Nothing>| async { vec![""] };
+    let route = prompt("p", |_: PromptArguments| async { "" }).argument("a", "A.").complete("a", wrong);
+    assert_eq!(
+        Server::new("s", "0").prompt(route).check().unwrap_err().to_string(),
+        "the completer of `a` has nothing for `Args`: take `Partial`, `State<S>` or `Cx`"
+    );
+    let error = Server::new("s", "0").tool(tool("t", |_: Partial| async { "" })).check().unwrap_err();
+    assert_eq!(error.to_string(), "the tool `t` has nothing for `Partial`: take `Args<T>`");
 }

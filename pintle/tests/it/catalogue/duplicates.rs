@@ -209,7 +209,7 @@ fn each_fault_has_a_line() {
 
 #[test]
 fn two_completers_of_one_argument_are_reported() {
-    let none = |_| async { Vec::<String>::new() };
+    let none = || async { Vec::<String>::new() };
     let new = || Server::new("s", "0");
     for (server, message) in [
         (

@@ -24,7 +24,7 @@ fn server(sees_secrets: impl Fn(&Scope<'_>) -> bool + Send + Sync + 'static) -> 
             .resource(resource(format!("{name}://r"), name, || async { "read" }))
             .template(
                 template(format!("{name}://t/{{x}}"), name, || async { "read" })
-                    .complete("x", |_| async { vec!["a"] }),
+                    .complete("x", || async { vec!["a"] }),
             );
     }
     server.filter(move |scope, entry| {

@@ -201,7 +201,11 @@ async fn what_a_filter_hides_is_not_there_even_if_it_requires_something() {
     let complete = |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "kind", "value": ""}});
     let asked = [
         ("tools/call", call("xopen"), "no such tool: `xopen`"),
-        ("prompts/get", json!({"name": "xgreet", "arguments": {}}), "no such prompt: `xgreet`"),
+        (
+            "prompts/get",
+            json!({"name": "xgreet", "arguments": {}}),
+            "no such prompt: `xgreet`; did you mean `greet`?",
+        ),
         ("resources/read", json!({"uri": "gold://x"}), "no such resource: `gold://x`"),
         ("completion/complete", complete("xgreet"), "`ref` names nothing that this server has"),
     ];

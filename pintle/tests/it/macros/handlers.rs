@@ -74,3 +74,37 @@ async fn others_may_hold_the_value_too() {
     notes.keep("milk".into());
     assert_eq!(said(&server, "count", json!({})).await, "1");
 }
+
+/// A value that its methods pass on.
+#[derive(Default)]
+struct Shared(Mutex<Vec<String>>);
+
+#[pintle::handlers]
+impl Shared {
+    #[tool]
+    async fn push(self: Arc<Self>, text: String) -> usize {
+        let shared = Arc::clone(&self);
+        tokio::spawn(async move { shared.0.lock().unwrap().push(text) }).await.unwrap();
+        self.0.lock().unwrap().len()
+    }
+
+    #[tool]
+    async fn holders(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
+    }
+
+    #[tool]
+    fn list(self: Arc<Self>) -> String {
+        self.0.lock().unwrap().join(",")
+    }
+}
+
+#[tokio::test]
+async fn methods_may_take_the_shared_value() {
+    let shared = Arc::new(Shared::default());
+    let server = Server::new("s", "0").tools(shared.tools());
+    assert_eq!(said(&server, "push", json!({"text": "a"})).await, "1");
+    assert_eq!(said(&server, "push", json!({"text": "b"})).await, "2");
+    assert_eq!(said(&server, "list", json!({})).await, "a,b");
+    assert_eq!(said(&server, "holders", json!({})).await, "true");
+}

@@ -475,3 +475,43 @@ async fn recursion() {
     let (good, said) = server.call(&deep).await;
     assert!(!good && said.contains("recursion limit exceeded"), "{said}");
 }
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "shape", rename_all = "lowercase")]
+#[expect(dead_code, reason = "shown by `Debug`")]
+enum Shape {
+    /// A circle.
+    Circle {
+        radius: f64,
+    },
+    Square {
+        side: f64,
+    },
+}
+
+#[tokio::test]
+async fn a_tagged_enum_may_be_all_arguments() {
+    let mut server = Shows::a::<Shape>();
+    let schema = server.schema().await;
+    assert_eq!(schema["type"], "object", "{schema}");
+    assert_eq!(schema["oneOf"][1]["properties"]["shape"]["const"], "square", "{schema}");
+    server.good(r#"{"shape":"circle","radius":2}"#, "Circle { radius: 2.0 }").await;
+    assert!(!server.call(r#"{"shape":"circle"}"#).await.0);
+    assert!(!server.call(r#"{"shape":"line"}"#).await.0);
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Either {
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Object { a: u8 },
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Number(u8),
+}
+
+#[test]
+fn a_choice_that_need_not_be_an_object_is_no_arguments() {
+    let route = tool("show", |Args(_): Args<Either>| async { "" });
+    let error = Server::new("s", "0").tool(route).check().unwrap_err().to_string();
+    assert!(error.contains("which is not a JSON object"), "{error}");
+}

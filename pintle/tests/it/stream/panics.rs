@@ -91,7 +91,7 @@ fn server() -> Server {
         .tool(tool("result", done_bomb))
         .prompt(prompt("p", || async { "p".to_owned() }).argument("a", "").complete(
             "a",
-            |partial| async move {
+            |partial: pintle::server::Partial| async move {
                 assert!(partial.value != "boom", "the completer fails");
                 vec!["a".to_owned()]
             },

@@ -38,8 +38,15 @@ impl TypeSchema {
         if let Some(schema) = cache().get(&id) {
             return Some(schema.clone());
         }
-        let mut schema =
-            read::<T>().filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))?;
+        let mut schema = read::<T>().filter(|schema| is_object(schema, schema, MAX_REFERENCES))?;
+        // An enum with a tag is a choice of objects, and says so only in each of them.
+        if !schema.contains_key("type") {
+            let title = schema.shift_remove_entry("title");
+            let rest = std::mem::take(&mut schema);
+            schema.extend(title);
+            schema.insert("type".to_owned(), "object".into());
+            schema.extend(rest);
+        }
         // Some hosts refuse a schema without `properties`.
         schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
         Some(cache().entry(id).or_insert_with(|| Self::new(schema)).clone())
@@ -61,6 +68,26 @@ impl TypeSchema {
             None => make().map(|ready| self.ready.get_or_init(|| ready).clone()),
         }
     }
+}
+
+/// The limit on references that are followed one after the other.
+const MAX_REFERENCES: u8 = 8;
+
+/// Returns whether a schema, which is a part of `root`, admits only objects: by its type, or by that of all alternatives.
+fn is_object(root: &JsonObject, schema: &JsonObject, depth: u8) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    if let Some(kind) = schema.get("type") {
+        return kind == "object";
+    }
+    if let Some(Value::String(reference)) = schema.get("$ref") {
+        let defined = reference.strip_prefix("#/$defs/").and_then(|name| root.get("$defs")?.get(name));
+        return defined.and_then(Value::as_object).is_some_and(|part| is_object(root, part, depth));
+    }
+    let alternatives = ["oneOf", "anyOf"].iter().find_map(|keyword| schema.get(*keyword)?.as_array());
+    alternatives.is_some_and(|parts| {
+        let is_object = |part: &Value| part.as_object().is_some_and(|part| is_object(root, part, depth));
+        !parts.is_empty() && parts.iter().all(is_object)
+    })
 }
 
 /// Returns the schema of a type for deserialization.
