@@ -46,7 +46,7 @@ pub(super) enum ExpandError {
 }
 
 /// A part of a template.
-enum Part<'a> {
+enum TemplatePart<'a> {
     Text(&'a str),
     Variable { name: &'a str, default: Option<&'a str> },
     Input(&'a str),
@@ -75,7 +75,7 @@ impl Template {
     /// The environment variables that have to be set for this text.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|part| match part {
-            Part::Variable { name, default: None } => Some(name),
+            TemplatePart::Variable { name, default: None } => Some(name),
             _ => None,
         })
     }
@@ -83,7 +83,7 @@ impl Template {
     /// The inputs that the user has to be asked for.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|part| match part {
-            Part::Input(id) => Some(id),
+            TemplatePart::Input(id) => Some(id),
             _ => None,
         })
     }
@@ -92,18 +92,18 @@ impl Template {
         let mut expanded = String::new();
         for part in self.parts() {
             match part {
-                Part::Text(text) => expanded.push_str(text),
-                Part::Variable { name, default } => match (variables.get(name), default) {
+                TemplatePart::Text(text) => expanded.push_str(text),
+                TemplatePart::Variable { name, default } => match (variables.get(name), default) {
                     (Some(value), _) => expanded.push_str(&value),
                     (None, Some(default)) => expanded.push_str(default),
                     (None, None) => return Err(ExpandError::Variable(name.to_owned())),
                 },
-                Part::Input(id) => match variables.given(id) {
+                TemplatePart::Input(id) => match variables.given(id) {
                     Some(value) => expanded.push_str(value),
                     None => return Err(ExpandError::Input(id.to_owned())),
                 },
-                Part::Folder(folder) => expanded.push_str(&folder.path(variables)?),
-                Part::File => return Err(ExpandError::Unsupported("`{file:..}`")),
+                TemplatePart::Folder(folder) => expanded.push_str(&folder.path(variables)?),
+                TemplatePart::File => return Err(ExpandError::Unsupported("`{file:..}`")),
             }
             if expanded.len() > MAX_BYTES {
                 return Err(ExpandError::TooLong);
@@ -112,9 +112,9 @@ impl Template {
         Ok(expanded)
     }
 
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    fn parts(&self) -> impl Iterator<Item = TemplatePart<'_>> {
         let mut rest = self.text.as_str();
-        let (open, read): (&str, fn(&str) -> Option<Part<'_>>) = match self.syntax {
+        let (open, read): (&str, fn(&str) -> Option<TemplatePart<'_>>) = match self.syntax {
             Syntax::Literal => ("", |_| None),
             Syntax::Dollar => ("${", dollar),
             Syntax::Braces => ("{", braces),
@@ -124,15 +124,15 @@ impl Template {
                 return None;
             }
             let begin = if open.is_empty() { None } else { rest.find(open) };
-            let Some(begin) = begin else { return Some(Part::Text(std::mem::take(&mut rest))) };
+            let Some(begin) = begin else { return Some(TemplatePart::Text(std::mem::take(&mut rest))) };
             if begin > 0 {
                 let (text, after) = rest.split_at(begin);
                 rest = after;
-                return Some(Part::Text(text));
+                return Some(TemplatePart::Text(text));
             }
             let inside = &rest[open.len()..];
             let part = inside.find('}').and_then(|end| Some((read(&inside[..end])?, &inside[end + 1..])));
-            let (part, after) = part.unwrap_or((Part::Text(open), inside));
+            let (part, after) = part.unwrap_or((TemplatePart::Text(open), inside));
             rest = after;
             Some(part)
         })
@@ -140,7 +140,7 @@ impl Template {
 }
 
 /// The part between `${` and `}`, if it is a variable.
-fn dollar(inside: &str) -> Option<Part<'_>> {
+fn dollar(inside: &str) -> Option<TemplatePart<'_>> {
     let folder = match inside {
         "workspaceFolder" => Some(Folder::Workspace),
         "workspaceFolderBasename" => Some(Folder::WorkspaceName),
@@ -149,24 +149,24 @@ fn dollar(inside: &str) -> Option<Part<'_>> {
         _ => None,
     };
     if let Some(folder) = folder {
-        return Some(Part::Folder(folder));
+        return Some(TemplatePart::Folder(folder));
     }
     if let Some(id) = inside.strip_prefix("input:") {
-        return Some(Part::Input(id));
+        return Some(TemplatePart::Input(id));
     }
     let inside = inside.strip_prefix("env:").unwrap_or(inside);
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
-    is_variable(name).then_some(Part::Variable { name, default })
+    is_variable(name).then_some(TemplatePart::Variable { name, default })
 }
 
 /// The part between `{` and `}`, if it is a variable.
-fn braces(inside: &str) -> Option<Part<'_>> {
+fn braces(inside: &str) -> Option<TemplatePart<'_>> {
     match inside.split_once(':')? {
-        ("env", name) if is_variable(name) => Some(Part::Variable { name, default: None }),
-        ("file", _) => Some(Part::File),
+        ("env", name) if is_variable(name) => Some(TemplatePart::Variable { name, default: None }),
+        ("file", _) => Some(TemplatePart::File),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@ use pintle::types::schema::{CallToolResult, ContentBlock, ResourceBody, Resource
 
 /// A part of a result, in the kinds that model APIs have.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum ContentPart {
     Text(String),
     Image { mime_type: String, data: String },
     Audio { mime_type: String, data: String },
@@ -12,33 +12,34 @@ pub(super) enum Part {
 const IMAGES: &[&str] = &["image/gif", "image/jpeg", "image/png", "image/webp"];
 
 /// The parts of a result. Structured content is shown if there is nothing else: servers repeat it as text.
-pub(super) fn parts(result: &CallToolResult) -> Vec<Part> {
-    let mut parts: Vec<Part> = result.content.iter().map(part).collect();
+pub(super) fn parts(result: &CallToolResult) -> Vec<ContentPart> {
+    let mut parts: Vec<ContentPart> = result.content.iter().map(part).collect();
     if parts.is_empty() {
-        parts.extend(result.structured_content.as_ref().map(|content| Part::Text(content.to_string())));
+        parts
+            .extend(result.structured_content.as_ref().map(|content| ContentPart::Text(content.to_string())));
     }
     parts
 }
 
-fn part(block: &ContentBlock) -> Part {
+fn part(block: &ContentBlock) -> ContentPart {
     match block {
-        ContentBlock::Text(text) => Part::Text(text.text.clone()),
+        ContentBlock::Text(text) => ContentPart::Text(text.text.clone()),
         ContentBlock::Image(image) => image_part(&image.mime_type, &image.data, "an image"),
         ContentBlock::Audio(audio) => {
-            Part::Audio { mime_type: audio.mime_type.clone(), data: audio.data.clone() }
+            ContentPart::Audio { mime_type: audio.mime_type.clone(), data: audio.data.clone() }
         }
         ContentBlock::ResourceLink(link) => {
             let description = link.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-            Part::Text(format!("[{}]({}){description}", link.name, link.uri))
+            ContentPart::Text(format!("[{}]({}){description}", link.name, link.uri))
         }
         ContentBlock::Resource(embedded) => resource_part(&embedded.resource),
-        other => Part::Text(serde_json::to_string(other).unwrap_or_default()),
+        other => ContentPart::Text(serde_json::to_string(other).unwrap_or_default()),
     }
 }
 
-fn resource_part(resource: &ResourceContents) -> Part {
+fn resource_part(resource: &ResourceContents) -> ContentPart {
     match &resource.body {
-        ResourceBody::Text(text) => Part::Text(text.clone()),
+        ResourceBody::Text(text) => ContentPart::Text(text.clone()),
         ResourceBody::Blob(data) => {
             let mime_type = resource.mime_type.as_deref().unwrap_or("application/octet-stream");
             image_part(mime_type, data, &resource.uri)
@@ -46,11 +47,11 @@ fn resource_part(resource: &ResourceContents) -> Part {
     }
 }
 
-fn image_part(mime_type: &str, data: &str, name: &str) -> Part {
+fn image_part(mime_type: &str, data: &str, name: &str) -> ContentPart {
     if IMAGES.contains(&mime_type) {
-        return Part::Image { mime_type: mime_type.to_owned(), data: data.to_owned() };
+        return ContentPart::Image { mime_type: mime_type.to_owned(), data: data.to_owned() };
     }
-    Part::Text(omitted(name, mime_type, data))
+    ContentPart::Text(omitted(name, mime_type, data))
 }
 
 /// The text in place of something that a model API does not take.
@@ -58,7 +59,7 @@ pub(super) fn omitted(name: &str, mime_type: &str, data: &str) -> String {
     format!("[{name}: {mime_type}, {} bytes, not shown]", data.len() / 4 * 3)
 }
 
-impl Part {
+impl ContentPart {
     /// The text, or what is shown in place of it.
     pub(super) fn into_text(self) -> Result<String, Self> {
         match self {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{
     ModelApi, ModelTools, ToolCall,
-    content::{Part, omitted, parts},
+    content::{ContentPart, omitted, parts},
 };
 
 impl ModelTools {
@@ -41,7 +41,7 @@ fn failed(result: &CallToolResult) -> bool {
 }
 
 /// The text of a result, and its images.
-fn text_and_images(result: &CallToolResult) -> (String, Vec<Part>) {
+fn text_and_images(result: &CallToolResult) -> (String, Vec<ContentPart>) {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in parts(result) {
         match part.into_text() {
@@ -53,9 +53,9 @@ fn text_and_images(result: &CallToolResult) -> (String, Vec<Part>) {
     (if failed(result) { format!("Error: {text}") } else { text }, images)
 }
 
-fn data_url(part: &Part) -> Option<String> {
+fn data_url(part: &ContentPart) -> Option<String> {
     match part {
-        Part::Image { mime_type, data } => Some(format!("data:{mime_type};base64,{data}")),
+        ContentPart::Image { mime_type, data } => Some(format!("data:{mime_type};base64,{data}")),
         _ => None,
     }
 }
@@ -91,13 +91,13 @@ fn response((call, result): &(ToolCall, CallToolResult)) -> Value {
 
 fn tool_result((call, result): &(ToolCall, CallToolResult)) -> Value {
     let block = |part| match part {
-        Part::Image { mime_type, data } => Some(
+        ContentPart::Image { mime_type, data } => Some(
             json!({"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}),
         ),
         // Its API refuses a text that is empty.
-        Part::Text(text) if text.is_empty() => None,
-        Part::Text(text) => Some(json!({"type": "text", "text": text})),
-        Part::Audio { mime_type, data } => {
+        ContentPart::Text(text) if text.is_empty() => None,
+        ContentPart::Text(text) => Some(json!({"type": "text", "text": text})),
+        ContentPart::Audio { mime_type, data } => {
             Some(json!({"type": "text", "text": omitted("a sound", &mime_type, &data)}))
         }
     };
@@ -113,8 +113,8 @@ fn function_response((call, result): &(ToolCall, CallToolResult)) -> Vec<Value> 
     let (mut texts, mut others) = (Vec::new(), Vec::new());
     for part in parts(result) {
         match part {
-            Part::Text(text) => texts.push(text),
-            Part::Image { mime_type, data } | Part::Audio { mime_type, data } => {
+            ContentPart::Text(text) => texts.push(text),
+            ContentPart::Image { mime_type, data } | ContentPart::Audio { mime_type, data } => {
                 others.push(json!({"inlineData": {"mimeType": mime_type, "data": data}}));
             }
         }

@@ -61,7 +61,7 @@ pub(super) struct CallInner {
     pub(super) origin: Origin,
 }
 
-/// What a call was received as.
+/// The kind of message that a call was received as.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Origin {
     Request,

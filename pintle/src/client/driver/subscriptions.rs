@@ -25,7 +25,7 @@ pub(super) struct Subscriptions {
     /// The request that the server has not acknowledged yet.
     opening: Option<RequestId>,
     /// Callers that wait for the acknowledgement, with their resource.
-    waiters: Vec<(Target, CallSender)>,
+    waiters: Vec<(SubscriptionTarget, CallSender)>,
     failures: u32,
     /// Whether the last request ended, so that changes may have been missed.
     broke: bool,
@@ -35,13 +35,13 @@ pub(super) struct Subscriptions {
 
 /// The target of a subscription that a caller waits for.
 #[derive(Debug)]
-enum Target {
+enum SubscriptionTarget {
     Lists,
     Resource(String),
     Extension(String),
 }
 
-impl Target {
+impl SubscriptionTarget {
     fn uri(&self) -> Option<&str> {
         match self {
             Self::Resource(uri) => Some(uri),
@@ -52,11 +52,11 @@ impl Target {
 
 impl Subscriptions {
     /// Removes a subscription that failed.
-    fn forget(&mut self, target: &Target) {
+    fn forget(&mut self, target: &SubscriptionTarget) {
         match target {
-            Target::Lists => {}
-            Target::Resource(uri) => drop(self.uris.remove(uri)),
-            Target::Extension(name) => drop(self.extensions.remove(name)),
+            SubscriptionTarget::Lists => {}
+            SubscriptionTarget::Resource(uri) => drop(self.uris.remove(uri)),
+            SubscriptionTarget::Extension(name) => drop(self.extensions.remove(name)),
         }
     }
 
@@ -108,7 +108,7 @@ impl Driver {
             Watch::Lists if self.watching.lists => return done(post),
             Watch::Lists => {
                 self.watching.lists = true;
-                Target::Lists
+                SubscriptionTarget::Lists
             }
             Watch::Resource(uri) => {
                 if self.watching.uris.len() >= limit && !self.watching.uris.contains(&uri) {
@@ -116,7 +116,7 @@ impl Driver {
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 self.watching.uris.insert(uri.clone());
-                Target::Resource(uri)
+                SubscriptionTarget::Resource(uri)
             }
             Watch::Extension(name, value) => {
                 let known = self.watching.extensions.contains_key(&name);
@@ -126,7 +126,7 @@ impl Driver {
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 self.watching.extensions.insert(name.clone(), value);
-                Target::Extension(name)
+                SubscriptionTarget::Extension(name)
             }
             Watch::NotResource(uri) => {
                 self.watching.uris.remove(&uri);
@@ -148,7 +148,7 @@ impl Driver {
             return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), post);
         }
         match self.listen() {
-            Ok(true) => self.watching.waiters.push((Target::Lists, post)),
+            Ok(true) => self.watching.waiters.push((SubscriptionTarget::Lists, post)),
             Ok(false) => {
                 self.stop_listening();
                 done(post);
@@ -252,10 +252,10 @@ impl Driver {
             granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
             let refused = match &target {
-                Target::Resource(uri) if !uris.contains(uri) => {
+                SubscriptionTarget::Resource(uri) if !uris.contains(uri) => {
                     format!("the server does not tell of changes of `{uri}`")
                 }
-                Target::Extension(name) if granted.get(name).is_none() => {
+                SubscriptionTarget::Extension(name) if granted.get(name).is_none() => {
                     format!("the server does not support subscriptions to `{name}`")
                 }
                 _ => {

@@ -51,7 +51,10 @@ fn of_crate<'a>(tree: &'a Tree, krate: &str) -> Vec<Crossing<'a>> {
             let visibility =
                 source.bare[..at].rsplit_once('(').is_some_and(|(_, inner)| inner.starts_with("in "));
             // The body of an exported macro is expanded elsewhere.
-            let in_macro = source.bare[..at].ends_with('$');
+            let before = path.iter().rev().skip(1).fold(&source.bare[..at], |before, part| {
+                before.strip_suffix("::").and_then(|before| before.strip_suffix(part)).unwrap_or_default()
+            });
+            let in_macro = before.ends_with('$');
             if path.len() < 2
                 || visibility
                 || in_macro

@@ -79,7 +79,7 @@ struct CallState {
     held: OnceLock<Box<StateClaim>>,
 }
 
-/// What is known of a call once it was routed.
+/// The facts of a call that are known once it was routed.
 #[derive(Default)]
 struct Routed {
     /// The tool that is called.
