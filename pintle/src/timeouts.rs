@@ -34,7 +34,7 @@ pub struct Timeouts {
     /// hosts kill a process that does not exit soon after its standard input was closed.
     pub disconnect: Duration,
     /// Silence after which the peer is pinged. Off by default. After three intervals without an answer, the connection is
-    /// closed.
+    /// closed. A session over HTTP is pinged while its client has an open GET stream, and ends.
     pub keepalive: Option<Duration>,
     /// Timeout for the answer to an input request of a server. Default: 1 hour, as for a call that is repeated with the answer
     /// ([`Limits::state_ttl_ms`](crate::proto::Limits::state_ttl_ms)). A call can override it for its own requests.

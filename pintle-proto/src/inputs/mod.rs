@@ -194,6 +194,11 @@ impl Inputs {
         Ok(read)
     }
 
+    /// Returns whether questions are sent as requests, as in a session.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
     /// Returns the questions of this round, by key.
     pub(crate) fn open(&self) -> BTreeMap<String, InputRequest> {
         let inner = self.lock();

@@ -241,6 +241,11 @@ impl Call {
         Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_MESSAGE, &params))
     }
 
+    /// Returns whether the call belongs to a session, rather than being stateless.
+    pub fn is_in_session(&self) -> bool {
+        self.0.inputs.is_live()
+    }
+
     /// Returns whether elicitations with a URL have an id in the client's revision, and the client is notified of their
     /// completion (ELI-13).
     pub fn has_elicitation_ids(&self) -> bool {

@@ -28,6 +28,7 @@ pub mod http;
 mod random;
 mod reading;
 mod serving;
+mod sessions;
 mod settings;
 mod snapshot;
 mod stream;
@@ -81,12 +82,14 @@ pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};
 pub use serving::{Serving, ServingHandle};
+pub use sessions::handle::{SessionError, SessionHandle};
 
 use self::{
     access::scope::Filter,
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
+    sessions::registry::SessionRegistry,
     snapshot::{ServerSettings, Snapshot},
 };
 use crate::{Error, Result, ToolPredicate, directory::Directory};
@@ -126,6 +129,7 @@ pub struct Server(Arc<ServerInner>);
 struct ServerInner {
     state: RwLock<Arc<Snapshot>>,
     changes: ChangeHub,
+    sessions: SessionRegistry,
     forms: FormCache,
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
@@ -154,6 +158,7 @@ impl Server {
         Self(Arc::new(ServerInner {
             state: RwLock::new(Arc::new(state)),
             changes: ChangeHub::default(),
+            sessions: SessionRegistry::default(),
             forms: FormCache::default(),
             linted: Once::new(),
             notified: RwLock::default(),
@@ -491,6 +496,10 @@ impl Server {
 
     pub(crate) fn changes(&self) -> &ChangeHub {
         &self.0.changes
+    }
+
+    pub(crate) fn session_registry(&self) -> &SessionRegistry {
+        &self.0.sessions
     }
 
     pub(crate) fn forms(&self) -> &FormCache {

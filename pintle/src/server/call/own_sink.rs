@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
 };
 
@@ -8,16 +9,24 @@ use pintle_types::RpcError;
 use tokio::{sync::Notify, task::AbortHandle};
 
 use super::sink::{CAPACITY, CallEvent};
+use crate::server::sessions::LiveSession;
 
 /// The capacity of the sink in bytes of notifications: one may be as long as the arguments of the call.
 const CAPACITY_BYTES: usize = 64 << 10;
 
 /// A bounded queue of the events of one call. It is part of the call and empty for most, so that a call without events
 /// allocates no queue.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct OwnSink {
     state: Mutex<SinkState>,
     capacity: Notify,
+    session: Option<Weak<dyn LiveSession>>,
+}
+
+impl fmt::Debug for OwnSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnSink").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +57,15 @@ pub(crate) enum CallEnd {
 }
 
 impl OwnSink {
+    /// Creates the sink of a call in a session.
+    pub(crate) fn in_session(session: Weak<dyn LiveSession>) -> Self {
+        Self { session: Some(session), ..Self::default() }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Weak<dyn LiveSession>> {
+        self.session.as_ref()
+    }
+
     pub(crate) async fn send(&self, event: CallEvent) {
         let mut event = Some(event);
         loop {

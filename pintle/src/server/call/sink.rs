@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -13,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(feature = "http-server")]
 use super::own_sink::OwnSink;
+use crate::server::sessions::LiveSession;
 
 /// The destination of the events of one call. Events arrive in the order in which they were sent.
 #[derive(Debug)]
@@ -109,6 +113,15 @@ impl CallSink {
         PendingAnswer { answer: rx, sink: self, done: false }
     }
 
+    /// Returns the session that the events are sent in, if there is one.
+    pub(crate) fn session(&self) -> Option<&Weak<dyn LiveSession>> {
+        match self {
+            Self::Shared(sink) => Some(&sink.shared.session),
+            #[cfg(feature = "http-server")]
+            Self::Own(sink) => sink.session(),
+        }
+    }
+
     fn abandon(&self) {
         match self {
             Self::Shared(sink) => sink.shared.abandoned.store(true, Ordering::Release),
@@ -128,17 +141,23 @@ pub(crate) struct SharedSink {
     ticket: Option<Ticket>,
 }
 
-#[derive(Debug)]
 struct SharedQueue {
     events: mpsc::Sender<(Option<Ticket>, CallEvent)>,
+    session: Weak<dyn LiveSession>,
     /// Whether a call has abandoned a question.
     abandoned: AtomicBool,
 }
 
+impl fmt::Debug for SharedQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedQueue").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
 impl SharedSink {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<(Option<Ticket>, CallEvent)>) {
+    pub(crate) fn new(session: Weak<dyn LiveSession>) -> (Self, mpsc::Receiver<(Option<Ticket>, CallEvent)>) {
         let (events, receiver) = mpsc::channel(CAPACITY);
-        let shared = Arc::new(SharedQueue { events, abandoned: AtomicBool::new(false) });
+        let shared = Arc::new(SharedQueue { events, session, abandoned: AtomicBool::new(false) });
         (Self { shared, ticket: None }, receiver)
     }
 

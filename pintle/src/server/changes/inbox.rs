@@ -83,7 +83,6 @@ impl ChangeInbox {
     }
 
     /// Wakes the reader.
-    #[cfg(feature = "http-server")]
     pub(crate) fn notify(&self) {
         wake(self.lock());
     }

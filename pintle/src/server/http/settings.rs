@@ -45,6 +45,8 @@ pub(super) struct HttpSettings {
     pub(super) retry: Duration,
     /// The time after which an idle session ends.
     pub(super) idle_session: Duration,
+    /// The silence after which a client with an open GET stream is pinged.
+    pub(super) keepalive: Option<Duration>,
     /// The time that a call may run after its client has disconnected.
     pub(super) detached_call: Duration,
     /// The time after which a session ends whose client sends nothing after the handshake.
@@ -79,6 +81,7 @@ impl HttpSettings {
             bodies: Arc::new(Budget::new(256 << 20)),
             retry: Duration::from_secs(1),
             idle_session: snapshot.settings.idle_session,
+            keepalive: snapshot.settings.keepalive,
             detached_call: snapshot.settings.detached_call,
             uninitialized_session: snapshot.settings.uninitialized_session,
             quota: Quota { total: 100_000, principal: 1000, address: 10_000 },

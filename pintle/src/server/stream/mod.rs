@@ -4,6 +4,7 @@ mod ending;
 mod keepalive;
 mod layered;
 mod serve;
+mod session;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,6 +32,7 @@ use self::{
     answers::Answers,
     keepalive::Keepalive,
     layered::{Barrier, PendingNotification},
+    session::{SessionEnd, StreamSession},
 };
 use crate::{
     Ended, Result,
@@ -50,6 +52,7 @@ use crate::{
         hooks::Visit,
         reading::parse,
         serving::Stop,
+        sessions::LiveSession,
         snapshot::Snapshot,
     },
     transport::{Incoming, Oversized, Skipped, Transport},
@@ -84,6 +87,8 @@ pub(crate) struct StreamConnection {
     barrier: Option<Box<Barrier>>,
     listens: HashMap<Ticket, (Call, Listener)>,
     inbox: Arc<ChangeInbox>,
+    /// What the handles of the session reach.
+    live: SessionEnd,
     /// Whether `inbox` collects changes for the session.
     follows: bool,
     /// Whether a listener may have pending changes.
@@ -135,7 +140,10 @@ const TURNS: usize = 8;
 
 impl StreamConnection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
-        let (sink, events) = SharedSink::new();
+        let inbox = server.changes().join();
+        let live: Arc<StreamSession> = Arc::new(StreamSession::new(inbox.clone()));
+        let session: Arc<dyn LiveSession> = live.clone();
+        let (sink, events) = SharedSink::new(Arc::downgrade(&session));
         Self {
             transport,
             engine: Engine::new(),
@@ -153,7 +161,8 @@ impl StreamConnection {
             notices: Notices::default(),
             barrier: None,
             listens: HashMap::new(),
-            inbox: server.changes().join(),
+            inbox,
+            live: SessionEnd(live, server.clone()),
             follows: false,
             changed: false,
             noticed: false,
@@ -172,6 +181,7 @@ impl StreamConnection {
     /// Sets the caller at the other end.
     pub(crate) fn known(mut self, caller: Caller) -> Self {
         self.principal = caller.name().map(Into::into);
+        caller.name().into_iter().for_each(|principal| self.live.0.set_principal(principal));
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
         let visit = Visit::begin(self.server.clone(), caller);
         self.refused = visit.refused().cloned().map(Box::new);
@@ -186,6 +196,7 @@ impl StreamConnection {
             busy |= self.poll_queue(cx);
             busy |= self.barrier.is_some() && self.poll_barrier(cx);
             self.poll_changes(cx);
+            self.poll_handles();
             busy |= self.poll_input(cx)?;
             let last = turn == TURNS;
             if !busy || last || self.unwritten >= GROUP {
@@ -449,6 +460,13 @@ impl StreamConnection {
             }
         };
         let inbound = self.refuse_session(inbound);
+        if !self.follows
+            && let Some(listener) = self.engine.listener()
+        {
+            self.inbox.follow(listener.watched());
+            self.follows = true;
+            self.register_session();
+        }
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "http-server")]
 mod event_logs;
+#[cfg(feature = "http-server")]
+mod handles;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod many_sessions;
 #[cfg(feature = "http-server")]

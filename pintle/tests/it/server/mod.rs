@@ -34,3 +34,5 @@ mod question_timeouts;
 mod replay;
 #[cfg(feature = "server")]
 mod resources;
+#[cfg(feature = "server")]
+mod sessions;

@@ -31,7 +31,7 @@ use super::{
     sink::CallSink,
     target::{TextArguments, ToolCall},
 };
-use crate::server::{Principal, Scope, Server, snapshot::Snapshot};
+use crate::server::{Principal, Scope, Server, sessions::handle::SessionHandle, snapshot::Snapshot};
 
 /// The context of a call: its caller, its parameters, progress reports, log messages and questions to the client.
 ///
@@ -200,6 +200,24 @@ impl Cx {
     /// Returns whether the caller is local, anonymous or authenticated.
     pub fn identity(&self) -> Principal<'_> {
         Principal::of(self.principal(), self.left())
+    }
+
+    /// Returns the session that the call belongs to. `None` in the stateless era, and over HTTP if sessions are disabled.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError, tool};
+    ///
+    /// struct Basket(Vec<String>);
+    ///
+    /// async fn basket(cx: Cx) -> Result<usize, ToolError> {
+    ///     let session = cx.session().ok_or("a basket needs a session")?;
+    ///     Ok(session.get::<Basket>().map_or(0, |basket| basket.0.len()))
+    /// }
+    /// # let _ = tool("basket", basket);
+    /// ```
+    pub fn session(&self) -> Option<SessionHandle> {
+        let session = self.0.sink.session().filter(|_| self.0.call.is_in_session())?;
+        Some(SessionHandle::new(session.clone()))
     }
 
     /// Returns the extensions that layers have inserted into the request.

@@ -26,7 +26,6 @@ use crate::server::{
     call::{
         context::RequestContext,
         driver::{CallDriver, CallStep},
-        own_sink::OwnSink,
         sink::{CallEvent, CallSink},
     },
     http::{
@@ -108,7 +107,7 @@ impl Exchange {
             &self.snapshot,
             context,
             call,
-            CallSink::Own(OwnSink::default()),
+            CallSink::Own(self.session.sink()),
         );
         if self.session.begin(driver.call(), driver.cx()) {
             // A vector would allocate space for four, which is beyond the thread cache of the usual allocators.

@@ -11,6 +11,7 @@ pub(super) mod table;
 pub(super) mod two_endpoints;
 
 mod asking;
+mod handle;
 mod lookup;
 mod lost;
 mod push_queue;
@@ -44,6 +45,7 @@ use crate::{
         clock::{now, sealed_at},
         hooks::Visit,
         random,
+        sessions::SessionFacts,
     },
 };
 
@@ -69,6 +71,7 @@ pub(super) struct Session {
     writes: tokio::sync::Mutex<()>,
     /// The time of its last use, in milliseconds of the clock of its table.
     pub(super) seen: AtomicU64,
+    facts: SessionFacts,
 }
 
 struct Core {
@@ -175,6 +178,7 @@ impl Session {
             written: AtomicBool::new(false),
             writes: tokio::sync::Mutex::const_new(()),
             seen: AtomicU64::new(0),
+            facts: if transient { SessionFacts::transient() } else { SessionFacts::new() },
         };
         session.follow(&mut session.lock());
         session
@@ -448,6 +452,8 @@ impl Session {
             visit.ended = Some(why);
         }
         self.inbox.close();
+        self.facts.values.close();
+        self.server.session_registry().remove(self);
         if let Some(sink) = running.as_ref().and_then(Cx::own_sink) {
             sink.fail(session_ended());
         }

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use http::Extensions;
 
 use super::{Busy, MAX_GET_STREAMS, OpenGetStream, Session, channel::Channel};
-use crate::server::changes::Recipient;
+use crate::server::{changes::Recipient, sessions::handle::SessionError};
 
-/// The capacity of the queue.
+/// The capacity of the queue, and the bytes up to which handles of the session may fill it.
 const CAPACITY: usize = 256;
+const CAPACITY_BYTES: usize = 1 << 20;
 
 impl Session {
     /// Adds a GET stream. As the newest one it sends the messages of the queue. An older stream with the same number, and
@@ -67,6 +68,23 @@ impl Session {
         queue.push_back(line);
         drop(core);
         self.inbox.notify();
+    }
+
+    /// Queues a message for the GET stream, unless the queue is full.
+    pub(super) fn try_push(&self, line: Bytes) -> Result<(), SessionError> {
+        let mut core = self.lock();
+        if core.ended {
+            return Err(SessionError::Ended);
+        }
+        let queue = &mut core.busy().push_queue;
+        let bytes = queue.iter().map(Bytes::len).sum::<usize>() + line.len();
+        if !queue.is_empty() && (queue.len() >= CAPACITY || bytes > CAPACITY_BYTES) {
+            return Err(SessionError::Full);
+        }
+        queue.push_back(line);
+        drop(core);
+        self.inbox.notify();
+        Ok(())
     }
 
     /// Puts back a message that a GET stream has taken and will not send. Another one sends it first.

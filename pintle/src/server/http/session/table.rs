@@ -14,7 +14,10 @@ use super::{
     registry::{AddedSession, Quota, Refused, Registry},
     store::Sessions,
 };
-use crate::{Ended, server::http::shared::HttpShared};
+use crate::{
+    Ended,
+    server::{http::shared::HttpShared, sessions::LiveSession},
+};
 
 /// The sessions of this process. A task removes expired ones, as long as there are sessions.
 pub(in crate::server::http) struct SessionTable {
@@ -85,6 +88,19 @@ impl SessionTable {
         idle
     }
 
+    /// Sends a ping to the sessions whose clients have an open stream and have been silent for an interval. Removes and returns
+    /// those that have been silent for three.
+    fn keep_alive(&self, every: Duration) -> Vec<Arc<Session>> {
+        let now = self.now();
+        let silent: Vec<_> =
+            self.read().all().filter(|session| session.is_silent(now, every)).cloned().collect();
+        let dead = every.saturating_mul(3);
+        let (dead, asked): (Vec<_>, Vec<_>) =
+            silent.into_iter().partition(|session| session.is_silent(now, dead));
+        asked.iter().for_each(|session| session.send_keepalive());
+        dead.into_iter().filter_map(|session| self.remove(session.id)).collect()
+    }
+
     /// Returns the sessions in use that are in the store.
     fn in_use(&self) -> Vec<Arc<Session>> {
         let sessions = self.read();
@@ -122,6 +138,9 @@ impl HttpShared {
         session: Arc<Session>,
     ) -> Result<Arc<Session>, Refused> {
         let AddedSession { session, evicted } = self.sessions.add(session, &self.settings().quota)?;
+        let live: Arc<dyn LiveSession> = session.clone();
+        session.server.session_registry().add(&live);
+        drop(live);
         self.keep_tidy();
         if let Some(evicted) = evicted {
             tracing::debug!("a session had to make room for another one");
@@ -171,6 +190,12 @@ impl HttpShared {
     }
 }
 
+/// Returns the silence after which a client is pinged.
+fn keepalive(shared: &Weak<HttpShared>) -> Option<Duration> {
+    let every = shared.upgrade()?.settings().keepalive?;
+    Some(every.max(SWEEP.0))
+}
+
 async fn sweep(shared: Weak<HttpShared>) {
     let Some((idle, opening)) = shared
         .upgrade()
@@ -187,10 +212,16 @@ async fn sweep(shared: Weak<HttpShared>) {
     let mut written = Instant::now() + pause(idle);
     // All sessions are visited less often than the uninitialized ones.
     let mut next = Instant::now() + pause(idle);
+    let mut asked = Instant::now();
     loop {
-        sleep(pause(idle).min(pause(opening))).await;
+        let keepalive = keepalive(&shared);
+        sleep(pause(idle).min(pause(opening)).min(keepalive.unwrap_or(SWEEP.1))).await;
         let Some(shared) = shared.upgrade() else { return };
         let mut over = shared.sessions.uninitialized(later(opening, &shared));
+        if let Some(every) = keepalive.filter(|every| asked.elapsed() >= *every) {
+            asked = Instant::now();
+            over.extend(shared.sessions.keep_alive(every));
+        }
         if let Some(store) = &shared.settings().store
             && Instant::now() >= written
         {

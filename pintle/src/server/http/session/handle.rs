@@ -1,0 +1,81 @@
+//! The session as its handles see it.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use pintle_proto::Peer;
+
+use super::Session;
+use crate::server::{
+    call::own_sink::OwnSink,
+    sessions::{LiveSession, PingSender, SessionFacts, handle::SessionError},
+};
+
+impl LiveSession for Session {
+    fn facts(&self) -> &SessionFacts {
+        &self.facts
+    }
+
+    fn peer(&self) -> Option<Arc<Peer>> {
+        Session::peer(self)
+    }
+
+    fn principal(&self) -> Option<&str> {
+        self.principal.as_deref()
+    }
+
+    fn is_over(&self) -> bool {
+        Session::is_over(self)
+    }
+
+    fn ping(&self, reply: PingSender) -> Result<(), SessionError> {
+        if !self.has_get_stream() {
+            return Err(SessionError::NoStream);
+        }
+        // Pings that nobody waits for any more are withdrawn.
+        self.give_up().into_iter().for_each(|line| self.push(line.into()));
+        let line = {
+            let mut core = self.lock();
+            let Some((id, line)) = core.engine.ping().filter(|_| !core.ended) else {
+                return Err(SessionError::Ended);
+            };
+            core.busy().questions.add(id, None, reply);
+            line
+        };
+        self.push(line.into());
+        Ok(())
+    }
+
+    fn send(&self, line: Bytes) -> Result<(), SessionError> {
+        self.try_push(line)
+    }
+}
+
+impl Session {
+    /// Returns the sink of a call.
+    pub(super) fn sink(self: &Arc<Self>) -> OwnSink {
+        if self.transient {
+            return OwnSink::default();
+        }
+        let session: Weak<Self> = Arc::downgrade(self);
+        OwnSink::in_session(session)
+    }
+
+    /// Sends a `ping` whose answer is only noted as a use of the session. Does nothing if the client has no GET stream.
+    pub(super) fn send_keepalive(&self) {
+        if !self.has_get_stream() {
+            return;
+        }
+        let ping = self.lock().engine.ping();
+        ping.into_iter().for_each(|(_, line)| self.push(line.into()));
+    }
+
+    /// Returns whether the client has an open stream and has sent nothing for this long.
+    pub(super) fn is_silent(&self, now: u64, silence: Duration) -> bool {
+        let seen = self.seen.load(std::sync::atomic::Ordering::Relaxed);
+        u128::from(now.saturating_sub(seen)) >= silence.as_millis() && self.has_get_stream()
+    }
+}

@@ -1,0 +1,229 @@
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use pintle_proto::Peer;
+use pintle_types::{Message, Notification, RawObject};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::{
+    LiveSession,
+    values::{MAX_VALUES, NotStored},
+};
+use crate::server::Server;
+
+/// A handle to a live session: a client of an older revision that has made a handshake, on any transport.
+///
+/// Cheap to clone. It does not keep the session alive: once the session has ended, its methods return an error or `None`. In the
+/// stateless era there are no sessions.
+///
+/// Values are stored by type and dropped when the session ends. They are kept in this process only, and a session store does not
+/// store them: another process that continues the session starts without values.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+/// use pintle::server::{Cx, ToolError, tool};
+///
+/// #[derive(Default)]
+/// struct Calls(AtomicU32);
+///
+/// async fn count(cx: Cx) -> Result<u32, ToolError> {
+///     let Some(session) = cx.session() else { return Ok(1) };
+///     let calls: Arc<Calls> = session.get_or_insert_with(Calls::default)?;
+///     Ok(calls.0.fetch_add(1, Ordering::Relaxed) + 1)
+/// }
+/// # let _ = tool("count", count);
+/// ```
+#[derive(Clone)]
+pub struct SessionHandle(Weak<dyn LiveSession>);
+
+impl SessionHandle {
+    pub(crate) fn new(session: Weak<dyn LiveSession>) -> Self {
+        Self(session)
+    }
+
+    /// Returns a number that no other session of this process has; `None` if the session has ended. It is not the session id of
+    /// HTTP, which is a credential.
+    pub fn id(&self) -> Option<u64> {
+        Some(self.live().ok()?.facts().number)
+    }
+
+    /// Returns the client; `None` if the session has ended.
+    pub fn peer(&self) -> Option<Arc<Peer>> {
+        self.live().ok()?.peer()
+    }
+
+    /// Returns the authenticated principal of the session, if there is one.
+    pub fn principal(&self) -> Option<String> {
+        self.live().ok()?.principal().map(str::to_owned)
+    }
+
+    /// Returns how long ago the session was opened in this process; `None` if it has ended.
+    pub fn age(&self) -> Option<Duration> {
+        Some(self.live().ok()?.facts().opened?.elapsed())
+    }
+
+    /// Returns whether the session has ended.
+    pub fn is_closed(&self) -> bool {
+        self.live().is_err()
+    }
+
+    /// Sends a `ping`, and returns when the client has answered it.
+    ///
+    /// It waits as long as the session lives: limit it with `tokio::time::timeout`. Dropping the future withdraws the ping.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, too many messages wait, or, over HTTP, the client has no open stream for messages that belong to
+    /// no call.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pintle::Server;
+    ///
+    /// # async fn check(server: &Server) {
+    /// for session in server.sessions() {
+    ///     let answered = tokio::time::timeout(Duration::from_secs(5), session.ping()).await;
+    ///     tracing::info!(id = session.id(), alive = matches!(answered, Ok(Ok(()))));
+    /// }
+    /// # }
+    /// ```
+    pub async fn ping(&self) -> Result<(), SessionError> {
+        let (sender, answer) = oneshot::channel();
+        self.live()?.ping(sender)?;
+        // An error response is an answer too.
+        answer.await.map(drop).map_err(|_| SessionError::Ended)
+    }
+
+    /// Sends a notification to this client only. Params that are not an object are an error.
+    ///
+    /// It is sent as it is, whatever the client supports. For extensions, a [`Notice`](crate::server::Notice) respects what each
+    /// client declared.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, too many messages wait, or the params are not an object.
+    pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), SessionError> {
+        let params = RawObject::from_serialize(params)
+            .map_err(|error| SessionError::InvalidParams { reason: error.to_string() })?;
+        let notification = Notification::new(method.to_owned(), Some(params));
+        self.live()?.send(Message::Notification(notification).to_vec().into())
+    }
+
+    /// Returns the value of this type, if one was stored.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.live().ok()?.facts().values.get()
+    }
+
+    /// Stores a value, and returns the one of its type that it replaces.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, or it has 64 values of other types.
+    pub fn insert<T: Any + Send + Sync>(&self, value: T) -> Result<Option<Arc<T>>, SessionError> {
+        self.live()?.facts().values.insert(Arc::new(value)).map_err(Into::into)
+    }
+
+    /// Returns the value of this type, and stores one if there is none. Concurrent calls return the same value; `make` may run
+    /// in each of them.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, or it has 64 values of other types.
+    pub fn get_or_insert_with<T: Any + Send + Sync>(
+        &self,
+        make: impl FnOnce() -> T,
+    ) -> Result<Arc<T>, SessionError> {
+        let live = self.live()?;
+        let values = &live.facts().values;
+        match values.get() {
+            Some(value) => Ok(value),
+            None => values.get_or_insert(Arc::new(make())).map_err(Into::into),
+        }
+    }
+
+    /// Removes the value of this type, and returns it.
+    pub fn remove<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.live().ok()?.facts().values.remove()
+    }
+
+    fn live(&self) -> Result<Arc<dyn LiveSession>, SessionError> {
+        self.0.upgrade().filter(|session| !session.is_over()).ok_or(SessionError::Ended)
+    }
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionHandle").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// The reason why a [`SessionHandle`] could not do something.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SessionError {
+    /// The session has ended.
+    Ended,
+    /// The client has no open stream for messages that belong to no call.
+    NoStream,
+    /// Too many messages wait for the client.
+    Full,
+    /// The session has values of too many types.
+    TooManyValues,
+    /// The params of a notification cannot be sent.
+    InvalidParams {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the session has ended: get the live ones with `Server::sessions`"),
+            Self::NoStream => f.write_str("the client has no open stream: try again when it has opened one"),
+            Self::Full => f.write_str("too many messages wait for the client: send fewer"),
+            Self::TooManyValues => {
+                write!(f, "the session has {MAX_VALUES} values: store several in one type")
+            }
+            Self::InvalidParams { reason } => {
+                write!(f, "the params are not an object: {reason}; send an object")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+impl From<NotStored> for SessionError {
+    fn from(reason: NotStored) -> Self {
+        match reason {
+            NotStored::Full => Self::TooManyValues,
+            NotStored::Closed => Self::Ended,
+        }
+    }
+}
+
+impl Server {
+    /// Returns the live sessions of this server on all its transports, in the order in which they were opened. Clients of the
+    /// stateless era have none.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// # fn tell(server: &Server) {
+    /// for session in server.sessions() {
+    ///     if session.principal().as_deref() == Some("ann") {
+    ///         let _ = session.notify("notifications/acme/lunch", &serde_json::json!({"at": "noon"}));
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn sessions(&self) -> Vec<SessionHandle> {
+        self.session_registry().live().into_iter().map(SessionHandle::new).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! The live sessions of a server: what their handles reach.
+
+pub(crate) mod handle;
+pub(crate) mod registry;
+pub(crate) mod values;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use pintle_proto::{Peer, inputs::AskError};
+use pintle_types::RawObject;
+use tokio::{sync::oneshot, time::Instant};
+
+use self::{handle::SessionError, values::SessionValues};
+
+/// A session on any transport, as handles see it.
+pub(crate) trait LiveSession: Send + Sync {
+    fn facts(&self) -> &SessionFacts;
+
+    /// Returns the client. `None` before the handshake.
+    fn peer(&self) -> Option<Arc<Peer>>;
+
+    fn principal(&self) -> Option<&str>;
+
+    fn is_over(&self) -> bool;
+
+    /// Sends a `ping`. The answer is sent to `reply`, which is dropped if the session ends.
+    fn ping(&self, reply: PingSender) -> Result<(), SessionError>;
+
+    /// Sends a message that belongs to no call.
+    fn send(&self, line: Bytes) -> Result<(), SessionError>;
+}
+
+/// The sender of the answer to a ping.
+pub(crate) type PingSender = oneshot::Sender<Result<RawObject, AskError>>;
+
+/// The facts of a session that do not depend on its transport.
+#[derive(Debug)]
+pub(crate) struct SessionFacts {
+    /// A number that no other session of this process has.
+    pub(crate) number: u64,
+    /// `None` if it exists for one request only.
+    pub(crate) opened: Option<Instant>,
+    pub(crate) values: SessionValues,
+}
+
+impl SessionFacts {
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { number, opened: Some(Instant::now()), values: SessionValues::default() }
+    }
+
+    /// Creates the facts of a session that exists for one request only, and that no handle reaches.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn transient() -> Self {
+        Self { number: 0, opened: None, values: SessionValues::default() }
+    }
+}
