@@ -15,6 +15,7 @@ use crate::server::{
     catalogue::{
         complete, lists,
         options::{CatalogueRoute, RouteOptions},
+        overlay::Overlay,
         source,
     },
 };
@@ -160,7 +161,8 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
 
 fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
-    let route = cx.snapshot().catalogue.tools.get(&name);
+    let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
+    let route = own.as_ref().or_else(|| cx.snapshot().catalogue.tools.get(&name));
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
             lists::permit(cx, &route.options.required, &name)?;

@@ -37,7 +37,10 @@ use std::{
     any::type_name,
     collections::HashMap,
     fmt,
-    sync::{Arc, Once, OnceLock, PoisonError, RwLock},
+    sync::{
+        Arc, Once, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pintle_proto::{Limits, Revision, http::Served, server::Service};
@@ -130,6 +133,8 @@ struct ServerInner {
     state: RwLock<Arc<Snapshot>>,
     changes: ChangeHub,
     sessions: SessionRegistry,
+    /// Whether a session has its own tools.
+    session_tools: AtomicBool,
     forms: FormCache,
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
@@ -159,6 +164,7 @@ impl Server {
             state: RwLock::new(Arc::new(state)),
             changes: ChangeHub::default(),
             sessions: SessionRegistry::default(),
+            session_tools: AtomicBool::new(false),
             forms: FormCache::default(),
             linted: Once::new(),
             notified: RwLock::default(),
@@ -496,6 +502,14 @@ impl Server {
 
     pub(crate) fn changes(&self) -> &ChangeHub {
         &self.0.changes
+    }
+
+    pub(crate) fn has_session_tools(&self) -> bool {
+        self.0.session_tools.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_session_tools(&self) {
+        self.0.session_tools.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn session_registry(&self) -> &SessionRegistry {

@@ -146,7 +146,7 @@ impl Snapshot {
     fn capabilities(&self) -> ServerCapabilities {
         let (catalogue, settings) = (&self.catalogue, &self.settings);
         let mut can = ServerCapabilities::default();
-        if settings.expected.tools || !catalogue.tools.is_empty() {
+        if settings.expected.tools || !catalogue.tools.is_empty() || !catalogue.principal_tools.is_empty() {
             let mut tools = ToolsCapability::default();
             tools.list_changed = Some(true);
             can.tools = Some(tools);

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{
     completion::{Completer, caught, fixed},
     lists,
+    overlay::Overlay,
 };
 use crate::server::{
     Cx, Partial, PromptRoute, RequestError, TemplateRoute, ToolRoute, access::required::Required,
@@ -86,8 +87,9 @@ impl CompletionTarget {
             }
             CompletionReference::Unknown(other) if cx.snapshot().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
-                let route =
-                    catalogue.tools.get(named("name").filter(|_| named("type") == Some("ref/tool"))?)?;
+                let name = named("name").filter(|_| named("type") == Some("ref/tool"))?;
+                let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));
+                let route = own.as_ref().or_else(|| catalogue.tools.get(name))?;
                 lists::sees(cx, route).then(|| Self::Tool(route.clone()))
             }
             _ => None,

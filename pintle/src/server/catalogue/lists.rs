@@ -10,7 +10,7 @@ use pintle_types::{
     },
 };
 
-use super::{options::CatalogueRoute, ordered_map::OrderedMap};
+use super::{options::CatalogueRoute, ordered_map::OrderedMap, overlay::Overlay};
 use crate::server::{Cx, Entry, Principal, access::required::Required, snapshot::Snapshot};
 
 /// A list that a server has.
@@ -41,6 +41,9 @@ impl ListKind {
 
 /// `tools/list`.
 pub(crate) fn tools(cx: &Cx) -> Outcome {
+    if let Some(overlay) = Overlay::of(cx) {
+        return overlay.list(cx);
+    }
     let catalogue = &cx.snapshot().catalogue;
     list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
@@ -119,7 +122,7 @@ fn list<R: CatalogueRoute>(
     };
     let hint = hint(cx, kind);
     // One page, nobody filtered out: printed once for everybody.
-    let common = !depends(snapshot) && snapshot.settings.page.is_none() && place == 0;
+    let common = !depends(snapshot, kind) && snapshot.settings.page.is_none() && place == 0;
     if let Some(body) = printed.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
@@ -149,15 +152,17 @@ pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
     let snapshot = cx.snapshot();
     let settings = &snapshot.settings;
     let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
-    if depends(snapshot) {
+    if depends(snapshot, kind) {
         hint.scope = CacheScope::Private;
     }
     hint
 }
 
-/// Returns whether lists depend on the caller.
-fn depends(snapshot: &Snapshot) -> bool {
-    !snapshot.filters.is_empty() || snapshot.catalogue.requires.hides
+/// Returns whether a list depends on the caller.
+fn depends(snapshot: &Snapshot, kind: ListKind) -> bool {
+    !snapshot.filters.is_empty()
+        || snapshot.catalogue.requires.hides
+        || (kind == ListKind::Tools && !snapshot.catalogue.principal_tools.is_empty())
 }
 
 /// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.

@@ -10,6 +10,7 @@ pub(crate) mod lint;
 pub(crate) mod lists;
 pub(crate) mod options;
 pub(crate) mod ordered_map;
+pub(crate) mod overlay;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod route;
@@ -26,8 +27,8 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use self::{
-    options::CatalogueRoute, ordered_map::OrderedMap, prompt::PromptRoute, resource::ResourceRoute,
-    source::AnySource, template::TemplateRoute, tool::ToolRoute,
+    options::CatalogueRoute, ordered_map::OrderedMap, overlay::PrincipalTools, prompt::PromptRoute,
+    resource::ResourceRoute, source::AnySource, template::TemplateRoute, tool::ToolRoute,
 };
 use crate::{
     server::{
@@ -46,6 +47,8 @@ pub(crate) struct Catalogue {
     pub(crate) resources: OrderedMap<ResourceRoute>,
     pub(crate) templates: OrderedMap<TemplateRoute>,
     pub(crate) sources: Sources,
+    /// Empty for most servers.
+    pub(crate) principal_tools: PrincipalTools,
     pub(crate) requires: RequirementSummary,
     /// The lists as they are serialized for callers who see everything, on one page.
     pub(crate) printed: Printed,

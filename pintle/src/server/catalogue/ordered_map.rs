@@ -62,6 +62,10 @@ impl<T> OrderedMap<T> {
         rest.map(|(number, item)| (*number, item))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -43,7 +43,7 @@ const NOTICES: (usize, usize) = (1024, 32);
 
 impl ChangeInbox {
     /// Adds a change, unless it is of a resource that nobody watches.
-    pub(super) fn add(&self, change: &Change) {
+    pub(crate) fn add(&self, change: &Change) {
         let mut guard = self.lock();
         let inbox = &mut *guard;
         let added = inbox.pending.add(change, inbox.watched.iter().chain(&inbox.also_watched));

@@ -20,8 +20,8 @@ use pintle_types::{
 
 use super::{Body, edge::response::refused, frame::request_id};
 use crate::server::{
-    Authenticated, Entry, MissingRights, Scope, access::required::Required, call::context::RequestContext,
-    catalogue::Catalogue, snapshot::Snapshot,
+    Authenticated, Entry, MissingRights, Scope, ToolRoute, access::required::Required,
+    call::context::RequestContext, catalogue::Catalogue, snapshot::Snapshot,
 };
 
 /// Refuses a body that does not match the signature of its caller.
@@ -113,7 +113,9 @@ impl<'a> Needs<'a> {
         match target {
             Target::Tool => {
                 let Some(name) = named(target) else { return };
-                self.need(peer, tool(catalogue, &name), &name);
+                let own = self.principal.and_then(|principal| catalogue.principal_tools.get(principal));
+                let own = own.and_then(|tools| tools.get(&name)).map(found_tool);
+                self.need(peer, own.or_else(|| tool(catalogue, &name)), &name);
             }
             Target::Prompt => {
                 let Some(name) = named(target) else { return };
@@ -206,7 +208,11 @@ impl<'a> Needs<'a> {
 type Found<'a> = (&'a Required, Entry<'a>);
 
 fn tool<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
-    catalogue.tools.get(name).map(|route| (&route.options.required, Entry::Tool(&route.tool)))
+    catalogue.tools.get(name).map(found_tool)
+}
+
+fn found_tool(route: &Arc<ToolRoute>) -> Found<'_> {
+    (&route.options.required, Entry::Tool(&route.tool))
 }
 
 fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {

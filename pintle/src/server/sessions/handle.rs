@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::Peer;
+use pintle_proto::{Peer, server::Change};
 use pintle_types::{Message, Notification, RawObject};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -151,6 +151,19 @@ impl SessionHandle {
         self.live().ok()?.facts().values.remove()
     }
 
+    /// Notes that a session of the server has its own tools.
+    pub(crate) fn mark_overlaid(&self) -> Result<(), SessionError> {
+        self.live()?.server().set_session_tools();
+        Ok(())
+    }
+
+    /// Notifies the client of a change.
+    pub(crate) fn publish(&self, change: &Change) {
+        if let Ok(live) = self.live() {
+            live.inbox().add(change);
+        }
+    }
+
     fn live(&self) -> Result<Arc<dyn LiveSession>, SessionError> {
         self.0.upgrade().filter(|session| !session.is_over()).ok_or(SessionError::Ended)
     }
@@ -174,6 +187,11 @@ pub enum SessionError {
     Full,
     /// The session has values of too many types.
     TooManyValues,
+    /// A tool cannot be added.
+    InvalidTool {
+        /// The reason.
+        reason: String,
+    },
     /// The params of a notification cannot be sent.
     InvalidParams {
         /// The reason.
@@ -190,6 +208,7 @@ impl fmt::Display for SessionError {
             Self::TooManyValues => {
                 write!(f, "the session has {MAX_VALUES} values: store several in one type")
             }
+            Self::InvalidTool { reason } => f.write_str(reason),
             Self::InvalidParams { reason } => {
                 write!(f, "the params are not an object: {reason}; send an object")
             }

@@ -15,6 +15,7 @@ use pintle_types::RawObject;
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{handle::SessionError, values::SessionValues};
+use crate::server::{Server, changes::ChangeInbox};
 
 /// A session on any transport, as handles see it.
 pub(crate) trait LiveSession: Send + Sync {
@@ -29,6 +30,10 @@ pub(crate) trait LiveSession: Send + Sync {
 
     /// Sends a `ping`. The answer is sent to `reply`, which is dropped if the session ends.
     fn ping(&self, reply: PingSender) -> Result<(), SessionError>;
+
+    fn inbox(&self) -> &ChangeInbox;
+
+    fn server(&self) -> &Server;
 
     /// Sends a message that belongs to no call.
     fn send(&self, line: Bytes) -> Result<(), SessionError>;

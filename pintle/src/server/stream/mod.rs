@@ -141,7 +141,7 @@ const TURNS: usize = 8;
 impl StreamConnection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
         let inbox = server.changes().join();
-        let live: Arc<StreamSession> = Arc::new(StreamSession::new(inbox.clone()));
+        let live: Arc<StreamSession> = Arc::new(StreamSession::new(server.clone(), inbox.clone()));
         let session: Arc<dyn LiveSession> = live.clone();
         let (sink, events) = SharedSink::new(Arc::downgrade(&session));
         Self {
@@ -162,7 +162,7 @@ impl StreamConnection {
             barrier: None,
             listens: HashMap::new(),
             inbox,
-            live: SessionEnd(live, server.clone()),
+            live: SessionEnd(live),
             follows: false,
             changed: false,
             noticed: false,

@@ -21,6 +21,7 @@ use crate::server::{
 /// The state that the handles of a session share with its connection.
 pub(crate) struct StreamSession {
     facts: SessionFacts,
+    server: Server,
     principal: OnceLock<Box<str>>,
     /// Wakes the connection.
     inbox: Arc<ChangeInbox>,
@@ -58,9 +59,10 @@ impl SessionCommand {
 }
 
 impl StreamSession {
-    pub(super) fn new(inbox: Arc<ChangeInbox>) -> Self {
+    pub(super) fn new(server: Server, inbox: Arc<ChangeInbox>) -> Self {
         Self {
             facts: SessionFacts::new(),
+            server,
             principal: OnceLock::new(),
             inbox,
             state: Mutex::default(),
@@ -128,6 +130,14 @@ impl LiveSession for StreamSession {
         &self.facts
     }
 
+    fn inbox(&self) -> &ChangeInbox {
+        &self.inbox
+    }
+
+    fn server(&self) -> &Server {
+        &self.server
+    }
+
     fn peer(&self) -> Option<Arc<Peer>> {
         self.lock().peer.clone()
     }
@@ -182,11 +192,11 @@ impl StreamConnection {
 }
 
 /// Ends the session with its connection.
-pub(super) struct SessionEnd(pub(super) Arc<StreamSession>, pub(super) Server);
+pub(super) struct SessionEnd(pub(super) Arc<StreamSession>);
 
 impl Drop for SessionEnd {
     fn drop(&mut self) {
         self.0.end();
-        self.1.session_registry().remove(&*self.0);
+        self.0.server.session_registry().remove(&*self.0);
     }
 }

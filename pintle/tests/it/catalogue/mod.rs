@@ -13,6 +13,8 @@ mod filters;
 #[cfg(feature = "server")]
 mod listing;
 #[cfg(feature = "server")]
+mod overlays;
+#[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
 mod sources;

@@ -140,6 +140,27 @@ async fn a_catalogue_grows_and_those_who_listen_are_told() {
 }
 
 #[tokio::test]
+async fn a_checkout_appears_with_the_first_item_of_a_session() {
+    let server = connect(&client().mode(Mode::Legacy), "session_tools").await;
+    let mut changes = server.changes().await.unwrap();
+    assert_eq!(server.tools().await.unwrap().len(), 2);
+    assert_eq!(said(&server, "pick", json!({"item": "tea"})).await, "1 in the basket");
+    assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+    assert_eq!(said(&server, "pick", json!({"item": "milk"})).await, "2 in the basket");
+    assert_eq!(server.tools().await.unwrap().len(), 3);
+    assert_eq!(said(&server, "check_out", json!({})).await, "bought tea, milk");
+    assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
+    assert_eq!(server.tools().await.unwrap().len(), 2);
+    server.close().await;
+
+    let server = connect(&client().mode(Mode::Modern), "session_tools").await;
+    let refused = said(&server, "pick", json!({"item": "tea"})).await;
+    assert_eq!(refused, "your client has no session: use `buy` with all items at once");
+    assert_eq!(said(&server, "buy", json!({"items": ["tea"]})).await, "bought tea");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn middleware_counts_refuses_and_writes_a_line_for_each_call() {
     let (lines, mut written) = mpsc::channel(16);
     let command = Child::command(program("middleware"))

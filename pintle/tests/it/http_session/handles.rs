@@ -148,3 +148,50 @@ async fn a_client_that_answers_pings_or_has_no_stream_is_kept() {
     sleep(EVERY / 2).await;
     assert_eq!(http.sessions(), 2);
 }
+
+#[tokio::test]
+async fn a_session_over_http_has_its_own_tools() {
+    let server = Server::new("s", "0").tool(tool("count", count));
+    let wire = Wire::new(&server.http().unwrap());
+    for revision in HTTP_SESSIONS {
+        let (one, other) = (wire.open(revision, json!({})).await, wire.open(revision, json!({})).await);
+        let mut stream = one.get().await;
+        server.sessions()[0].add_tool(tool("count", || async { "own" })).unwrap();
+        assert_eq!(stream.message().await.unwrap()["method"], "notifications/tools/list_changed");
+        for (wire, expected) in [(&one, "own"), (&other, "1"), (&one, "own")] {
+            let answer = wire.call(1, "tools/call", json!({"name": "count"})).await;
+            assert_eq!(text(answer).await, expected, "{revision}");
+        }
+        assert_eq!(one.delete().await.status, 204);
+        assert_eq!(other.delete().await.status, 204);
+    }
+}
+
+#[tokio::test]
+async fn the_rights_of_a_principals_tool_count_and_not_those_of_the_tool_that_it_replaces() {
+    let server = Server::new("s", "0")
+        .tool(tool("open", || async { "of everybody" }).requires(["admin"]))
+        .tool(tool("close", || async { "of everybody" }));
+    server.add_tool_for("ann", tool("open", || async { "of ann" })).unwrap();
+    server.add_tool_for("ann", tool("close", || async { "of ann" }).requires(["admin"])).unwrap();
+    let http = server
+        .http()
+        .unwrap()
+        .principal(|head| head.headers.get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned));
+    for (user, name, expected) in [
+        ("ann", "open", Some("of ann")),
+        ("ann", "close", None),
+        ("bob", "open", None),
+        ("bob", "close", Some("of everybody")),
+    ] {
+        let wire = Wire::new(&http).with("x-user", user);
+        let session = wire.open(R4, json!({})).await;
+        let stateless = wire.modern(1, "tools/call", json!({"name": name}), json!({})).await;
+        for answer in [stateless, session.call(1, "tools/call", json!({"name": name})).await] {
+            match expected {
+                Some(expected) => assert_eq!(text(answer).await, expected, "{user} {name}"),
+                None => assert_eq!(answer.status, 403, "{user} {name}"),
+            }
+        }
+    }
+}

@@ -10,7 +10,9 @@ use pintle_proto::Peer;
 
 use super::Session;
 use crate::server::{
+    Server,
     call::own_sink::OwnSink,
+    changes::ChangeInbox,
     sessions::{LiveSession, PingSender, SessionFacts, handle::SessionError},
 };
 
@@ -19,8 +21,16 @@ impl LiveSession for Session {
         &self.facts
     }
 
+    fn inbox(&self) -> &ChangeInbox {
+        &self.inbox
+    }
+
+    fn server(&self) -> &Server {
+        &self.server
+    }
+
     fn peer(&self) -> Option<Arc<Peer>> {
-        Session::peer(self)
+        Self::peer(self)
     }
 
     fn principal(&self) -> Option<&str> {
@@ -28,7 +38,7 @@ impl LiveSession for Session {
     }
 
     fn is_over(&self) -> bool {
-        Session::is_over(self)
+        Self::is_over(self)
     }
 
     fn ping(&self, reply: PingSender) -> Result<(), SessionError> {
