@@ -58,10 +58,9 @@ impl SessionFacts {
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         Self { number, opened: Some(Instant::now()), values: SessionValues::default() }
     }
-
-    /// Creates the facts of a session that exists for one request only, and that no handle reaches.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn transient() -> Self {
-        Self { number: 0, opened: None, values: SessionValues::default() }
-    }
 }
+
+/// The facts of all sessions that exist for one request only. No handle reaches them.
+#[cfg(feature = "http-server")]
+pub(crate) static TRANSIENT: SessionFacts =
+    SessionFacts { number: 0, opened: None, values: SessionValues::new() };

@@ -25,6 +25,11 @@ pub(super) enum NotStored {
 }
 
 impl SessionValues {
+    #[cfg(feature = "http-server")]
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
     pub(super) fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let value = self.lock().as_ref()?.by_type.get(&TypeId::of::<T>())?.clone();
         value.downcast().ok()

@@ -13,12 +13,12 @@ use crate::server::{
     Server,
     call::own_sink::OwnSink,
     changes::ChangeInbox,
-    sessions::{LiveSession, PingSender, SessionFacts, handle::SessionError},
+    sessions::{LiveSession, PingSender, SessionFacts, TRANSIENT, handle::SessionError},
 };
 
 impl LiveSession for Session {
     fn facts(&self) -> &SessionFacts {
-        &self.facts
+        self.facts.as_deref().unwrap_or(&TRANSIENT)
     }
 
     fn inbox(&self) -> &ChangeInbox {

@@ -71,7 +71,8 @@ pub(super) struct Session {
     writes: tokio::sync::Mutex<()>,
     /// The time of its last use, in milliseconds of the clock of its table.
     pub(super) seen: AtomicU64,
-    facts: SessionFacts,
+    /// `None` if it exists for one request only.
+    facts: Option<Box<SessionFacts>>,
 }
 
 struct Core {
@@ -178,7 +179,7 @@ impl Session {
             written: AtomicBool::new(false),
             writes: tokio::sync::Mutex::const_new(()),
             seen: AtomicU64::new(0),
-            facts: if transient { SessionFacts::transient() } else { SessionFacts::new() },
+            facts: (!transient).then(|| Box::new(SessionFacts::new())),
         };
         session.follow(&mut session.lock());
         session
@@ -452,8 +453,10 @@ impl Session {
             visit.ended = Some(why);
         }
         self.inbox.close();
-        self.facts.values.close();
-        self.server.session_registry().remove(self);
+        if let Some(facts) = &self.facts {
+            facts.values.close();
+            self.server.session_registry().remove(self);
+        }
         if let Some(sink) = running.as_ref().and_then(Cx::own_sink) {
             sink.fail(session_ended());
         }
