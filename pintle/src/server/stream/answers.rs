@@ -1,17 +1,52 @@
-//! Answers of clients, and the concurrency limit of the calls that asked.
+//! Questions to clients and their answers, and the concurrency limit of the calls that asked.
 
 use std::collections::VecDeque;
 
-use pintle_proto::{inputs::AskError, server::Ticket};
-use pintle_types::{RawObject, Response};
+use pintle_proto::{
+    inputs::AskError,
+    server::{Call, Ticket},
+};
+use pintle_types::{RawObject, RequestId, Response, schema::InputRequest};
 
-use super::StreamConnection;
+use super::{RunningCall, StreamConnection};
 use crate::server::call::sink::AnswerSender;
 
 /// Answers that were received while the concurrency limit was reached. There are at most as many as questions.
 pub(crate) type Answers = VecDeque<(Ticket, AnswerSender, Result<RawObject, AskError>)>;
 
 impl StreamConnection {
+    pub(super) fn ask(&mut self, ticket: Option<Ticket>, request: &InputRequest, reply: AnswerSender) {
+        // A call that completed with its first poll has no handler to answer.
+        let Some(RunningCall { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else {
+            return;
+        };
+        // In each case the handler may no longer wait.
+        match self.engine.ask(call, request) {
+            Some(Ok((id, line))) => {
+                self.send(line.into());
+                self.questions.add(id, ticket, reply);
+            }
+            Some(Err(unsayable)) => drop(reply.send(Err(AskError::Unsayable(unsayable)))),
+            None => drop(reply.send(Err(AskError::CallOver))),
+        }
+    }
+
+    /// Cancels the questions of a call that is over.
+    pub(super) fn over(&mut self, call: &Call) {
+        if let Some(ticket) = call.ticket() {
+            let ids = self.questions.of(ticket);
+            self.take_back(&ids);
+        }
+    }
+
+    pub(super) fn take_back(&mut self, questions: &[RequestId]) {
+        for id in questions {
+            if let Some(line) = self.engine.abandon(id) {
+                self.send(line.into());
+            }
+        }
+    }
+
     /// Returns the number of running calls, without those that wait for their client.
     pub(super) fn active(&self) -> usize {
         let returning = self.answers.iter().filter(|(ticket, ..)| !self.questions.has(*ticket)).count();

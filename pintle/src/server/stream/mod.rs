@@ -18,10 +18,9 @@ use std::{
 use bytes::Bytes;
 use pintle_proto::{
     RETRY_AFTER_MS,
-    inputs::AskError,
     server::{Arrival, Call, Engine, Inbound, Listener, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, Response, RpcError, schema::InputRequest};
+use pintle_types::{Frame, Message, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -44,7 +43,7 @@ use crate::{
             driver::{CallDriver, CallStep},
             limit::WaitQueue,
             questions::OpenQuestions,
-            sink::{AnswerSender, CAPACITY, CallEvent, CallSink, SharedSink},
+            sink::{CAPACITY, CallEvent, CallSink, SharedSink},
         },
         changes::ChangeInbox,
         clock::{now, sealed_at},
@@ -305,22 +304,6 @@ impl StreamConnection {
         }
     }
 
-    fn ask(&mut self, ticket: Option<Ticket>, request: &InputRequest, reply: AnswerSender) {
-        // A call that completed with its first poll has no handler to answer.
-        let Some(RunningCall { call, .. }) = ticket.and_then(|ticket| self.running.get(&ticket)) else {
-            return;
-        };
-        // In each case the handler may no longer wait.
-        match self.engine.ask(call, request) {
-            Some(Ok((id, line))) => {
-                self.send(line.into());
-                self.questions.add(id, ticket, reply);
-            }
-            Some(Err(unsayable)) => drop(reply.send(Err(AskError::Unsayable(unsayable)))),
-            None => drop(reply.send(Err(AskError::CallOver))),
-        }
-    }
-
     fn finish(&mut self, snapshot: &Snapshot, call: &Call, outcome: Outcome) {
         if self.barrier.is_some() && self.lower_barrier(call.ticket()) && self.stays_open(call, &outcome) {
             return;
@@ -329,22 +312,6 @@ impl StreamConnection {
         let line = self.engine.finish(&snapshot.service, call, outcome, sealed_at);
         self.over(call);
         line.into_iter().for_each(|line| self.send(line.into()));
-    }
-
-    /// Cancels the questions of a call that is over.
-    fn over(&mut self, call: &Call) {
-        if let Some(ticket) = call.ticket() {
-            let ids = self.questions.of(ticket);
-            self.take_back(&ids);
-        }
-    }
-
-    fn take_back(&mut self, questions: &[RequestId]) {
-        for id in questions {
-            if let Some(line) = self.engine.abandon(id) {
-                self.send(line.into());
-            }
-        }
     }
 
     fn send(&mut self, line: Bytes) {
