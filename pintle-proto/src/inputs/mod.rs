@@ -153,9 +153,7 @@ impl Inputs {
         if earlier.is_some_and(|earlier| earlier != mark) {
             return Err(AskError::KeyReused { key: key.to_owned() });
         }
-        // Roots may have changed: in a session they are asked for again. Without one, the answer belongs to the call.
-        let asks_again = self.live && mark.kind == Kind::Roots;
-        if let Some(answered) = answered.filter(|_| !asks_again) {
+        if let Some(answered) = answered {
             let answer = mark.kind.read(answered.value.get()).map_err(|error| bad_answer(key, &error))?;
             return Ok(Ask::Answered(answer));
         }
@@ -192,6 +190,15 @@ impl Inputs {
             inner.state.answers.insert(key.to_owned(), mark.answered(value));
         }
         Ok(read)
+    }
+
+    /// Forgets an answer, so that the question is sent again. Without a session it stays: there it belongs to the call.
+    pub(crate) fn forget_answer(&self, key: &str) {
+        if self.live
+            && let Some(inner) = &mut *self.lock()
+        {
+            inner.state.answers.remove(key);
+        }
     }
 
     /// Returns whether questions are sent as requests, as in a session.

@@ -246,6 +246,12 @@ impl Call {
         self.0.inputs.is_live()
     }
 
+    /// Forgets the answer to a question of a session, so that it is asked again: it may have changed, as roots do. Without a session
+    /// it stays, because it belongs to the call.
+    pub fn forget_answer(&self, key: &str) {
+        self.0.inputs.forget_answer(key);
+    }
+
     /// Returns whether elicitations with a URL have an id in the client's revision, and the client is notified of their
     /// completion (ELI-13).
     pub fn has_elicitation_ids(&self) -> bool {

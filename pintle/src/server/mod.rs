@@ -25,6 +25,7 @@ mod handler;
 mod hooks;
 #[cfg(feature = "http-server")]
 pub mod http;
+mod ordered_map;
 mod random;
 mod reading;
 mod serving;

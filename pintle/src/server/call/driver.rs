@@ -213,7 +213,7 @@ mod spawned {
         task::{Context, Poll},
     };
 
-    use pintle_proto::server::{Call, Finished, Outcome};
+    use pintle_proto::server::{Call, Finished, Outcome, Service};
     use tokio::{runtime::Handle, sync::oneshot};
 
     use super::{CallDriver, CallStep, HandlerState};
@@ -225,14 +225,13 @@ mod spawned {
             sink::CallEvent,
         },
         clock::sealed_at,
-        snapshot::Snapshot,
     };
 
     impl CallDriver {
         /// Serializes the response of a call that belongs to no session.
-        pub(crate) fn finish(&self, snapshot: &Snapshot, outcome: Outcome) -> Finished {
+        pub(crate) fn finish(&self, service: &Service, outcome: Outcome) -> Finished {
             let sealed_at = sealed_at(&outcome);
-            self.call().finish(&snapshot.service, outcome, sealed_at)
+            self.call().finish(service, outcome, sealed_at)
         }
 
         pub(crate) fn cx(&self) -> &Cx {

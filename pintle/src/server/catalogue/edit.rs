@@ -4,7 +4,8 @@ use std::{collections::HashSet, slice};
 
 use pintle_proto::server::Change;
 
-use super::{options::CatalogueRoute, ordered_map::OrderedMap};
+use super::{edits::CatalogueEdits, options::CatalogueRoute};
+use crate::server::ordered_map::OrderedMap;
 use crate::{
     Error, Result,
     server::{
@@ -15,6 +16,19 @@ use crate::{
 
 /// A running server can be changed through any of its clones.
 impl Server {
+    /// Makes several changes of the catalogue at once: clients see all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// A route is invalid, or one that is added is already registered. Then nothing is changed.
+    pub fn apply(&self, mut edits: CatalogueEdits) -> Result<()> {
+        edits.prepare()?;
+        for change in self.change_catalogue(|catalogue| edits.apply(catalogue))? {
+            self.changes().publish(&change);
+        }
+        Ok(())
+    }
+
     /// Adds a tool while the server runs, and notifies clients.
     ///
     /// # Errors

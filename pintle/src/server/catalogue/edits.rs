@@ -1,16 +1,15 @@
 use pintle_proto::server::Change;
 
-use super::{
-    Catalogue,
-    edit::{taken, without_fault},
-    options::CatalogueRoute,
-};
+use super::edit::{taken, without_fault};
 use crate::{
     Result,
-    server::{PromptRoute, ResourceRoute, Route, Server, TemplateRoute, ToolRoute},
+    server::{
+        PromptRoute, ResourceRoute, Route, TemplateRoute, ToolRoute,
+        catalogue::{Catalogue, options::CatalogueRoute},
+    },
 };
 
-/// Several changes of the catalogue that take effect together, with [`Server::apply`].
+/// Several changes of the catalogue that take effect together, with [`Server::apply`](crate::Server::apply).
 ///
 /// They are made in their order. Clients see all of them or none, and receive one notification for each list that has changed.
 ///
@@ -95,15 +94,10 @@ impl CatalogueEdits {
     }
 }
 
-impl Server {
-    /// Makes several changes of the catalogue at once: clients see all of them or none.
-    ///
-    /// # Errors
-    ///
-    /// A route is invalid, or one that is added is already registered. Then nothing is changed.
-    pub fn apply(&self, edits: CatalogueEdits) -> Result<()> {
-        let mut edits = edits.0;
-        for edit in &mut edits {
+impl CatalogueEdits {
+    /// Prepares the routes that are added.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        for edit in &mut self.0 {
             if let Edit::Add(route) | Edit::Put(route) = edit {
                 match &mut **route {
                     Route::Tool(route) => prepare(route)?,
@@ -113,27 +107,26 @@ impl Server {
                 }
             }
         }
-        let changed = self.change_catalogue(|catalogue| {
-            // On an error the catalogue stays as it was.
-            let (mut edited, mut changed) = (catalogue.clone(), Vec::new());
-            for edit in edits {
-                match edit {
-                    Edit::Add(route) => insert(&mut edited, *route, false, &mut changed)?,
-                    Edit::Put(route) => insert(&mut edited, *route, true, &mut changed)?,
-                    Edit::RemoveTool(name) => remove::<ToolRoute>(&mut edited, &name, &mut changed),
-                    Edit::RemovePrompt(name) => remove::<PromptRoute>(&mut edited, &name, &mut changed),
-                    Edit::RemoveResource(uri) => remove::<ResourceRoute>(&mut edited, &uri, &mut changed),
-                    Edit::RemoveTemplate(uri) => remove::<TemplateRoute>(&mut edited, &uri, &mut changed),
-                }
-            }
-            edited.printed = Default::default();
-            *catalogue = edited;
-            Ok::<_, crate::Error>(changed)
-        })?;
-        for change in changed {
-            self.changes().publish(&change);
-        }
         Ok(())
+    }
+
+    /// Changes the catalogue, unless there is an error. Returns the lists that changed.
+    pub(super) fn apply(self, catalogue: &mut Catalogue) -> Result<Vec<Change>> {
+        // On an error the catalogue stays as it was.
+        let (mut edited, mut changed) = (catalogue.clone(), Vec::new());
+        for edit in self.0 {
+            match edit {
+                Edit::Add(route) => insert(&mut edited, *route, false, &mut changed)?,
+                Edit::Put(route) => insert(&mut edited, *route, true, &mut changed)?,
+                Edit::RemoveTool(name) => remove::<ToolRoute>(&mut edited, &name, &mut changed),
+                Edit::RemovePrompt(name) => remove::<PromptRoute>(&mut edited, &name, &mut changed),
+                Edit::RemoveResource(uri) => remove::<ResourceRoute>(&mut edited, &uri, &mut changed),
+                Edit::RemoveTemplate(uri) => remove::<TemplateRoute>(&mut edited, &uri, &mut changed),
+            }
+        }
+        edited.printed = Default::default();
+        *catalogue = edited;
+        Ok(changed)
     }
 }
 

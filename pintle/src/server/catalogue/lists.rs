@@ -10,7 +10,8 @@ use pintle_types::{
     },
 };
 
-use super::{options::CatalogueRoute, ordered_map::OrderedMap, overlay::Overlay};
+use super::{options::CatalogueRoute, overlay::Overlay};
+use crate::server::ordered_map::OrderedMap;
 use crate::server::{Cx, Entry, Principal, access::required::Required, snapshot::Snapshot};
 
 /// A list that a server has.

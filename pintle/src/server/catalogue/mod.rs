@@ -9,7 +9,6 @@ pub(crate) mod extension;
 pub(crate) mod lint;
 pub(crate) mod lists;
 pub(crate) mod options;
-pub(crate) mod ordered_map;
 pub(crate) mod overlay;
 pub(crate) mod prompt;
 pub(crate) mod resource;
@@ -27,9 +26,10 @@ use std::{
 use pintle_types::{RawObject, schema::Resource};
 
 use self::{
-    options::CatalogueRoute, ordered_map::OrderedMap, overlay::PrincipalTools, prompt::PromptRoute,
-    resource::ResourceRoute, source::AnySource, template::TemplateRoute, tool::ToolRoute,
+    options::CatalogueRoute, overlay::PrincipalTools, prompt::PromptRoute, resource::ResourceRoute,
+    source::AnySource, template::TemplateRoute, tool::ToolRoute,
 };
+use crate::server::ordered_map::OrderedMap;
 use crate::{
     server::{
         Entry,

@@ -5,7 +5,8 @@ use pintle_types::Meta;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Catalogue, ordered_map::OrderedMap};
+use super::Catalogue;
+use crate::server::ordered_map::OrderedMap;
 use crate::server::{
     Entry, Form, Next,
     access::required::Required,
@@ -200,7 +201,7 @@ macro_rules! route_methods {
 
             fn routes(
                 catalogue: &mut $crate::server::catalogue::Catalogue,
-            ) -> &mut $crate::server::catalogue::ordered_map::OrderedMap<Self> {
+            ) -> &mut $crate::server::ordered_map::OrderedMap<Self> {
                 &mut catalogue.$routes
             }
 

@@ -13,8 +13,8 @@ use super::{
     edit::{taken, without_fault},
     lists,
     options::CatalogueRoute,
-    ordered_map::OrderedMap,
 };
+use crate::server::ordered_map::OrderedMap;
 use crate::{
     Error, Result,
     server::{Cx, ListKind, Server, SessionError, SessionHandle},

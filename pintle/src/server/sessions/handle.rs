@@ -14,7 +14,6 @@ use super::{
     LiveSession,
     values::{MAX_VALUES, NotStored},
 };
-use crate::server::Server;
 
 /// A handle to a live session: a client of an older revision that has made a handshake, on any transport.
 ///
@@ -224,25 +223,5 @@ impl From<NotStored> for SessionError {
             NotStored::Full => Self::TooManyValues,
             NotStored::Closed => Self::Ended,
         }
-    }
-}
-
-impl Server {
-    /// Returns the live sessions of this server on all its transports, in the order in which they were opened. Clients of the
-    /// stateless era have none.
-    ///
-    /// ```
-    /// use pintle::Server;
-    ///
-    /// # fn tell(server: &Server) {
-    /// for session in server.sessions() {
-    ///     if session.principal().as_deref() == Some("ann") {
-    ///         let _ = session.notify("notifications/acme/lunch", &serde_json::json!({"at": "noon"}));
-    ///     }
-    /// }
-    /// # }
-    /// ```
-    pub fn sessions(&self) -> Vec<SessionHandle> {
-        self.session_registry().live().into_iter().map(SessionHandle::new).collect()
     }
 }

@@ -14,7 +14,10 @@ use pintle_proto::{Peer, inputs::AskError};
 use pintle_types::RawObject;
 use tokio::{sync::oneshot, time::Instant};
 
-use self::{handle::SessionError, values::SessionValues};
+use self::{
+    handle::{SessionError, SessionHandle},
+    values::SessionValues,
+};
 use crate::server::{Server, changes::ChangeInbox};
 
 /// A session on any transport, as handles see it.
@@ -64,3 +67,23 @@ impl SessionFacts {
 #[cfg(feature = "http-server")]
 pub(crate) static TRANSIENT: SessionFacts =
     SessionFacts { number: 0, opened: None, values: SessionValues::new() };
+
+impl Server {
+    /// Returns the live sessions of this server on all its transports, in the order in which they were opened. Clients of the
+    /// stateless era have none.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// # fn tell(server: &Server) {
+    /// for session in server.sessions() {
+    ///     if session.principal().as_deref() == Some("ann") {
+    ///         let _ = session.notify("notifications/acme/lunch", &serde_json::json!({"at": "noon"}));
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn sessions(&self) -> Vec<SessionHandle> {
+        self.session_registry().live().into_iter().map(SessionHandle::new).collect()
+    }
+}

@@ -6,10 +6,10 @@ use std::{
 
 /// The values that handlers keep for a session, one of each type. Nothing is allocated for a session without values.
 #[derive(Debug, Default)]
-pub(crate) struct SessionValues(Mutex<Option<Box<Values>>>);
+pub(crate) struct SessionValues(Mutex<Option<Box<StoredValues>>>);
 
 #[derive(Debug, Default)]
-struct Values {
+struct StoredValues {
     by_type: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// Whether the session has ended: nothing is stored any more.
     closed: bool,
@@ -74,12 +74,12 @@ impl SessionValues {
 
     /// Drops all values, because the session has ended.
     pub(crate) fn close(&self) {
-        let values = self.lock().replace(Box::new(Values { closed: true, ..Values::default() }));
+        let values = self.lock().replace(Box::new(StoredValues { closed: true, ..StoredValues::default() }));
         // Dropped without the lock: the drop of a value may do anything.
         drop(values);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Box<Values>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<StoredValues>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

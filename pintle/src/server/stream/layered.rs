@@ -86,7 +86,7 @@ impl StreamConnection {
         self.engine.receive(&snapshot.service, frame, &arrival)
     }
 
-    /// Starts to collect changes for a new session, and runs the hooks for it. Returns the error of a hook that refuses it.
+    /// Lists a new session and starts to collect changes for it, and runs the hooks for it. Returns the error of a hook that refuses it.
     pub(super) fn follow_session(&mut self) -> Option<RpcError> {
         if self.follows {
             return None;
@@ -100,6 +100,7 @@ impl StreamConnection {
         if let Some(listener) = self.engine.listener() {
             self.inbox.follow(listener.watched());
             self.follows = true;
+            self.register_session();
         }
         None
     }

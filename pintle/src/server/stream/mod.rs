@@ -86,7 +86,7 @@ pub(crate) struct StreamConnection {
     barrier: Option<Box<Barrier>>,
     listens: HashMap<Ticket, (Call, Listener)>,
     inbox: Arc<ChangeInbox>,
-    /// What the handles of the session reach.
+    /// The end of the session that its handles reach.
     live: SessionEnd,
     /// Whether `inbox` collects changes for the session.
     follows: bool,
@@ -427,13 +427,6 @@ impl StreamConnection {
             }
         };
         let inbound = self.refuse_session(inbound);
-        if !self.follows
-            && let Some(listener) = self.engine.listener()
-        {
-            self.inbox.follow(listener.watched());
-            self.follows = true;
-            self.register_session();
-        }
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }

@@ -39,7 +39,7 @@ struct SessionState {
     ended: bool,
 }
 
-/// What a handle asks its connection to do.
+/// A request of a handle to its connection.
 enum SessionCommand {
     Ping(PingSender),
     Send(Bytes),

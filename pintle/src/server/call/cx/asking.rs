@@ -177,6 +177,7 @@ impl Cx {
     ///
     /// Returns an error if the client does not support roots (see [`can_list_roots`](Self::can_list_roots)) or refuses.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        self.call().forget_answer("roots");
         match self.ask("roots", Question::Roots).await? {
             Answer::Roots(result) => Ok(result.roots),
             _ => Err(AskError::CallOver),

@@ -125,7 +125,7 @@ pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Res
             )
         }
         FirstStep::Done(Some(outcome)) => {
-            let end = driver.finish(&cx.snapshot, outcome);
+            let end = driver.finish(&cx.snapshot.service, outcome);
             finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, cx)
         }
         FirstStep::Done(None) => super::edge::response::accepted(),
@@ -172,7 +172,7 @@ impl EventSource for CallStream {
                 CallStep::Event(CallEvent::Notification(line)) => event(out, &line),
                 CallStep::Event(_) => {}
                 CallStep::Done(outcome) => {
-                    let end = self.driver.finish(&self.snapshot, outcome);
+                    let end = self.driver.finish(&self.snapshot.service, outcome);
                     event(out, &end.bytes);
                     return Poll::Ready(());
                 }
