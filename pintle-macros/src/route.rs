@@ -31,7 +31,10 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> To
         .and_then(|options| route(kind, &function.sig, &function.attrs, &options, params?, &quote!(#name)))
         .unwrap_or_else(Error::into_compile_error);
     let (visibility, cfgs) = (&function.vis, cfgs(&function.attrs));
+    // Parameters are extracted, so they are values even if the function only reads them.
+    let by_value = function.sig.asyncness.is_none().then(|| quote!(#[allow(clippy::needless_pass_by_value)]));
     quote! {
+        #by_value
         #function
 
         #(#cfgs)*

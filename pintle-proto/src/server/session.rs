@@ -103,7 +103,7 @@ fn handshake(
     params: Option<&RawObject>,
 ) -> Result<(Arc<Peer>, RawObject), RpcError> {
     match session {
-        Some(_) if matches!(handshakes, Handshakes::One) => return Err(already_open()),
+        Some(_) if matches!(handshakes, Handshakes::One) => Err(already_open()),
         Some(session) => {
             let (peer, result) = agree(service, params)?;
             session.describe(service, params)?;
