@@ -478,7 +478,7 @@ impl Connection {
     /// struct Sum { sum: i32 }
     ///
     /// let server = Server::new("demo", "1.0.0")
-    ///     .method("example.com/add", |_cx, params: Add| async move { Ok(Sum { sum: params.a + params.b }) });
+    ///     .method("example.com/add", |_cx, Add { a, b }: Add| async move { Ok::<_, String>(Sum { sum: a + b }) });
     /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
     /// let sum = connection.request::<_, Sum>("example.com/add", Add { a: 1, b: 2 }).await?;
     /// assert_eq!(sum.sum, 3);

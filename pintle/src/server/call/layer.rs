@@ -77,7 +77,8 @@ impl Next {
 /// use pintle::{Server, server::{Cx, Next, Outcome, around, tool}, types::RpcError};
 ///
 /// async fn known_only(cx: Cx, next: Next) -> Outcome {
-///     if cx.principal().is_none() {
+///     // A handshake, a ping and the lists name no target.
+///     if cx.target().is_some() && cx.principal().is_none() {
 ///         return Outcome::Failed(RpcError::invalid_request("log in first"));
 ///     }
 ///     next.run(cx).await
