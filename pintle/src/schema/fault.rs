@@ -74,6 +74,7 @@ impl fmt::Display for Fault {
 }
 
 /// Formats faults as one text for a model: one per line, followed by what to do.
+#[cfg(feature = "server")]
 pub(crate) fn faults_text(faults: &[Fault]) -> String {
     let mut text = String::new();
     for fault in faults {

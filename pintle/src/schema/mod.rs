@@ -24,6 +24,7 @@ use local::{Anchors, Local};
 
 pub use error::SchemaError;
 pub use fault::Fault;
+#[cfg(feature = "server")]
 pub(crate) use fault::faults_text;
 
 /// A compiled JSON Schema. Cloning it is cheap.
