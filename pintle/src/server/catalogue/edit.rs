@@ -5,12 +5,11 @@ use std::{collections::HashSet, slice};
 use pintle_proto::server::Change;
 
 use super::{edits::CatalogueEdits, options::CatalogueRoute};
-use crate::server::ordered_map::OrderedMap;
 use crate::{
     Error, Result,
     server::{
         PromptRoute, ResourceRoute, Server, TemplateRoute, ToolRoute, access::required::RequirementSummary,
-        handler::extract::HandlerKind,
+        handler::extract::HandlerKind, ordered_map::OrderedMap,
     },
 };
 

@@ -11,8 +11,9 @@ use pintle_types::{
 };
 
 use super::{options::CatalogueRoute, overlay::Overlay};
-use crate::server::ordered_map::OrderedMap;
-use crate::server::{Cx, Entry, Principal, access::required::Required, snapshot::Snapshot};
+use crate::server::{
+    Cx, Entry, Principal, access::required::Required, ordered_map::OrderedMap, snapshot::Snapshot,
+};
 
 /// A list that a server has.
 #[non_exhaustive]

@@ -29,12 +29,12 @@ use self::{
     options::CatalogueRoute, overlay::PrincipalTools, prompt::PromptRoute, resource::ResourceRoute,
     source::AnySource, template::TemplateRoute, tool::ToolRoute,
 };
-use crate::server::ordered_map::OrderedMap;
 use crate::{
     server::{
         Entry,
         access::required::{Required, RequirementSummary},
         handler::state_map::StateMap,
+        ordered_map::OrderedMap,
     },
     uri::Vars,
 };

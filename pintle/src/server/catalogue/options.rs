@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::Catalogue;
-use crate::server::ordered_map::OrderedMap;
 use crate::server::{
     Entry, Form, Next,
     access::required::Required,
     handler::extract::{HandlerKind, Need},
+    ordered_map::OrderedMap,
 };
 
 /// The options that all four kinds of routes share: the handler, and who may reach it.

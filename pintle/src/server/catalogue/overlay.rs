@@ -14,10 +14,9 @@ use super::{
     lists,
     options::CatalogueRoute,
 };
-use crate::server::ordered_map::OrderedMap;
 use crate::{
     Error, Result,
-    server::{Cx, ListKind, Server, SessionError, SessionHandle},
+    server::{Cx, ListKind, Server, SessionError, SessionHandle, ordered_map::OrderedMap},
 };
 
 /// The tools of one session or one principal.
