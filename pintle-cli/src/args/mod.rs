@@ -5,6 +5,7 @@ mod global;
 mod help;
 mod near;
 mod quoted;
+mod target;
 mod usage;
 
 pub(crate) use connect::{ConnectArgs, EraArg};
@@ -12,4 +13,5 @@ pub(crate) use global::GlobalArgs;
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;
 pub(crate) use quoted::quoted;
+pub(crate) use target::TargetArgs;
 pub(crate) use usage::usage_failure;

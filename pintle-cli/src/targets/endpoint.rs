@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::{Target, resolve};
 use crate::{
-    args::{ConnectArgs, quoted},
+    args::{ConnectArgs, TargetArgs, quoted},
     failure::Failure,
 };
 
@@ -16,11 +16,13 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes the target from the words of a verb: the program after `--` if there is one, otherwise the first word.
-    pub(crate) fn take(verb: &str, words: &mut Vec<String>, options: ConnectArgs) -> Result<Self, Failure> {
+    /// Takes the target from the words of a verb: the program after `--` if there is one, otherwise the first word. Returns the
+    /// other words too.
+    pub(crate) fn take(verb: &str, args: TargetArgs) -> Result<(Self, Vec<String>), Failure> {
+        let TargetArgs { mut words, connect: options } = args;
         if let Some((program, args)) = options.command.split_first() {
             let target = Target::Program { program: program.clone(), args: args.to_vec() };
-            return Self::checked(Self { target, options, typed: None });
+            return Ok((Self::checked(Self { target, options, typed: None })?, words));
         }
         if words.is_empty() {
             return Err(Failure::usage(
@@ -30,7 +32,7 @@ impl Endpoint {
         }
         let typed = words.remove(0);
         let target = resolve(&typed)?;
-        Self::checked(Self { target, options, typed: Some(typed) })
+        Ok((Self::checked(Self { target, options, typed: Some(typed) })?, words))
     }
 
     /// Refuses options that do not apply to the target: they would be ignored.
@@ -104,14 +106,16 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    fn options(command: &[&str]) -> ConnectArgs {
-        ConnectArgs { command: command.iter().map(Into::into).collect(), ..ConnectArgs::default() }
+    fn args(words: &[&str], command: &[&str]) -> TargetArgs {
+        let connect =
+            ConnectArgs { command: command.iter().map(Into::into).collect(), ..ConnectArgs::default() };
+        TargetArgs { words: words.iter().map(|word| (*word).to_owned()).collect(), connect }
     }
 
     #[test]
     fn a_program_leaves_the_words_to_the_verb() {
-        let mut words = vec!["tide".to_owned(), "hour=3".to_owned()];
-        let endpoint = Endpoint::take("call", &mut words, options(&["python", "my server.py"])).unwrap();
+        let given = args(&["tide", "hour=3"], &["python", "my server.py"]);
+        let (endpoint, words) = Endpoint::take("call", given).unwrap();
         assert_eq!(words, ["tide", "hour=3"]);
         assert_eq!(
             endpoint.line("call", &["tide", "a=it's"]),
@@ -121,21 +125,22 @@ mod tests {
 
     #[test]
     fn otherwise_the_first_word_is_the_target() {
-        let mut words = vec!["demo".to_owned(), "tide".to_owned()];
-        let endpoint = Endpoint::take("call", &mut words, options(&[])).unwrap();
+        let (endpoint, words) = Endpoint::take("call", args(&["demo", "tide"], &[])).unwrap();
         assert_eq!(words, ["tide"]);
         assert_eq!(endpoint.line("call", &["tide"]), "pintle call demo tide");
-        let none = Endpoint::take("ls", &mut Vec::new(), options(&[])).unwrap_err();
+        let none = Endpoint::take("ls", args(&[], &[])).unwrap_err();
         assert_eq!(none.next, "pintle ls demo");
     }
 
     #[test]
     fn options_that_would_be_ignored_are_refused() {
-        let given = ConnectArgs { token_env: Some("TOKEN".into()), ..options(&["server"]) };
-        let refused = Endpoint::take("ls", &mut Vec::new(), given).unwrap_err().message;
+        let mut given = args(&[], &["server"]);
+        given.connect.token_env = Some("TOKEN".into());
+        let refused = Endpoint::take("ls", given).unwrap_err().message;
         assert!(refused.contains("`--token-env` is an option of a server at a URL"), "{refused}");
-        let given = ConnectArgs { cwd: Some("/".into()), ..options(&[]) };
-        let refused = Endpoint::take("ls", &mut vec!["example.com".into()], given).unwrap_err().message;
+        let mut given = args(&["example.com"], &[]);
+        given.connect.cwd = Some("/".into());
+        let refused = Endpoint::take("ls", given).unwrap_err().message;
         assert!(refused.contains("`--cwd` is an option of a program"), "{refused}");
     }
 }

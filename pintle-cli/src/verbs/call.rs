@@ -12,7 +12,7 @@ use pintle::{
 use serde_json::Value;
 
 use crate::{
-    args::{ConnectArgs, HELP, examples, help_of, near},
+    args::{HELP, TargetArgs, examples, help_of, near},
     arguments::{self, read_words, signature},
     content,
     failure::{Exit, Failure},
@@ -37,8 +37,6 @@ use crate::{
     disable_help_flag = true,
 )]
 pub(crate) struct CallArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// Print the help of the tool, or this one
     #[arg(long, short)]
     help: bool,
@@ -49,18 +47,18 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> {
-    let CallArgs { mut words, help, no_check, save, connect } = args;
-    let for_tool = words.len() + usize::from(!connect.command.is_empty()) > 1;
+    let CallArgs { help, no_check, save, target } = args;
+    let for_tool = target.words.len() + usize::from(!target.connect.command.is_empty()) > 1;
     if help && !for_tool {
         return output.text(|text| {
             text.block(help_of::<CallArgs>());
         });
     }
-    let endpoint = Endpoint::take("call", &mut words, connect)?;
+    let (endpoint, mut words) = Endpoint::take("call", target)?;
     if words.is_empty() {
         return Err(Failure::usage("which tool?", endpoint.line("ls", &["tools"])));
     }

@@ -2,7 +2,7 @@ use clap::Args;
 use pintle::types::schema::{CompleteResult, CompletionReference, PromptReference, ResourceReference};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
+    args::{HELP, TargetArgs, examples},
     arguments::{self, read_words},
     failure::Failure,
     output::Output,
@@ -21,15 +21,13 @@ use crate::{
     override_usage = "pintle complete TARGET PROMPT|TEMPLATE [NAME=VALUE]... NAME=START",
 )]
 pub(crate) struct CompleteArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: CompleteArgs, output: &Output) -> Result<(), Failure> {
-    let CompleteArgs { mut words, connect } = args;
-    let endpoint = Endpoint::take("complete", &mut words, connect)?;
+    let CompleteArgs { target } = args;
+    let (endpoint, mut words) = Endpoint::take("complete", target)?;
     if words.is_empty() {
         return Err(Failure::usage(
             "which prompt or template?",

@@ -5,7 +5,7 @@ use pintle::Connection;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
+    args::{HELP, TargetArgs, examples},
     failure::Failure,
     output::{Output, Text, Tone},
     targets::Endpoint,
@@ -23,15 +23,13 @@ use crate::{
     override_usage = "pintle info TARGET",
 )]
 pub(crate) struct InfoArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: InfoArgs, output: &Output) -> Result<(), Failure> {
-    let InfoArgs { mut words, connect } = args;
-    let endpoint = Endpoint::take("info", &mut words, connect)?;
+    let InfoArgs { target } = args;
+    let (endpoint, words) = Endpoint::take("info", target)?;
     super::no_more(&words, &endpoint, "info")?;
     let started = Instant::now();
     let connection = endpoint.connect(&endpoint.client(output), output).await?;

@@ -9,7 +9,7 @@ use pintle::{
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples, near},
+    args::{HELP, TargetArgs, examples, near},
     arguments::{prompt_signature, signature},
     failure::Failure,
     output::{Output, Text, Tone},
@@ -29,8 +29,6 @@ use crate::{
     override_usage = "pintle ls TARGET [tools|prompts|resources|templates]...",
 )]
 pub(crate) struct LsArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// Only entries whose name, title or description contains this
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
@@ -38,7 +36,7 @@ pub(crate) struct LsArgs {
     #[arg(long)]
     schema: bool,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 /// A kind of entries.
@@ -64,8 +62,8 @@ struct Listing {
 }
 
 pub(super) async fn run(args: LsArgs, output: &Output) -> Result<(), Failure> {
-    let LsArgs { mut words, grep, schema, connect } = args;
-    let endpoint = Endpoint::take("ls", &mut words, connect)?;
+    let LsArgs { grep, schema, target } = args;
+    let (endpoint, words) = Endpoint::take("ls", target)?;
     let kinds = kinds(&words, &endpoint)?;
     let connection = endpoint.connect(&endpoint.client(output), output).await?;
     let listed = Listing::fetch(&connection, &kinds).await;

@@ -5,7 +5,7 @@ use pintle::types::method;
 use serde_json::json;
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
+    args::{HELP, TargetArgs, examples},
     failure::Failure,
     output::Output,
     targets::Endpoint,
@@ -25,18 +25,16 @@ const VERB: &str = method::PING;
     override_usage = "pintle ping TARGET",
 )]
 pub(crate) struct PingArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// How often to ask
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     count: u32,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: PingArgs, output: &Output) -> Result<(), Failure> {
-    let PingArgs { mut words, count, connect } = args;
-    let endpoint = Endpoint::take(VERB, &mut words, connect)?;
+    let PingArgs { count, target } = args;
+    let (endpoint, words) = Endpoint::take(VERB, target)?;
     super::no_more(&words, &endpoint, VERB)?;
     let connection = endpoint.connect(&endpoint.client(output), output).await?;
     for _ in 0..count {

@@ -6,7 +6,7 @@ use pintle::{
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{ConnectArgs, HELP, examples, near},
+    args::{HELP, TargetArgs, examples, near},
     arguments::{self, prompt_signature, read_words},
     content,
     failure::Failure,
@@ -26,18 +26,16 @@ use crate::{
     override_usage = "pintle prompt TARGET NAME [NAME=VALUE]...",
 )]
 pub(crate) struct PromptArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// Print the texts without who says them
     #[arg(long)]
     text: bool,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure> {
-    let PromptArgs { mut words, text: only_text, connect } = args;
-    let endpoint = Endpoint::take("prompt", &mut words, connect)?;
+    let PromptArgs { text: only_text, target } = args;
+    let (endpoint, mut words) = Endpoint::take("prompt", target)?;
     let list = endpoint.line("ls", &["prompts"]);
     if words.is_empty() {
         return Err(Failure::usage("which prompt?", list));

@@ -3,7 +3,7 @@ use pintle::types::{JsonObject, RawObject, method};
 use serde_json::Value;
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
+    args::{HELP, TargetArgs, examples},
     arguments::{Word, read_words},
     content,
     failure::Failure,
@@ -25,15 +25,13 @@ use crate::{
     override_usage = "pintle raw TARGET METHOD [PARAMS]",
 )]
 pub(crate) struct RawArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
-    let RawArgs { mut words, connect } = args;
-    let endpoint = Endpoint::take("raw", &mut words, connect)?;
+    let RawArgs { target } = args;
+    let (endpoint, mut words) = Endpoint::take("raw", target)?;
     if words.is_empty() {
         return Err(Failure::usage("which method?", endpoint.line("raw", &[method::TOOLS_LIST])));
     }

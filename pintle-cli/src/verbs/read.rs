@@ -8,7 +8,7 @@ use pintle::{
 };
 
 use crate::{
-    args::{ConnectArgs, HELP, examples, near},
+    args::{HELP, TargetArgs, examples, near},
     arguments::{self, read_words},
     content,
     failure::Failure,
@@ -29,18 +29,16 @@ use crate::{
     override_usage = "pintle read TARGET URI|TEMPLATE [NAME=VALUE]...",
 )]
 pub(crate) struct ReadArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// Write the contents to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> {
-    let ReadArgs { mut words, output: file, connect } = args;
-    let endpoint = Endpoint::take("read", &mut words, connect)?;
+    let ReadArgs { output: file, target } = args;
+    let (endpoint, mut words) = Endpoint::take("read", target)?;
     let list = endpoint.line("ls", &["resources", "templates"]);
     if words.is_empty() {
         return Err(Failure::usage("which resource?", list));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
-    args::{ConnectArgs, HELP, examples},
+    args::{HELP, TargetArgs, examples},
     failure::{Exit, Failure},
     output::{Output, Tone},
     targets::{Endpoint, log_text},
@@ -31,18 +31,16 @@ const MAX_LOGS: usize = 256;
     override_usage = "pintle watch TARGET [URI]...",
 )]
 pub(crate) struct WatchArgs {
-    #[arg(value_name = "TARGET", hide = true)]
-    words: Vec<String>,
     /// End after this many events
     #[arg(long, short, value_name = "N")]
     count: Option<u64>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    target: TargetArgs,
 }
 
 pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure> {
-    let WatchArgs { mut words, count, connect } = args;
-    let endpoint = Endpoint::take("watch", &mut words, connect)?;
+    let WatchArgs { count, target } = args;
+    let (endpoint, words) = Endpoint::take("watch", target)?;
     let (sender, mut logs) = mpsc::channel(MAX_LOGS);
     let level = if output.verbosity() > 0 { LoggingLevel::Debug } else { LoggingLevel::Info };
     // A full queue drops the message: a server must not make this one grow.
