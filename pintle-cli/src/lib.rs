@@ -9,6 +9,7 @@ mod failure;
 mod forms;
 mod json;
 mod output;
+mod storage;
 mod targets;
 pub mod tour;
 mod verbs;

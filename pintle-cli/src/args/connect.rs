@@ -52,7 +52,8 @@ fn revision(text: &str) -> Result<Revision, String> {
     })
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// Reads a time such as `10s`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let seconds = match unit {

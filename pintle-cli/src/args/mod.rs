@@ -8,7 +8,7 @@ mod quoted;
 mod target;
 mod usage;
 
-pub(crate) use connect::{ConnectArgs, EraArg};
+pub(crate) use connect::{ConnectArgs, EraArg, duration};
 pub(crate) use global::GlobalArgs;
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;

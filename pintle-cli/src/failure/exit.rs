@@ -30,7 +30,11 @@ impl Exit {
         ),
         (Self::Tool, "tool", "the tool ran and failed; its result is printed"),
         (Self::Findings, "findings", "a check has findings"),
-        (Self::NeedsInput, "needs-input", "the server asks for input that was not given"),
+        (
+            Self::NeedsInput,
+            "needs-input",
+            "input is needed that was not given: an answer to a server, or an approval",
+        ),
         (Self::Timeout, "timeout", "there was no answer in time"),
         (Self::Interrupted, "interrupted", "the user pressed Ctrl-C"),
     ];

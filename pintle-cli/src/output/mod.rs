@@ -119,6 +119,17 @@ impl Output {
         }
     }
 
+    /// Whether standard error is a terminal, where a question is read. The answer comes from standard input.
+    pub(crate) fn is_interactive(&self) -> bool {
+        lock(&self.err).is_terminal
+    }
+
+    /// Prints a question to standard error, whatever the options are. The line is not ended.
+    pub(crate) fn question(&self, question: &Text) {
+        // Where nobody reads, there is nobody to tell.
+        let _ = lock(&self.err).write(question);
+    }
+
     /// Prints a detail to standard error if `-v` was given.
     pub(crate) fn detail(&self, detail: impl Into<Text>) {
         if self.settings.verbose > 0 {

@@ -1,15 +1,17 @@
 //! Servers of configuration files that hosts write.
 
-use std::{io::ErrorKind, path::Path};
+use std::{collections::HashSet, fs, path::Path, sync::Arc};
 
 use pintle_host::config::{
-    ConfigError, ConfigErrorKind, ConfigFile, Directories, ResolvedServer, Scope, ServerEntry, Variables,
-    locations,
+    ConfigError, ConfigErrorKind, ConfigFile, Directories, Host, Location, ResolvedServer, Scope,
+    ServerEntry, Variables, locations,
 };
 
+use super::approval::{UntrustedFile, is_absent};
 use crate::{
     args::{near, quoted},
     failure::Failure,
+    output::Output,
 };
 
 /// Splits `file.json:name`. The name is `None` if only a file was typed, and it exists: a URL may end like one.
@@ -24,9 +26,50 @@ pub(super) fn split(typed: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Returns an entry of a file. Naming the file is the approval of its contents.
-pub(super) fn entry_of(path: &str, name: Option<&str>) -> Result<ServerEntry, Failure> {
-    let file = ConfigFile::read(path)
+/// A server of a configuration file.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfiguredServer {
+    pub(crate) entry: ServerEntry,
+    /// The file, if it is not the user's own.
+    pub(crate) untrusted: Option<Arc<UntrustedFile>>,
+}
+
+impl ConfiguredServer {
+    /// Replaces the variables of the entry by their values, after the user has approved its file. There is no other way from an
+    /// entry to a program or a URL.
+    pub(super) async fn resolve(&self, output: &Output) -> Result<ResolvedServer, Failure> {
+        if let Some(file) = &self.untrusted {
+            file.require(output).await?;
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        self.entry.resolve(&Variables::process().workspace(here)).map_err(|error| unresolved(&error))
+    }
+}
+
+/// Reads a file. It is the user's own if a host of the user keeps it at this path.
+fn read(
+    path: &Path,
+    directories: &Directories,
+) -> Result<(ConfigFile, Option<Arc<UntrustedFile>>), ConfigError> {
+    let resolved = fs::canonicalize(path);
+    let is_own = |location: Location| {
+        let own = fs::canonicalize(&location.path);
+        location.scope == Scope::User && own.is_ok_and(|own| resolved.as_ref().is_ok_and(|path| *path == own))
+    };
+    if locations(directories).into_iter().any(is_own) {
+        return Ok((ConfigFile::read(path)?, None));
+    }
+    let (config, file) = UntrustedFile::read(path)?;
+    Ok((config, Some(Arc::new(file))))
+}
+
+/// Returns an entry of a file.
+pub(super) fn entry_of(
+    path: &str,
+    name: Option<&str>,
+    directories: &Directories,
+) -> Result<ConfiguredServer, Failure> {
+    let (file, untrusted) = read(Path::new(path), directories)
         .map_err(|error| Failure::usage(error.to_string(), format!("ls -l {}", quoted(path))))?;
     let name_of = |name: &str| format!("pintle info {}", quoted(&format!("{path}:{name}")));
     let names: Vec<_> = file.servers.iter().map(|entry| entry.name.as_str()).collect();
@@ -35,7 +78,7 @@ pub(super) fn entry_of(path: &str, name: Option<&str>) -> Result<ServerEntry, Fa
         return Err(Failure::usage(format!("which server of `{path}`? there are {}", listed(&names)), first));
     };
     if let Some(entry) = own_entry(&file, name) {
-        return Ok(entry);
+        return Ok(ConfiguredServer { entry, untrusted });
     }
     if let Some(rejected) = file.rejected.iter().find(|error| error.server.as_deref() == Some(name)) {
         return Err(Failure::usage(rejected.to_string(), format!("cat {}", quoted(path))));
@@ -45,15 +88,17 @@ pub(super) fn entry_of(path: &str, name: Option<&str>) -> Result<ServerEntry, Fa
     Err(Failure::usage(format!("`{path}` has no server `{name}`: there are {}", listed(&names)), next))
 }
 
-/// Finds a name in the files of the user's hosts.
+/// Finds a name in the files of hosts: first in the user's own, then in those of the project.
 ///
-/// Files of the project are not used: they come with it, and a program that they name must not be started because of a word.
-pub(super) fn find(name: &str, directories: &Directories) -> Result<ServerEntry, Failure> {
+/// A project cannot replace a server of the user by one with the same name.
+pub(super) fn find(name: &str, directories: &Directories) -> Result<ConfiguredServer, Failure> {
     let mut names = Vec::new();
     let (mut rejected, mut unread) = (None, Vec::new());
-    for location in locations(directories) {
-        let file = match ConfigFile::read(&location.path) {
-            Ok(file) => file,
+    let mut locations = locations(directories);
+    locations.sort_by_key(|location| location.scope == Scope::Project);
+    for location in locations {
+        let (file, untrusted) = match read(&location.path, directories) {
+            Ok(read) => read,
             Err(error) if is_absent(&error) => continue,
             // It does not affect the others, but may be where the name is.
             Err(error) => {
@@ -61,22 +106,8 @@ pub(super) fn find(name: &str, directories: &Directories) -> Result<ServerEntry,
                 continue;
             }
         };
-        if location.scope == Scope::Project {
-            if own_entry(&file, name).is_some() {
-                let path = location.path.display().to_string();
-                let message = format!(
-                    "`{name}` is a server of the project's file `{path}`, which is not used by its name: read it, and \
-                     name the file if you trust it"
-                );
-                rejected.get_or_insert(Failure::usage(
-                    message,
-                    format!("pintle info {}", quoted(&format!("{path}:{name}"))),
-                ));
-            }
-            continue;
-        }
         if let Some(entry) = own_entry(&file, name) {
-            return Ok(entry);
+            return Ok(ConfiguredServer { entry, untrusted });
         }
         if let Some(error) = file.rejected.iter().find(|error| error.server.as_deref() == Some(name)) {
             let next = format!("cat {}", quoted(&location.path.to_string_lossy()));
@@ -93,19 +124,56 @@ pub(super) fn find(name: &str, directories: &Directories) -> Result<ServerEntry,
         format!(
             "no server is named `{name}`: write a URL, a host, `demo`, a file and a name, or `--` and a program"
         ),
-        next.unwrap_or_else(|| "pintle ls demo".to_owned()),
+        next.unwrap_or_else(|| "pintle servers".to_owned()),
     );
     Err(unread.into_iter().fold(failure, Failure::detail))
 }
 
-fn is_absent(error: &ConfigError) -> bool {
-    matches!(error.kind, ConfigErrorKind::Io(ErrorKind::NotFound | ErrorKind::NotADirectory))
+/// All servers that are configured, in the order of the hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    pub(crate) servers: Vec<ListedServer>,
+    /// Why files and entries could not be read.
+    pub(crate) unread: Vec<String>,
 }
 
-/// Replaces the variables of an entry by their values.
-pub(super) fn resolve(entry: &ServerEntry) -> Result<ResolvedServer, Failure> {
-    let here = std::env::current_dir().unwrap_or_default();
-    entry.resolve(&Variables::process().workspace(here)).map_err(|error| unresolved(&error))
+/// A configured server with the host that has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedServer {
+    pub(crate) host: Host,
+    pub(crate) scope: Scope,
+    pub(crate) server: ConfiguredServer,
+}
+
+/// Reads the files of all hosts.
+pub(crate) fn inventory(directories: &Directories) -> Inventory {
+    let mut all = Inventory::default();
+    // Where the home directory is the project, a file has two locations.
+    let mut seen = HashSet::new();
+    let mut locations = locations(directories);
+    locations.sort_by_key(|location| location.scope == Scope::Project);
+    for Location { host, scope, path, .. } in locations {
+        if fs::canonicalize(&path).is_ok_and(|path| !seen.insert(path)) {
+            continue;
+        }
+        match read(&path, directories) {
+            Ok((file, untrusted)) => {
+                all.unread.extend(file.rejected.iter().map(ToString::to_string));
+                all.servers.extend(file.servers.into_iter().map(|entry| {
+                    let server = ConfiguredServer { entry, untrusted: untrusted.clone() };
+                    ListedServer { host, scope, server }
+                }));
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => all.unread.push(error.to_string()),
+        }
+    }
+    all
+}
+
+/// Returns the directories of this process.
+pub(crate) fn directories() -> Directories {
+    Directories::of_process().project(std::env::current_dir().unwrap_or_default())
 }
 
 fn unresolved(error: &ConfigError) -> Failure {

@@ -8,7 +8,7 @@ use pintle::{
 };
 use pintle_host::config::ResolvedServer;
 
-use super::{Endpoint, Target, configured};
+use super::{Endpoint, Target};
 use crate::{
     args::{ConnectArgs, EraArg},
     demo,
@@ -60,7 +60,7 @@ impl Endpoint {
             Target::Program { program, args } => {
                 client.connect(self.start(Child::command(program).args(args), output)?).await
             }
-            Target::Configured(entry) => match configured::resolve(entry)? {
+            Target::Configured(server) => match server.resolve(output).await? {
                 ResolvedServer::Stdio(stdio) => client.connect(self.start(stdio.command(), output)?).await,
                 ResolvedServer::Remote(remote) => {
                     let http = remote
@@ -131,7 +131,8 @@ impl Endpoint {
 
     fn timeouts(&self) -> Timeouts {
         let mut timeouts = Timeouts::default();
-        if let Target::Configured(entry) = &self.target {
+        if let Target::Configured(server) = &self.target {
+            let entry = &server.entry;
             timeouts.initialize = entry.startup_timeout.unwrap_or(timeouts.initialize);
             timeouts.call = entry.call_timeout.unwrap_or(timeouts.call);
             timeouts.call_max = timeouts.call_max.max(timeouts.call);

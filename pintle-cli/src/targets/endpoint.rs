@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::{Target, resolve};
+use super::{ConfiguredServer, Target, resolve};
 use crate::{
     args::{ConnectArgs, TargetArgs, quoted},
     failure::Failure,
@@ -33,6 +33,23 @@ impl Endpoint {
         let typed = words.remove(0);
         let target = resolve(&typed)?;
         Ok((Self::checked(Self { target, options, typed: Some(typed) })?, words))
+    }
+
+    /// Returns the endpoint of a configured server.
+    pub(crate) fn of_configured(server: ConfiguredServer, options: ConnectArgs) -> Self {
+        let typed = match &server.untrusted {
+            Some(_) => format!("{}:{}", server.entry.source.file.display(), server.entry.name),
+            None => server.entry.name.clone(),
+        };
+        Self { target: Target::Configured(Box::new(server)), options, typed: Some(typed) }
+    }
+
+    /// Returns whether the user's configuration allows a tool of the server.
+    pub(crate) fn allows_tool(&self, name: &str) -> bool {
+        match &self.target {
+            Target::Configured(server) => server.entry.tools.allows(name),
+            _ => true,
+        }
     }
 
     /// Refuses options that do not apply to the target: they would be ignored.

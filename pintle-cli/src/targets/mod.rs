@@ -1,16 +1,20 @@
 //! Targets: which server a verb talks to, and how it is reached.
 
 mod address;
+mod approval;
 mod configured;
 mod connect;
 mod endpoint;
 mod explain;
 mod resolve;
+mod summary;
 
 use std::{ffi::OsString, fmt};
 
-use pintle_host::config::{EntryTransport, ServerEntry};
+use pintle_host::config::EntryTransport;
 
+pub(crate) use approval::UntrustedFile;
+pub(crate) use configured::{ConfiguredServer, Inventory, ListedServer, directories, inventory};
 pub(crate) use connect::log_text;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use resolve::resolve;
@@ -25,7 +29,7 @@ pub(crate) enum Target {
     /// A program to start.
     Program { program: OsString, args: Vec<OsString> },
     /// A server of a configuration file.
-    Configured(Box<ServerEntry>),
+    Configured(Box<ConfiguredServer>),
 }
 
 impl Target {
@@ -33,7 +37,7 @@ impl Target {
     fn has_url(&self) -> bool {
         match self {
             Self::Url(_) => true,
-            Self::Configured(entry) => matches!(entry.transport, EntryTransport::Remote(_)),
+            Self::Configured(server) => matches!(server.entry.transport, EntryTransport::Remote(_)),
             Self::Demo | Self::Program { .. } => false,
         }
     }
@@ -42,7 +46,7 @@ impl Target {
     fn has_program(&self) -> bool {
         match self {
             Self::Program { .. } => true,
-            Self::Configured(entry) => matches!(entry.transport, EntryTransport::Stdio(_)),
+            Self::Configured(server) => matches!(server.entry.transport, EntryTransport::Stdio(_)),
             Self::Demo | Self::Url(_) => false,
         }
     }
@@ -57,7 +61,8 @@ impl fmt::Display for Target {
                 write!(f, "the program {}", program.display())?;
                 args.iter().try_for_each(|arg| write!(f, " {}", arg.display()))
             }
-            Self::Configured(entry) => {
+            Self::Configured(server) => {
+                let entry = &server.entry;
                 write!(f, "the server `{}` of {}: ", entry.name, entry.source)?;
                 // Arguments, headers and the rest of the URL may be secrets.
                 match &entry.transport {

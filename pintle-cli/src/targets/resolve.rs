@@ -8,8 +8,7 @@ use crate::failure::Failure;
 /// The order is: `demo`, a URL, an entry of a file, a path, a host, a configured name. Configuration files are read only for the
 /// last: some hosts keep megabytes in theirs.
 pub(crate) fn resolve(typed: &str) -> Result<Target, Failure> {
-    let here = std::env::current_dir().unwrap_or_default();
-    resolve_in(typed, &Directories::of_process().project(here))
+    resolve_in(typed, &configured::directories())
 }
 
 fn resolve_in(typed: &str, directories: &Directories) -> Result<Target, Failure> {
@@ -26,7 +25,8 @@ fn resolve_in(typed: &str, directories: &Directories) -> Result<Target, Failure>
         };
     }
     if let Some((file, name)) = configured::split(typed) {
-        return configured::entry_of(file, name).map(|entry| Target::Configured(Box::new(entry)));
+        return configured::entry_of(file, name, directories)
+            .map(|server| Target::Configured(Box::new(server)));
     }
     if is_path(typed) {
         let next = format!("pintle info -- {typed}");
@@ -35,7 +35,7 @@ fn resolve_in(typed: &str, directories: &Directories) -> Result<Target, Failure>
     if address::is_host(typed) {
         return Ok(Target::Url(address::url_of_host(typed)));
     }
-    configured::find(typed, directories).map(|entry| Target::Configured(Box::new(entry)))
+    configured::find(typed, directories).map(|server| Target::Configured(Box::new(server)))
 }
 
 /// Returns whether a word names a file of this machine.

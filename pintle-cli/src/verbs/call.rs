@@ -102,6 +102,13 @@ async fn find(connection: &Connection, name: &str, endpoint: &Endpoint) -> Resul
     let mut tools = connection.tools_stream();
     let mut names = Vec::new();
     while let Some(tool) = tools.next().await.map_err(|error| endpoint.explain(&error))? {
+        if !endpoint.allows_tool(&tool.name) {
+            if tool.name == name {
+                let message = format!("the configuration of the server does not allow its tool `{name}`");
+                return Err(Failure::usage(message, endpoint.line("ls", &["tools"])));
+            }
+            continue;
+        }
         if tool.name == name {
             return Ok(tool);
         }

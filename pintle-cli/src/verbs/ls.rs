@@ -68,6 +68,9 @@ pub(super) async fn run(args: LsArgs, output: &Output) -> Result<(), Failure> {
     let connection = endpoint.connect(&endpoint.client(output), output).await?;
     let listed = Listing::fetch(&connection, &kinds).await;
     let mut listing = listed.map_err(|error| endpoint.explain(&error))?;
+    if let Some(tools) = &mut listing.tools {
+        tools.retain(|tool| endpoint.allows_tool(&tool.name));
+    }
     if let Some(grep) = grep {
         listing.grep(&grep.to_lowercase());
     }

@@ -3,6 +3,7 @@
 mod call;
 mod complete;
 mod demo;
+mod hosts;
 mod info;
 mod ls;
 mod ping;
@@ -15,6 +16,7 @@ mod watch;
 use clap::Subcommand;
 
 use crate::{failure::Failure, output::Output, targets::Endpoint};
+use hosts::{approve, servers};
 
 /// A verb with its arguments.
 #[derive(Debug, Default, Subcommand)]
@@ -28,6 +30,8 @@ pub(crate) enum Verb {
     Ping(ping::PingArgs),
     Watch(watch::WatchArgs),
     Raw(raw::RawArgs),
+    Servers(servers::ServersArgs),
+    Approve(approve::ApproveArgs),
     Demo(demo::DemoArgs),
     #[default]
     /// Show every message between a server and a client
@@ -49,6 +53,8 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Watch(args) => watch::run(args, output).await,
         Verb::Raw(args) => raw::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
+        Verb::Servers(args) => servers::run(args, output).await,
+        Verb::Approve(args) => approve::run(args, output).await,
         Verb::Demo(args) => demo::run(args, output).await,
         Verb::Tour => tour::run().await,
         Verb::Version => output.text(|text| {

@@ -1,43 +1,8 @@
 //! Servers by the names that hosts have configured.
 
-use std::{fs, path::PathBuf};
-
 use serde_json::json;
 
-use crate::support::{Printed, pintle, run};
-
-/// A home directory and a project, removed at the end.
-struct Machine(PathBuf);
-
-impl Machine {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("pintle-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(folder.join("home/.cursor")).unwrap();
-        fs::create_dir_all(folder.join("project")).unwrap();
-        let demo = json!({"command": env!("CARGO_BIN_EXE_pintle"), "args": ["demo"]});
-        let cursor = json!({"mcpServers": {
-            "harbour": demo,
-            "secret": {"url": "http://127.0.0.1:1/mcp?key=s3cret", "headers": {"Authorization": "Bearer ${PINTLE_TEST_TOKEN}"}},
-            "broken": {"args": []},
-        }});
-        fs::write(folder.join("home/.cursor/mcp.json"), cursor.to_string()).unwrap();
-        fs::write(folder.join("project/.mcp.json"), json!({"mcpServers": {"local": demo}}).to_string())
-            .unwrap();
-        Self(folder)
-    }
-
-    fn typed(&self, words: &[&str]) -> Printed {
-        let mut command = pintle();
-        command.args(words).current_dir(self.0.join("project")).env("HOME", self.0.join("home"));
-        run(command.env_remove("XDG_CONFIG_HOME").env("USERPROFILE", self.0.join("home")))
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
+use crate::support::{machine::Machine, run};
 
 #[test]
 fn a_name_of_a_host_is_a_target() {
@@ -58,19 +23,28 @@ fn a_name_of_a_host_is_a_target() {
 }
 
 #[test]
-fn a_file_of_the_project_is_used_only_if_it_is_named() {
-    let machine = Machine::new("project");
-    let refused = machine.typed(&["ping", "local"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("is not used by its name"), "{}", refused.stderr);
-    let next = refused.stderr.lines().last().unwrap().strip_prefix("  try: pintle ").unwrap();
-    let words: Vec<_> = next.split(' ').collect();
-    assert_eq!(machine.typed(&words).code, Some(0));
-    assert_eq!(machine.typed(&["ping", ".mcp.json:local"]).code, Some(0));
+fn an_entry_of_a_file_is_a_target() {
+    let machine = Machine::new("entries");
     let which = machine.typed(&["ping", ".mcp.json"]);
     assert!(which.stderr.contains("there are `local`"), "{}", which.stderr);
     let none = machine.typed(&["ping", ".mcp.json:lcoal"]);
     assert!(none.stderr.ends_with("  try: pintle info .mcp.json:local\n"), "{}", none.stderr);
+    // The user's own file needs no approval, also by its path.
+    assert_eq!(machine.typed(&["ping", "../home/.cursor/mcp.json:harbour"]).code, Some(0));
+}
+
+#[test]
+fn tools_that_an_entry_excludes_are_neither_listed_nor_called() {
+    let machine = Machine::new("filter");
+    let demo = json!({"command": env!("CARGO_BIN_EXE_pintle"), "args": ["demo"], "disabledTools": ["tide"]});
+    machine.write("home/.claude.json", &json!({"mcpServers": {"limited": demo}}).to_string());
+    let listed = machine.typed(&["ls", "limited", "--pick", ".tools[].name"]);
+    let all = machine.typed(&["ls", "harbour", "--pick", ".tools[].name"]);
+    assert_eq!(listed.stdout, all.stdout.replace("tide\n", ""), "{listed:?}");
+    assert_ne!(listed.stdout, all.stdout);
+    let refused = machine.typed(&["call", "limited", "tide", "port=bergen", "hour=4"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("does not allow its tool `tide`"), "{}", refused.stderr);
 }
 
 #[test]
@@ -82,17 +56,12 @@ fn what_cannot_be_used_is_explained_without_secrets() {
     assert!(unset.stderr.ends_with("  try: export PINTLE_TEST_TOKEN=…\n"), "{}", unset.stderr);
     let broken = machine.typed(&["ls", "broken"]);
     assert!(broken.code == Some(1) && broken.stderr.contains("server `broken`"), "{broken:?}");
-    fs::write(machine.0.join("home/.claude.json"), "{ \"mcpServers\": ").unwrap();
+    machine.write("home/.claude.json", "{ \"mcpServers\": ");
     let unread = machine.typed(&["ls", "elsewhere"]);
     assert!(unread.code == Some(1) && unread.stderr.contains(".claude.json`"), "{unread:?}");
     let near = machine.typed(&["ls", "harbuor"]);
     assert!(near.stderr.ends_with("  try: pintle info harbour\n"), "{}", near.stderr);
-    let mut command = pintle();
-    command
-        .args(["ls", "secret", "-v"])
-        .env("HOME", machine.0.join("home"))
-        .env("PINTLE_TEST_TOKEN", "t0ken");
-    let closed = run(command.env_remove("XDG_CONFIG_HOME").env("USERPROFILE", machine.0.join("home")));
+    let closed = run(machine.command().args(["ls", "secret", "-v"]).env("PINTLE_TEST_TOKEN", "t0ken"));
     assert_eq!(closed.code, Some(4), "{closed:?}");
     for secret in ["t0ken", "s3cret"] {
         assert!(!closed.stderr.contains(secret), "{}", closed.stderr);

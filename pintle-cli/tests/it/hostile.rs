@@ -125,7 +125,7 @@ fn lines_fit_a_narrow_terminal() {
 }
 
 /// Fails if a text has a character that is not for people. The line of progress is cleared by the command itself.
-fn assert_harmless(what: &str, shown: &str) {
+pub(crate) fn assert_harmless(what: &str, shown: &str) {
     let cleared = shown.replace("\r\u{1b}[2K", "");
     let hazards = ['\u{9b}', '\u{202e}', '\u{200b}', '\u{e0041}'];
     let found =

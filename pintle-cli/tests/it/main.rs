@@ -5,6 +5,7 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod approval;
 mod bad_targets;
 mod command;
 mod configured;
@@ -14,6 +15,7 @@ mod everywhere;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod servers;
 mod support;
 mod tour;
 mod transcripts;

@@ -98,20 +98,7 @@ impl ConfigFile {
     /// It cannot be read, is too large, or is not valid JSON or TOML. An invalid entry is not an error: see
     /// [`rejected`](Self::rejected).
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        let shared = Arc::new(path.as_ref().to_owned());
-        let io = |error: std::io::Error| {
-            let reason = format!("the file cannot be read: {error}");
-            ConfigError::file(&shared, ConfigErrorKind::Io(error.kind()), reason)
-        };
-        // Opening a pipe would wait for its writer.
-        if !fs::metadata(path.as_ref()).map_err(io)?.is_file() {
-            let kind = ConfigErrorKind::Io(std::io::ErrorKind::InvalidInput);
-            return Err(ConfigError::file(&shared, kind, "it is not a file"));
-        }
-        let mut text = String::new();
-        let read = fs::File::open(path.as_ref()).map_err(io)?.take(MAX_BYTES + 1).read_to_string(&mut text);
-        read.map_err(io)?;
-        Self::parse(path.as_ref(), &text)
+        Self::parse(path.as_ref(), &read_text(path.as_ref())?)
     }
 
     /// Parses the contents of a file. The path decides between JSON and TOML, and is for messages.
@@ -122,8 +109,7 @@ impl ConfigFile {
     pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, ConfigError> {
         let path = Arc::new(path.into());
         if text.len() as u64 > MAX_BYTES {
-            let reason = format!("the file is larger than {} MiB", MAX_BYTES >> 20);
-            return Err(ConfigError::file(&path, ConfigErrorKind::Limit, reason));
+            return Err(too_large(&path));
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
@@ -211,6 +197,37 @@ impl ConfigFile {
         }
         Ok(())
     }
+}
+
+/// Reads the text of a configuration file, for [`ConfigFile::parse`]: to show or hash what is then used.
+///
+/// # Errors
+///
+/// It cannot be read, is not a file, or is too large.
+pub fn read_text(path: impl AsRef<Path>) -> Result<String, ConfigError> {
+    let path = path.as_ref();
+    let shared = Arc::new(path.to_owned());
+    let io = |error: std::io::Error| {
+        let reason = format!("the file cannot be read: {error}");
+        ConfigError::file(&shared, ConfigErrorKind::Io(error.kind()), reason)
+    };
+    // Opening a pipe would wait for its writer.
+    if !fs::metadata(path).map_err(io)?.is_file() {
+        let kind = ConfigErrorKind::Io(std::io::ErrorKind::InvalidInput);
+        return Err(ConfigError::file(&shared, kind, "it is not a file"));
+    }
+    let mut text = String::new();
+    let read = fs::File::open(path).map_err(io)?.take(MAX_BYTES + 1).read_to_string(&mut text);
+    read.map_err(io)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(too_large(&shared));
+    }
+    Ok(text)
+}
+
+fn too_large(path: &Arc<PathBuf>) -> ConfigError {
+    let reason = format!("the file is larger than {} MiB", MAX_BYTES >> 20);
+    ConfigError::file(path, ConfigErrorKind::Limit, reason)
 }
 
 type Parser = fn(&Arc<PathBuf>, &str) -> Result<Node, ConfigError>;

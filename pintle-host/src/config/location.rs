@@ -204,6 +204,44 @@ impl Directories {
     }
 }
 
+/// The hosts with the names that commands have for them.
+const HOSTS: &[(Host, &str)] = &[
+    (Host::ClaudeCode, "claude-code"),
+    (Host::ClaudeDesktop, "claude-desktop"),
+    (Host::Cline, "cline"),
+    (Host::Codex, "codex"),
+    (Host::CopilotCli, "copilot-cli"),
+    (Host::Cursor, "cursor"),
+    (Host::GeminiCli, "gemini-cli"),
+    (Host::Inspector, "inspector"),
+    (Host::Kiro, "kiro"),
+    (Host::LmStudio, "lm-studio"),
+    (Host::Mcporter, "mcporter"),
+    (Host::OpenCode, "opencode"),
+    (Host::RooCode, "roo-code"),
+    (Host::VsCode, "vscode"),
+    (Host::Windsurf, "windsurf"),
+    (Host::Zed, "zed"),
+    (Host::Project, "project"),
+];
+
+impl Host {
+    /// All hosts.
+    pub fn all() -> impl Iterator<Item = Self> {
+        HOSTS.iter().map(|(host, _)| *host)
+    }
+
+    /// The name that command lines have for it, such as `claude-code`.
+    pub fn id(self) -> &'static str {
+        HOSTS.iter().find(|(host, _)| *host == self).map_or("project", |(_, id)| id)
+    }
+
+    /// The host with this [`id`](Self::id).
+    pub fn from_id(id: &str) -> Option<Self> {
+        HOSTS.iter().find(|(_, known)| *known == id).map(|(host, _)| *host)
+    }
+}
+
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -303,6 +341,18 @@ mod tests {
             assert_eq!(paths(Platform::MacOs, "/ada", "/srv/shop/", *host), *macos, "{host}");
             assert_eq!(paths(Platform::Windows, r"C:\ada", r"C:\shop", *host), *windows, "{host}");
         }
+    }
+
+    #[test]
+    fn every_host_has_an_id() {
+        assert_eq!(Host::all().count(), HOSTS.len());
+        for host in Host::all() {
+            assert_eq!(Host::from_id(host.id()), Some(host));
+        }
+        for (host, ..) in FILES {
+            assert!(Host::all().any(|known| known == *host), "{host}");
+        }
+        assert_eq!(Host::from_id("Claude Code"), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod variables;
 
 pub use entry::{EntryTransport, RemoteEntry, RemoteKind, ServerEntry, StdioEntry, ToolFilter};
 pub use error::{ConfigError, ConfigErrorKind, Source};
-pub use file::{ConfigFile, Dialect, Input};
+pub use file::{ConfigFile, Dialect, Input, read_text};
 pub use location::{Directories, Host, Location, Platform, Scope, locations};
 pub use resolve::{RemoteServer, ResolvedServer, StdioServer};
 pub use template::Template;

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile_server;
+pub(crate) mod machine;
 #[cfg(target_os = "linux")]
 pub(crate) mod pty;
 pub(crate) mod scripted_http;
@@ -29,6 +30,7 @@ pub(crate) fn pintle() -> Command {
     }
     // Nor the servers that the user has configured.
     command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");
+    command.env_remove("XDG_STATE_HOME");
     command
 }
 
