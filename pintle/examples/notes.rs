@@ -1,6 +1,6 @@
 //! A server with state, resources, prompts, and input requests to the user and the client's model.
 //!
-//! Try it with `client_with_sampling`, which answers the requests.
+//! Try it with `client_with_sampling`, which answers the requests, or over HTTP: `cargo run --example notes --features http-server -- --http`.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, Json, Partial, RequestError, State, ToolError},
+    server::{Cx, Json, Listen, Partial, RequestError, State, ToolError},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
     uri::{Values, expand},
 };
@@ -128,6 +128,6 @@ async fn main() -> pintle::Result<()> {
         .instructions("Titles are unique. Read `notes://titles` for those that are taken.")
         .with_state(Notes::default())
         .routes(pintle::routes![save, digest, titles, note, review])
-        .serve_stdio()
+        .run(Listen::from_args())
         .await
 }

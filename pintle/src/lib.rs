@@ -38,7 +38,7 @@
 //! | add middleware | [`server::around`], [`Server::layer`] |
 //! | send logs to the client | [`logging::layer`](mod@logging) |
 //! | set limits and timeouts | [`proto::Limits`], [`Timeouts`] |
-//! | serve | [`Server::serve_stdio`], `Server::serve_http` (feature `http-server`), [`Server::serve`] |
+//! | serve | [`Server::serve_stdio`], [`Server::run`] for stdio or HTTP by a flag, `Server::serve_http`, [`Server::serve`] |
 //! | test a server | [`testing`] |
 //!
 //! | client task | item |

@@ -57,6 +57,11 @@ impl Guard {
         Self { hosts: Hosts::Any, ..Self::loopback() }
     }
 
+    /// Returns whether only loopback names and addresses are allowed as hosts.
+    pub fn is_loopback(&self) -> bool {
+        matches!(self.hosts, Hosts::Loopback)
+    }
+
     /// Allows these origins too, such as `https://app.example.com` or `null`.
     #[must_use]
     pub fn origins<T: Into<String>>(mut self, origins: impl IntoIterator<Item = T>) -> Self {

@@ -25,6 +25,7 @@ mod handler;
 mod hooks;
 #[cfg(feature = "http-server")]
 pub mod http;
+mod listen;
 mod ordered_map;
 mod random;
 mod reading;
@@ -82,6 +83,7 @@ pub use handler::schema::part::SchemaPart;
 pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
 pub use hooks::{HookResult, Opened};
+pub use listen::Listen;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};

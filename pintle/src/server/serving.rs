@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::Future,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
     time::Duration,
@@ -10,9 +11,9 @@ use tokio::sync::watch;
 
 use crate::{Ended, Error, Result};
 
-/// A connection being served.
+/// A connection being served, or a server that listens for connections.
 ///
-/// Dropping it detaches the connection, as with a `tokio` task; [`close`](Self::close) ends it.
+/// Dropping it detaches the server, as with a `tokio` task; [`close`](Self::close) ends it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,10 +32,18 @@ use crate::{Ended, Error, Result};
 /// assert_eq!(ended, Ended::Stopped);
 /// # Ok(()) }
 /// ```
-#[must_use = "dropping it does not end the connection: wait for its end, close it, or drop it explicitly"]
+#[must_use = "dropping it does not stop the server: wait for its end, close it, or drop it explicitly"]
 pub struct Serving {
     end: watch::Receiver<Option<Arc<ConnectionEnd>>>,
     handle: ServingHandle,
+    /// `None` for a single connection.
+    bound: Option<Box<Bound>>,
+}
+
+/// Where a server listens.
+struct Bound {
+    url: String,
+    address: Option<SocketAddr>,
 }
 
 /// How a connection ended.
@@ -47,7 +56,7 @@ enum ConnectionEnd {
 impl Serving {
     pub(crate) fn spawn(
         connection: impl Future<Output = Result<Ended>> + Send + 'static,
-        stop: Arc<Stop>,
+        handle: ServingHandle,
     ) -> Self {
         let (sender, end) = watch::channel(None);
         tokio::spawn(async move {
@@ -57,10 +66,28 @@ impl Serving {
             };
             sender.send_replace(Some(Arc::new(end)));
         });
-        Self { end, handle: ServingHandle(stop) }
+        Self { end, handle, bound: None }
     }
 
-    /// Waits until the connection ends, and returns the reason. It may be called concurrently and repeatedly; an error is returned
+    #[cfg(any(feature = "http-server", feature = "net"))]
+    pub(crate) fn at(mut self, url: String, address: Option<SocketAddr>) -> Self {
+        self.bound = Some(Box::new(Bound { url, address }));
+        self
+    }
+
+    /// Returns the URL that the server listens at, such as `http://127.0.0.1:8000/mcp`, `tcp://127.0.0.1:8000` or
+    /// `unix:/run/server.sock`, with the actual port if port 0 was requested. `None` for a single connection, such as the
+    /// standard streams.
+    pub fn url(&self) -> Option<&str> {
+        self.bound.as_ref().map(|bound| &*bound.url)
+    }
+
+    /// Returns the address that the server listens on. `None` for a single connection and for a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.bound.as_ref().and_then(|bound| bound.address)
+    }
+
+    /// Waits until the server ends, and returns the reason. A server that listens ends when it is closed. It may be called concurrently and repeatedly; an error is returned
     /// once, and [`Error::Closed`] after that.
     pub async fn wait(&self) -> Result<Ended> {
         let mut end = self.end.clone();
@@ -76,13 +103,13 @@ impl Serving {
         }
     }
 
-    /// Stops reading, waits up to `grace` for running calls, and ends the connection.
+    /// Stops accepting connections and reading, waits up to `grace` for running calls, and ends all connections.
     pub async fn close(self, grace: Duration) -> Result<Ended> {
         self.handle.close(grace);
         self.wait().await
     }
 
-    /// Returns a handle to close the connection while another task waits for its end.
+    /// Returns a handle to close the server while another task waits for its end.
     pub fn handle(&self) -> ServingHandle {
         self.handle.clone()
     }
@@ -90,7 +117,7 @@ impl Serving {
 
 impl fmt::Debug for Serving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Serving")
+        f.debug_struct("Serving").field("url", &self.url()).finish_non_exhaustive()
     }
 }
 
@@ -113,7 +140,6 @@ impl fmt::Debug for Serving {
 pub struct ServingHandle(Arc<Stop>);
 
 impl ServingHandle {
-    #[cfg(feature = "http-server")]
     pub(crate) fn new(stop: Arc<Stop>) -> Self {
         Self(stop)
     }

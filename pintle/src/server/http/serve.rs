@@ -17,9 +17,9 @@ const PATH: &str = "/mcp";
 impl Server {
     /// Serves HTTP on this address at the path `/mcp` in a background task, for clients of every revision.
     ///
-    /// On a loopback address, only requests whose host is a name of this machine are accepted, and requests from pages of
-    /// other origins are refused. To accept other hosts, and for all other options, use [`http`](Self::http),
-    /// [`Http::guard`] and [`Http::serve`].
+    /// On every address, only requests for `localhost` or a loopback address are accepted, and requests from pages of other
+    /// origins are refused. To accept other hosts, and for all other options, use [`http`](Self::http),
+    /// [`Http::guard`] and [`Http::serve`]. [`serve_on`](Self::serve_on) returns the same type for stdio and HTTP.
     ///
     /// ```
     /// use std::time::Duration;
@@ -81,17 +81,26 @@ impl Http {
 
     /// Returns a signal that closes this service when its server is shut down.
     fn prepare(&self, listener: &TcpListener) -> io::Result<ShutdownSignal> {
-        warn_of_unshared_keys(self, listener.local_addr()?);
+        warn_of_settings(self, listener.local_addr()?);
         let signal = ShutdownSignal::new();
         self.close_on(&signal);
         Ok(signal)
     }
 }
 
-/// Logs a warning if a server that is reachable from other machines seals states with a key of its own: other processes
-/// of the same service could not open them.
-fn warn_of_unshared_keys(http: &Http, address: SocketAddr) {
-    if !address.ip().is_loopback() && http.seals_alone() {
+/// Logs warnings about a server that other machines can reach, if its settings are those of a local one.
+fn warn_of_settings(http: &Http, address: SocketAddr) {
+    if address.ip().is_loopback() {
+        return;
+    }
+    if http.settings().guard.is_loopback() {
+        tracing::warn!(
+            %address,
+            "requests for host names other than `localhost` are refused with 403; allow names with `Http::guard` or `Listen::hosts`"
+        );
+    }
+    // Other processes of the same service could not open the states.
+    if http.seals_alone() {
         tracing::warn!(
             %address,
             "states are sealed with a key that only this process has; give all processes the same `Server::state_keys`"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::StreamConnection;
 use crate::{
     Result,
-    server::{Caller, Server, Serving, serving::Stop},
+    server::{Caller, Server, Serving, ServingHandle, serving::Stop},
     transport::{DrivenTransport, Memory, Transport, driven, memory},
 };
 
@@ -31,12 +31,13 @@ impl Server {
         transport.limit_messages(self.snapshot().service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
         let connection = StreamConnection::new(self.clone(), transport, stop.clone()).known(caller);
-        Ok(Serving::spawn(connection, stop))
+        Ok(Serving::spawn(connection, ServingHandle::new(stop)))
     }
 
     /// Serves the standard streams of this process until the client disconnects.
     ///
-    /// Output that the process prints goes to its standard error, so that it cannot corrupt the protocol.
+    /// Output that the process prints goes to its standard error, so that it cannot corrupt the protocol. A program that can also
+    /// serve HTTP uses [`run`](Self::run).
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> Result<()> {
         self.serve(crate::transport::Stdio::new()?)?.wait().await.map(drop)

@@ -22,6 +22,8 @@ mod hooks;
 mod layers;
 #[cfg(feature = "server")]
 mod limits;
+#[cfg(all(feature = "http-client", feature = "http-server", feature = "net", unix))]
+mod listen;
 #[cfg(feature = "logging")]
 mod logging;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
