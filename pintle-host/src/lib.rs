@@ -5,6 +5,7 @@
 //! |---|---|
 //! | read `mcpServers` and its dialects | [`config::ConfigFile`] |
 //! | find the configuration files of hosts | [`config::locations`] |
+//! | add a server to a host's file, or remove one | [`config::ConfigEdit`] |
 //! | connect to all servers of a file | [`Group::open`] |
 //! | use several servers as one | [`Group`] |
 //! | offer tools to a model, and run what it calls | [`model`] |

@@ -86,11 +86,12 @@ const BUDGETS: &[Budget] = &[
         features: "--no-default-features --features child",
         limit: 46,
     },
-    // The client over HTTPS with child processes too, and the two parsers; the one for TOML is 4 of them.
-    Budget { package: "pintle-host", build: "all features", features: "--all-features", limit: 80 },
+    // The client over HTTPS with child processes too, and the two parsers; the one for TOML is 5 of them, one of
+    // which writes it.
+    Budget { package: "pintle-host", build: "all features", features: "--all-features", limit: 81 },
     // All of `pintle` but sockets, with HTTPS; the command itself brings tokio's macros, and clap with its derive is 7. The
-    // configuration files of hosts are 6.
-    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 135 },
+    // configuration files of hosts are 7.
+    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 136 },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

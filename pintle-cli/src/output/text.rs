@@ -76,6 +76,12 @@ impl Text {
         }
     }
 
+    /// Returns the text without tones, for tests.
+    #[cfg(test)]
+    pub(crate) fn to_plain(&self) -> String {
+        self.render(Rendering { paint: Paint::PLAIN, raw: false })
+    }
+
     fn part(&mut self, tone: Option<Tone>, text: impl fmt::Display, layout: Layout) -> &mut Self {
         self.spans.push(Span::Part { tone, text: text.to_string(), layout });
         self

@@ -6,6 +6,7 @@ mod configured;
 mod connect;
 mod endpoint;
 mod explain;
+mod new_server;
 mod resolve;
 mod summary;
 

@@ -16,7 +16,7 @@ mod watch;
 use clap::Subcommand;
 
 use crate::{failure::Failure, output::Output, targets::Endpoint};
-use hosts::{approve, servers};
+use hosts::{add, approve, rm, servers};
 
 /// A verb with its arguments.
 #[derive(Debug, Default, Subcommand)]
@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Watch(watch::WatchArgs),
     Raw(raw::RawArgs),
     Servers(servers::ServersArgs),
+    Add(add::AddArgs),
+    Rm(rm::RmArgs),
     Approve(approve::ApproveArgs),
     Demo(demo::DemoArgs),
     #[default]
@@ -54,6 +56,8 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Raw(args) => raw::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
         Verb::Servers(args) => servers::run(args, output).await,
+        Verb::Add(args) => add::run(args, output),
+        Verb::Rm(args) => rm::run(args, output),
         Verb::Approve(args) => approve::run(args, output).await,
         Verb::Demo(args) => demo::run(args, output).await,
         Verb::Tour => tour::run().await,

@@ -10,6 +10,7 @@ mod bad_targets;
 mod command;
 mod configured;
 mod demo;
+mod edit;
 mod everywhere;
 #[cfg(target_os = "linux")]
 mod hostile;

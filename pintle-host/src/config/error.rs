@@ -48,6 +48,10 @@ pub enum ConfigErrorKind {
     UnsetVariable(String),
     /// An input of the file that was not given: see [`Variables::input`](super::Variables::input).
     UnsetInput(String),
+    /// The file has a server with this name already.
+    AlreadyConfigured,
+    /// The file has no server with this name.
+    NotConfigured,
     /// The entry needs something that this build or this crate does not support.
     Unsupported,
 }

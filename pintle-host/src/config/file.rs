@@ -20,7 +20,7 @@ const MAX_SERVERS: usize = 1000;
 /// A configuration file of a host: the servers that it names.
 ///
 /// The formats of Claude Desktop and Claude Code, Cursor, VS Code, Codex, Zed, Windsurf, Cline, Gemini CLI, Copilot CLI, Kiro,
-/// OpenCode and the like are recognized by their contents. JSON may have comments and trailing commas. Nothing is written.
+/// OpenCode and the like are recognized by their contents. JSON may have comments and trailing commas.
 ///
 /// ```
 /// use pintle_host::config::{ConfigFile, Variables};

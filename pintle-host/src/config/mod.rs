@@ -1,7 +1,9 @@
 //! Configuration files that hosts write: `mcpServers` and its dialects.
 //!
-//! [`ConfigFile`] reads a file, [`locations`] lists where hosts keep theirs, and [`ServerEntry::connect`] connects to a server.
+//! [`ConfigFile`] reads a file, [`locations`] lists where hosts keep theirs, [`ServerEntry::connect`] connects to a server, and
+//! [`ConfigEdit`] adds and removes one.
 
+mod edit;
 mod entry;
 mod env_file;
 mod error;
@@ -13,6 +15,7 @@ mod template;
 mod tree;
 mod variables;
 
+pub use edit::{ConfigEdit, EditPreview, EditedFile, NewServer};
 pub use entry::{EntryTransport, RemoteEntry, RemoteKind, ServerEntry, StdioEntry, ToolFilter};
 pub use error::{ConfigError, ConfigErrorKind, Source};
 pub use file::{ConfigFile, Dialect, Input, read_text};

@@ -7,6 +7,7 @@
 )]
 
 mod config;
+mod edit;
 mod example;
 mod group;
 mod model;
