@@ -58,7 +58,10 @@ impl RpcError {
         Self::new(ErrorCode::INTERNAL_ERROR, message)
     }
 
-    /// Creates an error for a receiver at its limits: the sender may try again after so many milliseconds.
+    /// Creates an error for a receiver at its limits, or a sender above its rate: it may try again after so many milliseconds.
+    ///
+    /// Over HTTP a server sends it with 429 and `Retry-After`, and clients send such a request again. So return it before
+    /// anything is done, for example from a layer that limits rates.
     ///
     /// ```
     /// use pintle_types::{ErrorCode, RpcError};
@@ -68,12 +71,17 @@ impl RpcError {
     /// assert_eq!(error.data.unwrap().get(), r#"{"retryAfterMs":1000}"#);
     /// ```
     pub fn overloaded(message: impl Into<Cow<'static, str>>, retry_after_ms: u64) -> Self {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Data {
-            retry_after_ms: u64,
-        }
-        Self::new(ErrorCode::OVERLOADED, message).with_data(&Data { retry_after_ms })
+        Self::new(ErrorCode::OVERLOADED, message).with_data(&OverloadData { retry_after_ms })
+    }
+
+    /// Returns the milliseconds after which the request may be repeated, `data.retryAfterMs`, if the error states them.
+    ///
+    /// ```
+    /// let error = pintle_types::RpcError::overloaded("10 calls a minute are allowed: wait", 6000);
+    /// assert_eq!(error.retry_after_ms(), Some(6000));
+    /// ```
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        self.data_as().map(|data: OverloadData| data.retry_after_ms)
     }
 
     /// Adds `data`. A value that cannot be printed as JSON is left out.
@@ -87,6 +95,13 @@ impl RpcError {
     pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         serde_json::from_str(self.data.as_deref()?.get()).ok()
     }
+}
+
+/// The `data` of an error of overload.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OverloadData {
+    retry_after_ms: u64,
 }
 
 impl PartialEq for RpcError {

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use super::{
     Http, ShutdownSignal,
     edge::{
-        response::shutting_down,
+        response::shut_down,
         shutdown_signal::DrainService,
         time::{ABORT_GRACE, within},
     },
@@ -61,8 +61,7 @@ impl Http {
     pub async fn shutdown(&self, grace: Duration) -> Drained {
         self.close();
         let running = self.0.calls.len();
-        let cut =
-            if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut(&shutting_down()) };
+        let cut = if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut(&shut_down()) };
         within(ABORT_GRACE, self.0.calls.idle()).await;
         self.end_sessions();
         Drained { finished: running.saturating_sub(cut), cut }
@@ -93,7 +92,7 @@ impl DrainService for Http {
     }
 
     fn cut_calls(&self) -> usize {
-        self.0.calls.cut(&shutting_down())
+        self.0.calls.cut(&shut_down())
     }
 
     fn end_sessions(&self) {

@@ -6,6 +6,10 @@ use std::{
     future::poll_fn,
     net::SocketAddr,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -16,17 +20,18 @@ use pintle::{
     Server,
     proto::Limits,
     server::{
-        Authenticated,
+        Authenticated, Cx, Next, Outcome, around,
         http::{Http, PeerAddress},
         tool,
     },
     transport::{Incoming, Stream, Transport, listen_tcp, tcp},
+    types::RpcError,
 };
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
 use crate::support::{
-    eras::{R4, R5},
+    eras::{R2, R4, R5},
     http_client::{Answer, Wire},
     line_client::{Raw, modern},
 };
@@ -116,6 +121,67 @@ async fn too_many_requests_at_a_time_are_refused_alike_on_every_transport() {
     }
     assert_overloaded(wire.post(wait(2)).await, 429).await;
     running.abort();
+}
+
+/// A layer that allows two calls of tools.
+fn limited() -> Server {
+    let calls = Arc::new(AtomicU32::new(0));
+    let limit = move |cx: Cx, next: Next| {
+        let counted = cx.target().map(|_| calls.fetch_add(1, Ordering::Relaxed));
+        async move {
+            match counted {
+                Some(2..) => {
+                    Outcome::Failed(RpcError::overloaded("2 calls a minute are allowed: wait", 29_001))
+                }
+                _ => next.run(cx).await,
+            }
+        }
+    };
+    Server::new("s", "1").tool(tool("t", || async { "done" })).layer(&around(limit))
+}
+
+#[tokio::test]
+async fn a_layer_that_limits_rates_has_its_own_wait_on_every_transport() {
+    let params = json!({"name": "t"});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    for era in [R4, R5] {
+        let plain = Wire::new(&limited().http().unwrap());
+        let wire = if era == R4 { plain.open(R4, json!({})).await } else { plain };
+        for n in 0..3 {
+            let mut answer = match era {
+                R4 => wire.post(call.clone()).await,
+                _ => wire.modern(7, "tools/call", params.clone(), json!({})).await,
+            };
+            let (status, wait) = (answer.status.as_u16(), answer.header("retry-after").map(str::to_owned));
+            let said = answer.json().await;
+            assert_eq!(said["id"], 7);
+            if n < 2 {
+                assert_eq!((status, wait), (200, None), "{era}");
+                continue;
+            }
+            assert_eq!((status, wait.as_deref()), (429, Some("30")), "{era}");
+            assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
+            assert_eq!(said["error"]["data"], json!({"retryAfterMs": 29_001}));
+        }
+    }
+    let mut raw = Raw::new(&limited());
+    raw.open(R4, json!({})).await;
+    for _ in 0..3 {
+        raw.send(call.clone()).await;
+    }
+    let last = [raw.recv().await, raw.recv().await, raw.recv().await];
+    let refused = last.iter().find(|answer| answer["error"].is_object()).unwrap();
+    let error: RpcError = serde_json::from_value(refused["error"].clone()).unwrap();
+    assert_eq!((error.code.0, error.retry_after_ms()), (-31503, Some(29_001)));
+}
+
+#[tokio::test]
+async fn a_batch_with_a_refused_call_is_200() {
+    let wire = Wire::new(&limited().http().unwrap()).open(R2, json!({})).await;
+    let call = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}});
+    let mut answer = wire.post(json!([call(1), call(2), call(3)])).await;
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (200, None));
+    assert_eq!(answer.json().await.as_array().unwrap().len(), 3);
 }
 
 /// A body of several pieces, of which the last comes never.

@@ -146,9 +146,13 @@ async fn calls_that_do_not_are_told_why() {
     settle().await;
     let stop = test.stop(5);
     for (at, call) in calls.into_iter().enumerate() {
-        let answer = call.await.unwrap().result().await;
+        let mut answer = call.await.unwrap();
+        assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (200, None));
+        let answer = answer.result().await;
         assert_eq!(answer["id"], at + 1);
         assert!(message(&answer).contains("the server is shutting down"), "{answer}");
+        // Neither the code nor the status promises that the call had no effects: clients would repeat it.
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
     }
     assert_eq!(stop.await.unwrap().cut, 4);
     assert_eq!(test.alive(), 0);

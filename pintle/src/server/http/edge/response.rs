@@ -19,6 +19,7 @@ use pintle_proto::{
     sse::KEEP_ALIVE,
 };
 use pintle_types::{RequestId, RpcError};
+use serde::Deserialize;
 use tokio::time::Sleep;
 
 use super::keep_alive::KeepAlive;
@@ -166,14 +167,31 @@ pub(in crate::server::http) fn bare(status: StatusCode) -> Response<Body> {
 }
 
 /// Returns a response with a JSON body.
+///
+/// If it is one of overload, `Retry-After` is the time that its error states.
 pub(in crate::server::http) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response<Body> {
+    let bytes = bytes.into();
+    let retry_after = match status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some(retry_after(&bytes)),
+        _ => None,
+    };
     let mut response = Response::new(Body::full(bytes));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
-    if let StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS = status {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_MS.div_ceil(1000)));
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
+}
+
+/// Returns the seconds after which a request may be repeated, by the error in the body.
+fn retry_after(body: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct ErrorBody {
+        error: RpcError,
+    }
+    let stated = serde_json::from_slice(body).ok().and_then(|body: ErrorBody| body.error.retry_after_ms());
+    stated.unwrap_or(RETRY_AFTER_MS).div_ceil(1000)
 }
 
 /// Returns a response that streams events.
@@ -226,9 +244,12 @@ pub(in crate::server::http) fn store_failed(error: &std::io::Error) -> Refusal {
     overloaded(StatusCode::SERVICE_UNAVAILABLE, "the session store is unavailable; try again later")
 }
 
-/// Returns the error of a call that is refused or ended because the service shuts down.
-pub(in crate::server::http) fn shutting_down() -> RpcError {
-    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; call again in a moment").error
+/// Returns the error of a call that ran when the service shut down. It is not one of overload, which clients take for a promise
+/// that the call was not processed and may be repeated.
+pub(in crate::server::http) fn shut_down() -> RpcError {
+    RpcError::internal(
+        "the server is shutting down, and ended the call before it completed; it may have had effects",
+    )
 }
 
 /// Returns the error of a call that is ended with its session.
@@ -238,7 +259,7 @@ pub(in crate::server::http) fn session_ended() -> RpcError {
 
 /// Returns the 503 refusal of a service that shuts down.
 pub(in crate::server::http) fn closed() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, shutting_down())
+    overloaded(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; call again in a moment")
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::RETRY_AFTER_MS;
 use pintle_types::RpcError;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -61,9 +60,9 @@ pub(in crate::server::http) fn spawn(
     let Ok(runtime) = Handle::try_current() else { return };
     let permit = DetachedPermit::take(shared, session, &group);
     if permit.is_none() {
-        group.fail(&RpcError::overloaded(
+        // Not overload: the call ran, and may have had effects.
+        group.fail(&RpcError::internal(
             "too many calls run whose clients have left, so this one was ended: wait for answers before you hang up",
-            RETRY_AFTER_MS,
         ));
     }
     let limit = shared.settings().detached_call.min(MAX_DURATION);

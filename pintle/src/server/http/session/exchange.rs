@@ -11,10 +11,11 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
-    http::{Accepts, Streams},
+    http::{Accepts, Streams, session_status},
     inputs::AskError,
     server::{Call, Outcome},
 };
+use pintle_types::ErrorCode;
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
@@ -54,6 +55,8 @@ pub(in crate::server::http) struct Exchange {
     unreleased_slots: u32,
     /// Whether handlers run in tasks, because polling this may have to wait for a slow reader.
     spawned: bool,
+    /// Whether a call was refused because of overload.
+    overloaded: bool,
 }
 
 /// A call, and its state in the concurrency limit of the session.
@@ -97,6 +100,7 @@ impl Exchange {
             streams,
             unreleased_slots: 0,
             spawned: false,
+            overloaded: false,
         }
     }
 
@@ -159,7 +163,7 @@ impl Exchange {
             let first = match first.await {
                 Some(Output::End) => return accepted(),
                 Some(Output::Response(bytes)) if accepts.json || !streams => {
-                    return json(StatusCode::OK, bytes);
+                    return json(inline.status(&bytes), bytes);
                 }
                 first => first,
             };
@@ -304,6 +308,9 @@ impl Exchange {
             }
             CallStep::Event(_) => {}
             CallStep::Done(outcome) => {
+                if let Outcome::Failed(error) = &outcome {
+                    self.overloaded = error.code == ErrorCode::OVERLOADED;
+                }
                 let driver = self.take(at);
                 let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
                 return self.send(outputs, answer);
@@ -407,6 +414,15 @@ impl Inline {
 
     fn has_calls(&self) -> bool {
         self.0.as_ref().is_some_and(|exchange| !exchange.calls.is_empty())
+    }
+
+    /// Returns the status of a response that is JSON. That of a batch is 200.
+    fn status(&self, response: &[u8]) -> StatusCode {
+        let overloaded = self.0.as_ref().is_some_and(|exchange| exchange.overloaded);
+        match overloaded && response.starts_with(b"{") {
+            true => session_status(ErrorCode::OVERLOADED),
+            false => StatusCode::OK,
+        }
     }
 
     /// Continues as an event stream.
