@@ -117,6 +117,8 @@ pub mod schema;
 mod sealed;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(any(feature = "client", feature = "server"))]
+mod suggestion;
 #[cfg(feature = "client")]
 mod sync;
 pub mod testing;
@@ -137,6 +139,8 @@ pub use pintle_macros::{handlers, prompt, resource, tool};
 pub use server::Server;
 #[cfg(feature = "logging")]
 pub use server::logging;
+#[cfg(any(feature = "client", feature = "server"))]
+pub use suggestion::Suggestion;
 pub use timeouts::Timeouts;
 pub use tool_query::{ToolPredicate, ToolQuery};
 pub use tool_traits::ToolTraits;

@@ -167,7 +167,7 @@ macro_rules! impl_media {
                 self
             }
 
-            /// Sets the `_meta` member.
+            /// Sets the `_meta` member, and replaces what it was.
             #[must_use]
             pub fn meta(mut self, meta: Meta) -> Self {
                 self.0.meta = Some(meta);
@@ -244,8 +244,8 @@ pub struct Image(ImageContent);
 ///
 /// Clients of the first revision do not support audio and receive a line of text instead.
 ///
-/// The formats that are recognized are WAV, FLAC, Ogg, AIFF, MP4, WebM, MIDI, AMR, AAC and MP3. The protocol has no field for the
-/// duration or the sample rate: [`meta`](Self::meta) takes them, under a key of your own.
+/// The formats that are recognized are WAV, FLAC, Ogg, AIFF, MP4, WebM, MIDI, AMR, AAC and MP3. The protocol has no fields for
+/// the [duration](Self::duration) and the [sample rate](Self::sample_rate), which are sent as metadata.
 ///
 /// ```
 /// use pintle::content::{Audio, ContentError};
@@ -258,7 +258,7 @@ pub struct Image(ImageContent);
 /// let speak = pintle::server::tool("speak", speak);
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Audio(AudioContent);
+pub struct Audio(pub(super) AudioContent);
 
 impl_media!(Image, ImageContent, Image, "image");
 impl_media!(Audio, AudioContent, Audio, "audio");

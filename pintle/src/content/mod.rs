@@ -3,6 +3,7 @@
 //! Text is a plain `String`. The other types validate their data on construction, so that a mistake is reported where it is
 //! made and not by a host that cannot show the image.
 
+mod audio;
 mod embedded;
 mod error;
 mod format;
@@ -11,6 +12,7 @@ mod media;
 #[cfg(feature = "server")]
 mod results;
 
+pub use audio::AudioProperties;
 pub use embedded::Embedded;
 pub use error::ContentError;
 pub use link::Link;

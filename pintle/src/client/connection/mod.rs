@@ -4,6 +4,7 @@ mod admission;
 mod batch;
 mod call;
 mod changes;
+mod complete;
 mod exchange;
 mod lists;
 mod options;
@@ -22,8 +23,7 @@ use pintle_proto::{
 use pintle_types::{
     Meta, RawObject, method,
     schema::{
-        CallToolResult, CompleteParams, Completion, CompletionArgument, CompletionContext,
-        CompletionReference, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
+        CallToolResult, GetPromptResult, Implementation, LoggingLevel, ReadResourceResult,
         ServerCapabilities, SetLevelParams, SubscriptionFilter,
     },
 };
@@ -101,6 +101,11 @@ impl Connection {
 
     pub(in crate::client) fn direct(&self) -> &DirectSend {
         &self.direct
+    }
+
+    /// Returns the client that opened the connection, for example to open another one.
+    pub fn client(&self) -> super::Client {
+        super::Client { settings: (*self.shared.settings).clone() }
     }
 
     /// Returns the name that the connection was given by [`Client::connect_as`](super::Client::connect_as).
@@ -266,38 +271,6 @@ impl Connection {
     pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> RequestBuilder<'_, GetPromptResult> {
         let params = named(name, &arguments).map_err(|message| misnamed(name, &message));
         RequestBuilder::typed(self, method::PROMPTS_GET.into(), params)
-    }
-
-    /// Completes an argument that begins with `value`. `context` holds the arguments that are already chosen.
-    ///
-    /// ```no_run
-    /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
-    /// use pintle::types::schema::{CompletionReference, PromptReference};
-    ///
-    /// let review = CompletionReference::Prompt(PromptReference::new("review"));
-    /// let found = server.complete(review, "language", "ru", []).await?;
-    /// println!("{:?}", found.values); // `["ruby", "rust"]`
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The reference does not exist, or the server did not answer.
-    pub fn complete(
-        &self,
-        reference: CompletionReference,
-        argument: &str,
-        value: &str,
-        context: impl IntoIterator<Item = (String, String)>,
-    ) -> RequestBuilder<'_, Completion> {
-        let mut asked = CompleteParams::new(reference, CompletionArgument::new(argument, value));
-        let chosen: std::collections::BTreeMap<_, _> = context.into_iter().collect();
-        if !chosen.is_empty() {
-            let mut context = CompletionContext::new();
-            context.arguments = Some(chosen);
-            asked.context = Some(context);
-        }
-        RequestBuilder::completion(self, method::COMPLETION_COMPLETE, params(&asked))
     }
 
     /// Checks that the server responds: with `ping`, or `server/discover` where there is no `ping`.

@@ -12,7 +12,7 @@ use super::{
     lists::{Items, List},
     options::{RequestOptions, request_options},
 };
-use crate::Result;
+use crate::{Result, Suggestion};
 
 /// Builder of a request, from the methods of [`Connection`]. `.await` sends it.
 ///
@@ -103,19 +103,38 @@ impl<'a> RequestBuilder<'a, RawObject> {
     }
 }
 
-impl<'a> RequestBuilder<'a, Completion> {
+impl<'a, R> RequestBuilder<'a, R> {
+    /// A completion, whose result is a part of the protocol's.
     pub(in crate::client) fn completion(
         connection: &'a Connection,
         method: &'static str,
         params: Result<RawObject>,
-    ) -> Self {
+    ) -> Self
+    where
+        R: From<Completed>,
+    {
         Self::new(connection, method.into(), params, |connection, prepared| {
             Box::pin(async move {
                 let CompleteRequest { method, params, mut options } = prepared;
                 let result = connection.perform(method.clone(), params?, &mut options).await?;
-                Ok(decode::<CompleteResult>(&method, &result)?.completion)
+                decode(&method, &result).map(|result| Completed(result).into())
             })
         })
+    }
+}
+
+/// The result of a completion.
+pub(in crate::client) struct Completed(CompleteResult);
+
+impl From<Completed> for Completion {
+    fn from(Completed(result): Completed) -> Self {
+        result.completion
+    }
+}
+
+impl From<Completed> for Vec<Suggestion> {
+    fn from(Completed(result): Completed) -> Self {
+        Suggestion::of(&result)
     }
 }
 

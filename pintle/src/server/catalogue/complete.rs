@@ -12,9 +12,12 @@ use super::{
     lists,
     overlay::Overlay,
 };
-use crate::server::{
-    Cx, Partial, PromptRoute, RequestError, TemplateRoute, ToolRoute, access::required::Required,
-    call::run::HandlerFuture,
+use crate::{
+    server::{
+        Cx, Partial, PromptRoute, RequestError, TemplateRoute, ToolRoute, access::required::Required,
+        call::run::HandlerFuture,
+    },
+    suggestion::MAX_VALUES,
 };
 
 /// Answers `completion/complete`.
@@ -55,9 +58,6 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         }
     }))
 }
-
-/// The number of values in one result that the protocol allows.
-const MAX_VALUES: usize = 100;
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let message =

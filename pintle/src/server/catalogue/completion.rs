@@ -12,9 +12,12 @@ use std::{
 use pintle_proto::server::Outcome;
 use pintle_types::{Meta, RpcError, schema::CompleteParams};
 
-use crate::server::{
-    Cx, Description, FromCall, Handler, HandlerError, RequestError,
-    handler::extract::{HandlerKind, Need},
+use crate::{
+    Suggestion,
+    server::{
+        Cx, Description, FromCall, Handler, HandlerError, RequestError,
+        handler::extract::{HandlerKind, Need},
+    },
 };
 
 /// A partial value that a client wants completed: the argument of a completer, as in
@@ -74,7 +77,14 @@ pub struct Values {
 impl Values {
     /// Creates a list of values.
     pub fn new<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
-        Self { values: values.into_iter().map(Into::into).collect(), total: None, meta: None }
+        Self { values: values.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Creates a list of values with labels and remarks, which are part of `_meta`.
+    pub fn suggestions(suggestions: impl IntoIterator<Item = Suggestion>) -> Self {
+        let mut found = Self::default();
+        found.values = Suggestion::write(suggestions.into_iter().collect(), &mut found.meta);
+        found
     }
 
     /// Sets the number of matches.
@@ -84,21 +94,19 @@ impl Values {
         self
     }
 
-    /// Sets the `_meta` of the result, for clients that know its keys.
-    ///
-    /// The protocol has a text for each value and nothing else. A label or a description for each is sent this way, under a
-    /// key of your own:
+    /// Adds to the `_meta` of the result, for clients that know its keys. A label or a remark for each value is a [`Suggestion`].
     ///
     /// ```
     /// use pintle::{server::Values, types::Meta};
     ///
     /// let mut meta = Meta::new();
-    /// meta.insert("com.example/details", serde_json::json!({"OSL": "Oslo, Norway"}));
+    /// meta.insert("com.example/source", "gazetteer");
     /// let airports = Values::new(["OSL", "OSD"]).meta(meta);
     /// ```
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = Some(meta);
+        let all = self.meta.get_or_insert_default().as_object_mut();
+        all.extend(meta.into_object());
         self
     }
 }
@@ -106,7 +114,7 @@ impl Values {
 /// A type that a completer may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a completer",
-    note = "return a `Vec<String>`, a `Vec<&str>`, `Values`, or a `Result` of one of them"
+    note = "return a `Vec<String>`, a `Vec<&str>`, a `Vec<Suggestion>`, `Values`, or a `Result` of one of them"
 )]
 pub trait IntoValues: sealed::ValuesSealed {
     /// Converts the result into values, or into the error that is logged.
@@ -120,6 +128,7 @@ mod sealed {
     pub trait ValuesSealed {}
 
     impl ValuesSealed for super::Values {}
+    impl ValuesSealed for Vec<crate::Suggestion> {}
     impl<T: Into<String>> ValuesSealed for Vec<T> {}
     impl<T: super::IntoValues, E: HandlerError<RequestError>> ValuesSealed for Result<T, E> {}
 }
@@ -127,6 +136,12 @@ mod sealed {
 impl IntoValues for Values {
     fn into_values(self) -> Result<Values, RequestError> {
         Ok(self)
+    }
+}
+
+impl IntoValues for Vec<Suggestion> {
+    fn into_values(self) -> Result<Values, RequestError> {
+        Ok(Values::suggestions(self))
     }
 }
 

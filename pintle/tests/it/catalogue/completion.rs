@@ -1,9 +1,12 @@
 //! Completing what is being typed.
 
 use pintle::{
-    Server,
+    Server, Suggestion,
     server::{Args, Cx, Partial, PromptArguments, State, Values, prompt, template, tool},
-    types::Meta,
+    types::{
+        Meta,
+        schema::{CompletionReference, PromptReference},
+    },
 };
 use serde_json::{Value, json};
 
@@ -150,6 +153,54 @@ async fn a_completer_takes_state_and_the_call() {
         assert_eq!(answer["result"]["_meta"]["com.example/method"], "completion/complete", "{answer}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn values_have_labels_and_remarks_for_clients_that_read_them() {
+    let airports = |_: Partial| async {
+        let mut meta = Meta::new();
+        meta.insert("com.example/source", "gazetteer");
+        let oslo = Suggestion::new("OSL").label("Oslo").detail("Norway").kind("airport");
+        let all = [oslo, Suggestion::new("OSD")].into_iter();
+        Values::suggestions(all.chain((0..200).map(|n| Suggestion::new(n.to_string())))).meta(meta)
+    };
+    let plain = |_: Partial| async { vec![Suggestion::new("a")] };
+    let travel = prompt("travel", |_: PromptArguments| async { "" })
+        .argument("from", "Where.")
+        .argument("to", "Where.")
+        .complete("from", airports)
+        .complete("to", plain);
+    let server = Server::new("s", "0").prompt(travel);
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        let reference = json!({"type": "ref/prompt", "name": "travel"});
+        let params = json!({"ref": reference, "argument": {"name": "from", "value": ""}});
+        let result = client.call("completion/complete", params).await["result"].clone();
+        assert_eq!(
+            (&result["completion"]["values"][0], &result["completion"]["total"]),
+            (&json!("OSL"), &json!(202))
+        );
+        assert_eq!(result["_meta"]["com.example/source"], "gazetteer");
+        let details = result["_meta"]["dev.pintle/suggestions"].as_array().unwrap();
+        assert_eq!(details.len(), 100, "as many as values");
+        assert_eq!(
+            details[..2],
+            [json!({"label": "Oslo", "detail": "Norway", "kind": "airport"}), json!({})]
+        );
+        let params = json!({"ref": reference, "argument": {"name": "to", "value": ""}});
+        let result = client.call("completion/complete", params).await["result"].clone();
+        assert_eq!(result["completion"]["values"], json!(["a"]));
+        assert_eq!(result["_meta"]["dev.pintle/suggestions"], Value::Null, "there is nothing to read");
+    })
+    .await;
+    let connection = pintle::Client::new("c", "0").connect(server.in_process().unwrap()).await.unwrap();
+    let reference = || CompletionReference::Prompt(PromptReference::new("travel"));
+    let found = connection.suggestions(reference(), "from", "", []).await.unwrap();
+    assert_eq!(found.len(), 100);
+    assert_eq!(
+        found[..2],
+        [Suggestion::new("OSL").label("Oslo").detail("Norway").kind("airport"), Suggestion::new("OSD")]
+    );
+    assert_eq!(connection.suggestions(reference(), "to", "", []).await.unwrap(), [Suggestion::new("a")]);
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

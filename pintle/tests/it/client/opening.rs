@@ -53,6 +53,15 @@ async fn one_client_opens_many_connections() {
         let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
         assert_eq!(result.unwrap().content[0].as_text(), Some(said));
     }
+    // A connection knows its client, which opens another one.
+    let (first, _peer) = open(&client, STATELESS, json!({})).await;
+    let (third, mut third_peer) = open(&first.client(), STATELESS, json!({})).await;
+    let script = async {
+        let call = third_peer.receives("tools/call").await;
+        third_peer.answers(&call, text("third")).await;
+    };
+    let (result, ()) = tokio::join!(third.call_tool("t", json!({})), script);
+    assert_eq!(result.unwrap().content[0].as_text(), Some("third"));
 }
 
 #[tokio::test(start_paused = true)]
