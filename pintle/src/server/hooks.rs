@@ -35,6 +35,8 @@ pub struct Opened {
     pub caller: Caller,
     /// The client that opened a session on the connection, if one did.
     pub session: Option<Arc<Peer>>,
+    /// The server of the connection.
+    pub server: Server,
 }
 
 impl Opened {
@@ -128,7 +130,6 @@ mod sealed {
 
 /// A connection from its beginning to its end.
 pub(crate) struct Visit {
-    server: Server,
     opened: Opened,
     pub(crate) ended: Option<Ended>,
     /// The error of the hook that refuses the connection.
@@ -138,9 +139,10 @@ pub(crate) struct Visit {
 impl Visit {
     pub(crate) fn begin(server: Server, caller: Caller) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let opened = Opened { id: LAST.fetch_add(1, Ordering::Relaxed) + 1, caller, session: None };
-        let refused = run(&server.snapshot().hooks.open, &opened).err();
-        Self { server, opened, ended: None, refused }
+        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let opened = Opened { id, caller, session: None, server };
+        let refused = run(&opened.server.snapshot().hooks.open, &opened).err();
+        Self { opened, ended: None, refused }
     }
 
     /// Returns the error of the hook that refuses the connection, if one does.
@@ -152,7 +154,7 @@ impl Visit {
     pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) -> Result<(), RpcError> {
         let (Some(peer), None) = (peer, &self.opened.session) else { return Ok(()) };
         self.opened.session = Some(peer.clone());
-        let done = run(&self.server.snapshot().hooks.session, &self.opened);
+        let done = run(&self.opened.server.snapshot().hooks.session, &self.opened);
         if done.is_err() {
             self.opened.session = None;
         }
@@ -162,7 +164,8 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.server
+        self.opened
+            .server
             .snapshot()
             .hooks
             .close

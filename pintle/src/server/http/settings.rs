@@ -56,6 +56,8 @@ pub(super) struct HttpSettings {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) store: Option<Arc<dyn Sessions>>,
     pub(super) two_endpoints: Option<TwoEndpoints>,
+    /// The first 32 bits of session ids.
+    pub(super) session_prefix: Option<u32>,
 }
 
 /// A function that returns the principal of a request.
@@ -89,6 +91,7 @@ impl HttpSettings {
             log: Arc::new(MemoryLog::default()),
             store: None,
             two_endpoints: None,
+            session_prefix: None,
         }
     }
 }
@@ -241,6 +244,22 @@ impl Http {
     #[must_use]
     pub fn session_store(self, store: impl Sessions) -> Self {
         self.set(|settings| settings.store = Some(Arc::new(store)))
+    }
+
+    /// Sets the first eight hexadecimal digits of the ids of new sessions, so that a proxy can find the process that has a
+    /// session. By default they are random too.
+    ///
+    /// The other 24 digits are always random: an id is a credential.
+    ///
+    /// ```
+    /// # fn main() -> pintle::Result<()> {
+    /// // `Mcp-Session-Id: 00000003…`
+    /// let http = pintle::Server::new("notes", "1.0.0").http()?.session_prefix(3);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn session_prefix(self, prefix: u32) -> Self {
+        self.set(|settings| settings.session_prefix = Some(prefix))
     }
 
     /// Also serves clients of the oldest revision, which has two endpoints: one for the event stream and one for messages. Both

@@ -113,6 +113,30 @@ impl SessionHandle {
         self.live()?.send(Message::Notification(notification).to_vec().into())
     }
 
+    /// Ends the session. Over HTTP its calls are ended with an error, its streams end, and its id is unknown from then on; it is
+    /// removed from the [session store](crate::server::http::Http::session_store) too. On a byte stream the connection is
+    /// closed: running calls have the time of [`Timeouts::disconnect`](crate::Timeouts::disconnect) to complete.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended already, or the session store fails: then it has ended here, but other processes may still find it
+    /// in the store.
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// # async fn log_out(server: &Server) {
+    /// for session in server.sessions() {
+    ///     if session.principal().as_deref() == Some("ann") {
+    ///         let _ = session.close().await;
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub async fn close(&self) -> Result<(), SessionError> {
+        self.live()?.close().await
+    }
+
     /// Returns the value of this type, if one was stored.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.live().ok()?.facts().values.get()
@@ -163,7 +187,7 @@ impl SessionHandle {
         }
     }
 
-    fn live(&self) -> Result<Arc<dyn LiveSession>, SessionError> {
+    pub(super) fn live(&self) -> Result<Arc<dyn LiveSession>, SessionError> {
         self.0.upgrade().filter(|session| !session.is_over()).ok_or(SessionError::Ended)
     }
 }
@@ -191,6 +215,11 @@ pub enum SessionError {
         /// The reason.
         reason: String,
     },
+    /// The session store failed.
+    Store {
+        /// The error of the store.
+        reason: String,
+    },
     /// The params of a notification cannot be sent.
     InvalidParams {
         /// The reason.
@@ -208,6 +237,12 @@ impl fmt::Display for SessionError {
                 write!(f, "the session has {MAX_VALUES} values: store several in one type")
             }
             Self::InvalidTool { reason } => f.write_str(reason),
+            Self::Store { reason } => {
+                write!(
+                    f,
+                    "the session has ended here, but the session store failed: {reason}; remove it there"
+                )
+            }
             Self::InvalidParams { reason } => {
                 write!(f, "the params are not an object: {reason}; send an object")
             }

@@ -4,9 +4,12 @@ pub(crate) mod handle;
 pub(crate) mod registry;
 pub(crate) mod values;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -40,7 +43,13 @@ pub(crate) trait LiveSession: Send + Sync {
 
     /// Sends a message that belongs to no call.
     fn send(&self, line: Bytes) -> Result<(), SessionError>;
+
+    /// Ends the session.
+    fn close(self: Arc<Self>) -> SessionEnding;
 }
+
+/// The end of a session. It begins when it is polled.
+pub(crate) type SessionEnding = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
 
 /// The sender of the answer to a ping.
 pub(crate) type PingSender = oneshot::Sender<Result<RawObject, AskError>>;
@@ -85,5 +94,12 @@ impl Server {
     /// ```
     pub fn sessions(&self) -> Vec<SessionHandle> {
         self.session_registry().live().into_iter().map(SessionHandle::new).collect()
+    }
+}
+
+impl SessionHandle {
+    /// Returns the server of the session; `None` if it has ended.
+    pub fn server(&self) -> Option<Server> {
+        Some(self.live().ok()?.server().clone())
     }
 }

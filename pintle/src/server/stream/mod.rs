@@ -140,7 +140,8 @@ const TURNS: usize = 8;
 impl StreamConnection {
     pub(crate) fn new(server: Server, transport: Box<dyn Transport>, stop: Arc<Stop>) -> Self {
         let inbox = server.changes().join();
-        let live: Arc<StreamSession> = Arc::new(StreamSession::new(server.clone(), inbox.clone()));
+        let live = StreamSession::new(server.clone(), inbox.clone(), stop.clone());
+        let live: Arc<StreamSession> = Arc::new(live);
         let session: Arc<dyn LiveSession> = live.clone();
         let (sink, events) = SharedSink::new(Arc::downgrade(&session));
         Self {

@@ -15,7 +15,8 @@ use super::StreamConnection;
 use crate::server::{
     Server,
     changes::ChangeInbox,
-    sessions::{LiveSession, PingSender, SessionFacts, handle::SessionError},
+    serving::Stop,
+    sessions::{LiveSession, PingSender, SessionEnding, SessionFacts, handle::SessionError},
 };
 
 /// The state that the handles of a session share with its connection.
@@ -25,6 +26,8 @@ pub(crate) struct StreamSession {
     principal: OnceLock<Box<str>>,
     /// Wakes the connection.
     inbox: Arc<ChangeInbox>,
+    /// Closes the connection.
+    stop: Arc<Stop>,
     state: Mutex<SessionState>,
     /// Whether there are commands.
     pending: AtomicBool,
@@ -59,12 +62,13 @@ impl SessionCommand {
 }
 
 impl StreamSession {
-    pub(super) fn new(server: Server, inbox: Arc<ChangeInbox>) -> Self {
+    pub(super) fn new(server: Server, inbox: Arc<ChangeInbox>, stop: Arc<Stop>) -> Self {
         Self {
             facts: SessionFacts::new(),
             server,
             principal: OnceLock::new(),
             inbox,
+            stop,
             state: Mutex::default(),
             pending: AtomicBool::new(false),
         }
@@ -156,6 +160,11 @@ impl LiveSession for StreamSession {
 
     fn send(&self, line: Bytes) -> Result<(), SessionError> {
         self.push(SessionCommand::Send(line))
+    }
+
+    fn close(self: Arc<Self>) -> SessionEnding {
+        self.stop.ask(self.server.snapshot().settings.grace);
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

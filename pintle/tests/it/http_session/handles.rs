@@ -62,6 +62,41 @@ async fn values_belong_to_a_session_and_end_with_it() {
 }
 
 #[tokio::test]
+async fn a_session_is_closed_by_its_handle() {
+    let server = Server::new("s", "0").tool(tool("wait", std::future::pending::<String>));
+    let http = server.http().unwrap();
+    for revision in HTTP_SESSIONS {
+        let wire = Wire::new(&http).open(revision, json!({})).await;
+        let mut stream = wire.get().await;
+        let (waiting, params) = (wire.clone(), json!({"name": "wait"}));
+        let call = tokio::spawn(async move { waiting.call(1, "tools/call", params).await });
+        tokio::task::yield_now().await;
+        let session = server.sessions().remove(0);
+        assert!(session.server().is_some_and(|of| of.sessions().len() == 1));
+        assert_eq!(session.close().await, Ok(()));
+        let ended = call.await.unwrap().result().await;
+        assert!(ended["error"]["message"].as_str().unwrap().contains("the session ended"), "{ended}");
+        assert_eq!(stream.message().await, None);
+        assert_eq!(wire.call(2, "ping", json!({})).await.status, 404, "{revision}");
+        assert_eq!((http.sessions(), session.server().is_none()), (0, true));
+        assert_eq!(session.close().await, Err(SessionError::Ended));
+    }
+}
+
+#[tokio::test]
+async fn a_session_id_has_the_prefix_of_its_process() {
+    let id = |wire: &Wire| wire.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap().1.clone();
+    let http = Server::new("s", "0").http().unwrap().session_prefix(0xbeef);
+    let (one, other) =
+        (Wire::new(&http).open(R4, json!({})).await, Wire::new(&http).open(R4, json!({})).await);
+    assert!(id(&one).starts_with("0000beef") && id(&one).len() == 32, "{}", id(&one));
+    assert_ne!(id(&one), id(&other));
+    assert_eq!(one.call(1, "ping", json!({})).await.status, 200);
+    let guessed = one.with("mcp-session-id", format!("0000beef{}", "0".repeat(24)));
+    assert_eq!(guessed.call(1, "ping", json!({})).await.status, 404);
+}
+
+#[tokio::test]
 async fn without_sessions_there_are_none() {
     let server = Server::new("s", "0").tool(tool("count", count));
     let wire = Wire::new(&server.http().unwrap().sessionless()).with("mcp-protocol-version", R4);

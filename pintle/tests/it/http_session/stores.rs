@@ -243,3 +243,24 @@ async fn a_session_that_could_not_be_removed_is_not_reported_as_ended() {
         assert_eq!(wire.call(1, "ping", json!({})).await.status, 404);
     }
 }
+
+#[tokio::test]
+async fn a_session_that_its_handle_closes_is_removed_from_the_store() {
+    let shared = Shared::default();
+    let server = Server::new("s", "0");
+    let a = server.http().unwrap().session_store(shared.clone()).event_log(shared.clone());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    let session = server.sessions().remove(0);
+    shared.remove_fails.store(true, Ordering::SeqCst);
+    let error = session.close().await.unwrap_err().to_string();
+    assert!(error.contains("the session store failed: it is broken"), "{error}");
+    shared.remove_fails.store(false, Ordering::SeqCst);
+    // It is still in the store, and continued; then it is closed for good.
+    assert_eq!(client.call(1, "ping", json!({})).await.status, 200);
+    assert_eq!(server.sessions().remove(0).close().await, Ok(()));
+    let b = shared.node();
+    for wire in [&client, &at(&client, &b)] {
+        assert_eq!(wire.call(1, "ping", json!({})).await.status, 404);
+    }
+    assert_eq!(shared.forgot(&client), 2);
+}

@@ -6,9 +6,10 @@ use std::{
 };
 
 use pintle::{
-    Server,
-    server::{Caller, tool},
+    Server, ToolQuery,
+    server::{Caller, Opened, tool},
     transport::memory,
+    types::RpcError,
 };
 use serde_json::json;
 
@@ -28,6 +29,10 @@ async fn every_connection_is_told_of_when_it_comes_and_when_it_goes() {
     let server = Server::new("s", "0")
         .tool(tool("t", || async { "fine" }))
         .on_open(move |opened| open(opened.principal().unwrap_or("?").to_owned()))
+        .on_open(|opened: &Opened| match opened.server.tools_where(ToolQuery::new()).len() {
+            1 => Ok(()),
+            _ => Err(RpcError::internal("it is another server")),
+        })
         .on_open(|_| -> () { panic!("harms nobody") })
         .on_session(move |opened| session(opened.session.as_ref().unwrap().revision.as_str().to_owned()))
         .on_close(move |opened, ended| close(format!("{} {ended:?}", opened.session.is_some())));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use pintle::{
-    Server,
+    Ended, Server,
     server::{Caller, Cx, SessionError, SessionHandle, ToolError, tool},
 };
 use serde_json::json;
@@ -178,6 +178,46 @@ async fn one_session_is_notified_and_no_other() {
     assert_eq!((&told["method"], &told["params"]["at"]), (&json!("notifications/lunch"), &json!("noon")));
     sessions[1].notify("notifications/tea", &json!({})).unwrap();
     assert_eq!(bob.hear().await["method"], "notifications/tea");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_closed_by_its_handle_and_running_calls_have_some_time() {
+    let server = Server::new("s", "0")
+        .tool(tool("slow", || async {
+            sleep(Duration::from_millis(500)).await;
+            "done"
+        }))
+        .tool(tool("stuck", std::future::pending::<String>));
+    for (name, answered) in [("slow", true), ("stuck", false)] {
+        let (mut pipe, serving) = Pipe::session(&server, 1 << 16, R4, json!({})).await;
+        let (mut other, _other) = Pipe::session(&server, 1 << 16, R4, json!({})).await;
+        pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}})).await;
+        settle().await;
+        let session = server.sessions().remove(0);
+        assert!(session.server().is_some());
+        assert_eq!(session.close().await, Ok(()));
+        if answered {
+            assert_eq!(pipe.hear().await["id"], 1);
+        }
+        assert_eq!(within(serving.wait()).await.unwrap(), Ended::Stopped);
+        assert_eq!(session.close().await, Err(SessionError::Ended));
+        assert!(session.server().is_none());
+        other.say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+        assert_eq!(other.hear().await["id"], 2, "another session goes on");
+        drop(other);
+        settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_client_does_not_read_is_closed_too() {
+    let server = Server::new("s", "0");
+    let (_pipe, serving) = Pipe::session(&server, 1 << 10, R4, json!({})).await;
+    let session = only(&server);
+    session.notify("notifications/long", &json!({"text": "x".repeat(2 << 20)})).unwrap();
+    settle().await;
+    session.close().await.unwrap();
+    assert_eq!(within(serving.wait()).await.unwrap(), Ended::Stopped);
 }
 
 #[tokio::test(start_paused = true)]

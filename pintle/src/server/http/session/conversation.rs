@@ -85,14 +85,14 @@ async fn initialize(cx: &HttpRequestCx, opened: &Session, call: Call) -> Respons
 }
 
 impl HttpRequestCx {
-    /// Creates a session with a random id. It is not registered.
+    /// Creates a session with a new id. It is not registered.
     pub(in crate::server::http) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
-        let id = SessionId::random().map_err(|_| {
+        let id = SessionId::random(self.settings.session_prefix).map_err(|_| {
             let error = RpcError::internal("no session can be opened: the system has no random numbers");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })?;
         let session = Session::new(id, self.principal.clone(), self.server.clone(), engine);
-        Ok(session.at(self.address()))
+        Ok(session.of(&self.http.0).at(self.address()))
     }
 
     /// Returns the address of the client, if it is known.

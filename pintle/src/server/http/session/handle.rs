@@ -9,16 +9,19 @@ use bytes::Bytes;
 use pintle_proto::Peer;
 
 use super::Session;
-use crate::server::{
-    Server,
-    call::own_sink::OwnSink,
-    changes::ChangeInbox,
-    sessions::{LiveSession, PingSender, SessionFacts, TRANSIENT, handle::SessionError},
+use crate::{
+    Ended,
+    server::{
+        Server,
+        call::own_sink::OwnSink,
+        changes::ChangeInbox,
+        sessions::{LiveSession, PingSender, SessionEnding, SessionFacts, TRANSIENT, handle::SessionError},
+    },
 };
 
 impl LiveSession for Session {
     fn facts(&self) -> &SessionFacts {
-        self.facts.as_deref().unwrap_or(&TRANSIENT)
+        self.kept.as_deref().map_or(&TRANSIENT, |kept| &kept.facts)
     }
 
     fn inbox(&self) -> &ChangeInbox {
@@ -61,6 +64,16 @@ impl LiveSession for Session {
 
     fn send(&self, line: Bytes) -> Result<(), SessionError> {
         self.try_push(line)
+    }
+
+    fn close(self: Arc<Self>) -> SessionEnding {
+        Box::pin(async move {
+            let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) else {
+                return Err(SessionError::Ended);
+            };
+            let ended = shared.end(&self, Ended::Stopped).await;
+            ended.map_err(|error| SessionError::Store { reason: error.to_string() })
+        })
     }
 }
 

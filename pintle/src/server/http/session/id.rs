@@ -4,7 +4,7 @@ use ring::error::Unspecified;
 
 use crate::server::random;
 
-/// The id of a session: 128 random bits.
+/// The id of a session: 128 bits, of which at least 96 are random.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub(in crate::server::http) struct SessionId(u128);
 
@@ -12,9 +12,13 @@ impl SessionId {
     /// The id of transient sessions.
     pub(super) const NIL: Self = Self(0);
 
-    /// Creates a random id.
-    pub(in crate::server::http) fn random() -> Result<Self, Unspecified> {
-        random::bytes().map(|bytes| Self(u128::from_ne_bytes(bytes)))
+    /// Creates a random id. A prefix takes the place of its first 32 bits.
+    pub(in crate::server::http) fn random(prefix: Option<u32>) -> Result<Self, Unspecified> {
+        let id = random::bytes().map(u128::from_ne_bytes)?;
+        Ok(Self(match prefix {
+            Some(prefix) => u128::from(prefix) << 96 | id >> 32,
+            None => id,
+        }))
     }
 
     /// Parses an id in the form that `Display` writes.
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn an_id_is_read_as_it_was_written_and_in_no_other_way() {
-        let id = SessionId::random().unwrap();
+        let id = SessionId::random(None).unwrap();
         let text = id.to_string();
         assert!(SessionId::parse(&text) == Some(id));
         assert!(
@@ -90,5 +94,12 @@ mod tests {
         for other in ["", "0", "+0000000000000000000000000000000", &text[1..], &format!("{text}0")] {
             assert!(SessionId::parse(other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_prefix_is_the_first_eight_digits_and_the_rest_is_random() {
+        let texts: Vec<_> = (0..2).map(|_| SessionId::random(Some(0xa1)).unwrap().to_string()).collect();
+        assert!(texts.iter().all(|text| text.starts_with("000000a1")), "{texts:?}");
+        assert_ne!(texts[0], texts[1]);
     }
 }

@@ -97,7 +97,8 @@ impl HttpRequestCx {
         let restored = Engine::restore(&self.snapshot.service, &stored.record, fresh_number());
         let Some(engine) = restored else { return Ok(None) };
         let principal = stored.principal.as_deref().map(Into::into);
-        let session = Session::new(id, principal, self.server.clone(), engine).at(self.address());
+        let session = Session::new(id, principal, self.server.clone(), engine);
+        let session = session.of(shared).at(self.address());
         session.set_initialized();
         session.set_written();
         session.number_from(fresh_number().unsigned_abs());

@@ -34,7 +34,7 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, RequestId, RpcError, method};
 
-use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock};
+use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock, table::KeptSession};
 use super::{edge::response::session_ended, origin::AddressKey};
 use crate::{
     Ended,
@@ -45,7 +45,6 @@ use crate::{
         clock::{now, sealed_at},
         hooks::Visit,
         random,
-        sessions::SessionFacts,
     },
 };
 
@@ -72,7 +71,7 @@ pub(super) struct Session {
     /// The time of its last use, in milliseconds of the clock of its table.
     pub(super) seen: AtomicU64,
     /// `None` if it exists for one request only.
-    facts: Option<Box<SessionFacts>>,
+    kept: Option<Box<KeptSession>>,
 }
 
 struct Core {
@@ -179,7 +178,7 @@ impl Session {
             written: AtomicBool::new(false),
             writes: tokio::sync::Mutex::const_new(()),
             seen: AtomicU64::new(0),
-            facts: (!transient).then(|| Box::new(SessionFacts::new())),
+            kept: (!transient).then(Box::default),
         };
         session.follow(&mut session.lock());
         session
@@ -453,8 +452,8 @@ impl Session {
             visit.ended = Some(why);
         }
         self.inbox.close();
-        if let Some(facts) = &self.facts {
-            facts.values.close();
+        if let Some(kept) = &self.kept {
+            kept.facts.values.close();
             self.server.session_registry().remove(self);
         }
         if let Some(sink) = running.as_ref().and_then(Cx::own_sink) {

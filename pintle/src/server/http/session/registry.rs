@@ -234,7 +234,7 @@ mod tests {
     const QUOTA: Quota = Quota { total: 8, principal: 4, address: 4 };
 
     fn session(principal: Option<&str>, address: Option<[u8; 4]>) -> Arc<Session> {
-        let id = SessionId::random().unwrap();
+        let id = SessionId::random(None).unwrap();
         let session = Session::new(id, principal.map(Into::into), Server::new("s", "0"), Engine::new());
         Arc::new(session.at(address.map(|address| AddressKey::of(address.into()))))
     }

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     Ended,
-    server::{http::shared::HttpShared, sessions::LiveSession},
+    server::{
+        http::shared::HttpShared,
+        sessions::{LiveSession, SessionFacts},
+    },
 };
 
 /// The sessions of this process. A task removes expired ones, as long as there are sessions.
@@ -129,6 +132,29 @@ impl SessionTable {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The parts of a session that are rarely used, and only if it outlives a request.
+pub(super) struct KeptSession {
+    pub(super) facts: SessionFacts,
+    /// The service that has it.
+    pub(super) shared: Weak<HttpShared>,
+}
+
+impl Default for KeptSession {
+    fn default() -> Self {
+        Self { facts: SessionFacts::new(), shared: Weak::new() }
+    }
+}
+
+impl Session {
+    /// Sets the service that has it.
+    pub(super) fn of(mut self, shared: &Arc<HttpShared>) -> Self {
+        if let Some(kept) = &mut self.kept {
+            kept.shared = Arc::downgrade(shared);
+        }
+        self
+    }
 }
 
 impl HttpShared {
