@@ -2,6 +2,7 @@
 
 mod args;
 mod arguments;
+mod auth;
 mod cli;
 mod content;
 pub mod demo;

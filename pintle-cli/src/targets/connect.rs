@@ -6,11 +6,12 @@ use pintle::{
     transport::{Child, ChildCommand, Stderr},
     types::schema::LoggingLevel,
 };
-use pintle_host::config::ResolvedServer;
+use pintle_host::config::{RemoteServer, ResolvedServer};
 
-use super::{Endpoint, Target};
+use super::{Endpoint, Target, address::without_secrets};
 use crate::{
     args::{ConnectArgs, EraArg},
+    auth::Logins,
     demo,
     failure::{Exit, Failure},
     output::{Output, Text, Tone},
@@ -52,21 +53,15 @@ impl Endpoint {
                 Ok(transport) => client.connect(transport).await,
                 Err(error) => Err(error),
             },
-            Target::Url(url) => {
-                let http =
-                    Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
-                client.connect(self.with_headers(http)?).await
-            }
+            Target::Url(url) => client.connect(self.authorized(self.http_of_url(url)?, url, false)?).await,
             Target::Program { program, args } => {
                 client.connect(self.start(Child::command(program).args(args), output)?).await
             }
             Target::Configured(server) => match server.resolve(output).await? {
                 ResolvedServer::Stdio(stdio) => client.connect(self.start(stdio.command(), output)?).await,
                 ResolvedServer::Remote(remote) => {
-                    let http = remote
-                        .http()
-                        .map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?;
-                    client.connect(self.with_headers(http)?).await
+                    let http = self.http_of_entry(&remote)?;
+                    client.connect(self.authorized(http, &remote.url, has_token(&remote))?).await
                 }
                 _ => return Err(Failure::internal(&"an entry of an unknown kind")),
             },
@@ -74,6 +69,58 @@ impl Endpoint {
         let connection = connected.map_err(|error| self.explain(&error))?;
         output.detail(labelled("revision: ", connection.revision().as_str()));
         Ok(connection)
+    }
+
+    /// Returns the transport of a server at a URL without a stored login, and the URL as logins have it.
+    pub(crate) async fn unauthorized_http(
+        &self,
+        verb: &str,
+        output: &Output,
+    ) -> Result<(Http, String), Failure> {
+        let not_a_url = || {
+            let message = format!("`{verb}` is for servers at a URL, and this is {}", self.target);
+            Failure::usage(message, "pintle auth ls")
+        };
+        match &self.target {
+            Target::Url(url) => Ok((self.http_of_url(url)?, without_secrets(url))),
+            Target::Configured(server) => match server.resolve(output).await? {
+                ResolvedServer::Remote(remote) => {
+                    Ok((self.http_of_entry(&remote)?, without_secrets(&remote.url)))
+                }
+                _ => Err(not_a_url()),
+            },
+            Target::Demo | Target::Program { .. } => Err(not_a_url()),
+        }
+    }
+
+    fn http_of_url(&self, url: &str) -> Result<Http, Failure> {
+        let http = Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
+        self.with_headers(http)
+    }
+
+    fn http_of_entry(&self, remote: &RemoteServer) -> Result<Http, Failure> {
+        let http =
+            remote.http().map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?;
+        self.with_headers(http)
+    }
+
+    /// Adds the stored login for the URL, unless the options or the entry have a token.
+    fn authorized(&self, http: Http, url: &str, has_token: bool) -> Result<Http, Failure> {
+        if has_token || self.has_token() {
+            return Ok(http);
+        }
+        match Logins::load().find(&without_secrets(url)) {
+            Some(login) => Ok(http.auth(login.oauth()?)),
+            None => Ok(http),
+        }
+    }
+
+    /// Returns whether the options have a token.
+    pub(super) fn has_token(&self) -> bool {
+        let is_token = |header: &String| {
+            header.split(':').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("authorization"))
+        };
+        self.options.token_env.is_some() || self.options.headers.iter().any(is_token)
     }
 
     /// Starts a program with the options of the connection.
@@ -145,6 +192,10 @@ impl Endpoint {
         }
         timeouts
     }
+}
+
+fn has_token(remote: &RemoteServer) -> bool {
+    remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
 }
 
 fn labelled(label: &str, text: &str) -> Text {

@@ -71,6 +71,17 @@ impl Endpoint {
         }
     }
 
+    /// Refuses words that a verb does not take.
+    pub(crate) fn no_more(&self, words: &[String], verb: &str) -> Result<(), Failure> {
+        match words.first() {
+            Some(word) => {
+                let message = format!("`{word}` is too much: `{verb}` takes a target");
+                Err(Failure::usage(message, self.line(verb, &[])))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Formats a command line with this target, for what to type next.
     pub(crate) fn line(&self, verb: &str, words: &[&str]) -> String {
         let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();

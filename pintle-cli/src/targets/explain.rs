@@ -13,7 +13,10 @@ impl Endpoint {
     pub(crate) fn explain(&self, error: &Error) -> Failure {
         let (exit, message) = describe(error);
         let next = match exit {
-            Exit::Authorization => self.line_with("info", "--token-env NAME"),
+            Exit::Authorization if self.has_token() || !self.target.has_url() => {
+                self.line_with("info", "--token-env NAME")
+            }
+            Exit::Authorization => self.line("login", &[]),
             Exit::Timeout => self.line_with("info", "--timeout 60s"),
             Exit::Usage | Exit::Server => self.line("info", &[]),
             _ => self.next_if_unreachable(),
@@ -72,6 +75,12 @@ fn opening(error: &OpenError) -> (Exit, String) {
 /// Describes a request that failed on its way.
 fn transit(failed: &Failed) -> (Exit, String) {
     match failed.status {
+        // Not sent: the reason is that of the login.
+        Some(status)
+            if is_denied(status) && failed.delivery == Delivery::Never && failed.reason.is_none() =>
+        {
+            (Exit::Authorization, failed.to_string())
+        }
         Some(status) if is_denied(status) => denied(status, failed.reason.as_deref()),
         Some(status @ (404 | 405)) => (
             Exit::Unreachable,

@@ -1,5 +1,6 @@
 //! The verbs: one file or folder each, with its arguments and a function that runs it.
 
+mod auth;
 mod call;
 mod complete;
 mod demo;
@@ -16,6 +17,7 @@ mod watch;
 use clap::Subcommand;
 
 use crate::{failure::Failure, output::Output, targets::Endpoint};
+use auth::{login, logout, whoami};
 use hosts::{add, approve, rm, servers};
 
 /// A verb with its arguments.
@@ -30,6 +32,10 @@ pub(crate) enum Verb {
     Ping(ping::PingArgs),
     Watch(watch::WatchArgs),
     Raw(raw::RawArgs),
+    Login(login::LoginArgs),
+    Logout(logout::LogoutArgs),
+    Whoami(whoami::WhoamiArgs),
+    Auth(auth::ls::AuthArgs),
     Servers(servers::ServersArgs),
     Add(add::AddArgs),
     Rm(rm::RmArgs),
@@ -55,6 +61,10 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Watch(args) => watch::run(args, output).await,
         Verb::Raw(args) => raw::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
+        Verb::Login(args) => login::run(args, output).await,
+        Verb::Logout(args) => logout::run(args, output).await,
+        Verb::Whoami(args) => whoami::run(args, output).await,
+        Verb::Auth(args) => auth::ls::run(args, output).await,
         Verb::Servers(args) => servers::run(args, output).await,
         Verb::Add(args) => add::run(args, output),
         Verb::Rm(args) => rm::run(args, output),
@@ -69,11 +79,5 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
 
 /// Refuses words that a verb does not take.
 fn no_more(words: &[String], endpoint: &Endpoint, verb: &str) -> Result<(), Failure> {
-    match words.first() {
-        Some(word) => Err(Failure::usage(
-            format!("`{word}` is too much: `{verb}` takes a target"),
-            endpoint.line(verb, &[]),
-        )),
-        None => Ok(()),
-    }
+    endpoint.no_more(words, verb)
 }

@@ -16,6 +16,7 @@ mod everywhere;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod login;
 mod servers;
 mod support;
 mod tour;

@@ -24,7 +24,7 @@ pub use grant::{
     device::DeviceCode,
 };
 pub use oauth::OAuth;
-pub use store::{Memory, Store, StoreLock, credentials::Credentials, file::File};
+pub use store::{Memory, Store, StoreLock, credentials::Credentials, file::File, stored_login::StoredLogin};
 
 pub use crate::shared::{
     reach::Reach,

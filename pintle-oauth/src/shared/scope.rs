@@ -23,7 +23,7 @@ impl Scopes {
         all
     }
 
-    #[cfg(feature = "server")]
+    #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile_server;
 pub(crate) mod machine;
+pub(crate) mod protected;
 #[cfg(target_os = "linux")]
 pub(crate) mod pty;
 pub(crate) mod scripted_http;

@@ -11,7 +11,7 @@ use std::{
 use pintle::{Error, Result};
 use tokio::time::{Instant, sleep};
 
-use super::{Store, StoreLock, credentials::Credentials, lock::FileLock};
+use super::{Store, StoreLock, credentials::Credentials, lock::FileLock, stored_login::StoredLogin};
 use crate::shared::noise;
 
 /// How long to wait for another process that refreshes tokens: longer than its requests may take.
@@ -50,6 +50,50 @@ impl File {
         Self(Arc::new(Kept { path: path.into(), turn: Mutex::new(()) }))
     }
 
+    /// Returns the logins whose tokens the file has, by issuer and resource.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or parsed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle_oauth::client::File;
+    ///
+    /// for login in File::at("no-such-tokens.json").logins().await? {
+    ///     println!("{} at {}", login.resource, login.issuer);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn logins(&self) -> Result<Vec<StoredLogin>> {
+        self.apart(|path| {
+            let all = read(path)?;
+            Ok(all
+                .iter()
+                .flat_map(|(issuer, credentials)| StoredLogin::all_of(issuer, credentials))
+                .collect())
+        })
+        .await
+    }
+
+    /// Removes the tokens of a login. Returns whether there were any. The authorization server is not notified.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, parsed or written.
+    pub async fn forget(&self, login: &StoredLogin) -> Result<bool> {
+        let (issuer, resource) = (login.issuer.clone(), login.resource.clone());
+        self.apart(move |path| {
+            let mut found = false;
+            update(path, |all| {
+                found = all.get_mut(&issuer).is_some_and(|known| known.tokens.remove(&resource).is_some());
+            })?;
+            Ok(found)
+        })
+        .await
+    }
+
     async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
@@ -74,18 +118,7 @@ impl Store for File {
 
     async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
         let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
-        self.apart(move |path| {
-            // Another process may be writing the credentials of another issuer.
-            let _lock = locked(&beside(path, ".lock")).unwrap_or_else(|error| {
-                // Some file systems have no locks. Writing without one is better than not writing.
-                tracing::warn!(%error, "writing credentials without a lock");
-                None
-            });
-            let mut all = read(path)?;
-            all.insert(issuer, credentials);
-            write(path, &serde_json::to_vec_pretty(&all)?)
-        })
-        .await
+        self.apart(move |path| update(path, |all| drop(all.insert(issuer, credentials)))).await
     }
 
     async fn lock(&self, issuer: &str) -> Result<StoreLock> {
@@ -120,6 +153,19 @@ fn locked(path: &Path) -> io::Result<Option<FileLock>> {
     }
     tracing::warn!(lock = %path.display(), "another process holds the lock for writing credentials; going on without it");
     Ok(None)
+}
+
+/// Changes the file, one process at a time.
+fn update(path: &Path, change: impl FnOnce(&mut All)) -> io::Result<()> {
+    // Another process may be writing the credentials of another issuer.
+    let _lock = locked(&beside(path, ".lock")).unwrap_or_else(|error| {
+        // Some file systems have no locks. Writing without one is better than not writing.
+        tracing::warn!(%error, "writing credentials without a lock");
+        None
+    });
+    let mut all = read(path)?;
+    change(&mut all);
+    write(path, &serde_json::to_vec_pretty(&all)?)
 }
 
 /// Returns this path with a suffix.
@@ -189,6 +235,25 @@ mod tests {
 
     fn credentials(token: &str) -> Credentials {
         serde_json::from_str(&format!(r#"{{"tokens":{{"https://h":{{"access":"{token}"}}}}}}"#)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn logins_are_listed_and_forgotten_one_by_one() {
+        let folder = Folder::new();
+        let file = File::at(folder.0.join("tokens.json"));
+        assert_eq!(file.logins().await.unwrap(), []);
+        let text = r#"{"tokens":{"https://a":{"access":"t0ken","refresh":"refr3sh","stale_at":60,"requested":["x"],"client_id":"c"},
+            "https://b":{"access":"t0ken","stale_at":18446744073709551615}}}"#;
+        file.save("https://i", &serde_json::from_str(text).unwrap()).await.unwrap();
+        let logins = file.logins().await.unwrap();
+        assert!(!format!("{logins:?}").contains("t0ken"));
+        let StoredLogin { issuer, resource, client_id, scopes, stale_at, refreshable } = &logins[0];
+        assert_eq!((&**issuer, &**resource, &**client_id), ("https://i", "https://a", "c"));
+        assert_eq!((scopes.len(), *refreshable), (1, true));
+        assert_eq!(*stale_at, Some(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(60)));
+        assert!(file.forget(&logins[0]).await.unwrap());
+        assert!(!file.forget(&logins[0]).await.unwrap());
+        assert_eq!(file.logins().await.unwrap(), logins[1..]);
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 pub(crate) mod credentials;
 pub(crate) mod file;
 mod lock;
+pub(crate) mod stored_login;
 
 use std::{
     collections::HashMap,

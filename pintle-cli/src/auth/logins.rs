@@ -1,0 +1,121 @@
+use std::env;
+
+use pintle_oauth::client::{File, OAuth, Registered, StoredLogin};
+use serde::{Deserialize, Serialize};
+
+use super::NoConsent;
+use crate::{failure::Failure, storage};
+
+/// The maximum size of the file.
+const MAX_BYTES: u64 = 4 << 20;
+const FILE: &str = "logins.json";
+
+/// The name that users are shown as the application.
+pub(crate) const APPLICATION: &str = "pintle";
+
+/// The servers that the user has logged in to. It has no secrets: [`credentials`] has the tokens.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Logins {
+    pub(crate) logins: Vec<Login>,
+}
+
+/// A login, and how it was made.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Login {
+    /// The URL of the server, without its query.
+    pub(crate) url: String,
+    pub(crate) grant: Grant,
+    pub(crate) issuer: String,
+    /// The resource that the tokens are for.
+    pub(crate) resource: String,
+    /// The client, if it was registered beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_id: Option<String>,
+    /// The environment variable with the client's secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_env: Option<String>,
+}
+
+/// The way to log in.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Grant {
+    User,
+    ClientCredentials,
+}
+
+impl Logins {
+    /// Returns the stored logins. Where they cannot be read, there are none.
+    pub(crate) fn load() -> Self {
+        let Some(path) = storage::path() else { return Self::default() };
+        let read = storage::read_private(&path.join(FILE), MAX_BYTES);
+        let bytes = read.ok().flatten().unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    pub(crate) fn find(&self, url: &str) -> Option<&Login> {
+        self.logins.iter().find(|login| login.url == url)
+    }
+
+    /// Stores a login in place of the one for its URL.
+    pub(crate) fn add(login: Login) -> Result<(), Failure> {
+        let mut all = Self::load();
+        all.logins.retain(|known| known.url != login.url);
+        all.logins.push(login);
+        all.save()
+    }
+
+    /// Removes the login for a URL.
+    pub(crate) fn remove(url: &str) -> Result<(), Failure> {
+        let mut all = Self::load();
+        all.logins.retain(|known| known.url != url);
+        all.save()
+    }
+
+    fn save(&self) -> Result<(), Failure> {
+        let path = storage::directory()?.join(FILE);
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| Failure::internal(&error))?;
+        storage::write_private(&path, &bytes).map_err(|error| {
+            let shown = path.display();
+            Failure::usage(
+                format!("the login cannot be stored in `{shown}`: {error}"),
+                format!("ls -l {shown}"),
+            )
+        })
+    }
+}
+
+impl Login {
+    /// Returns the authorization of requests, which does not ask the user.
+    pub(crate) fn oauth(&self) -> Result<OAuth, Failure> {
+        let registered = self.client_id.as_ref().map(|id| Registered::new(&self.issuer, id));
+        let secret = self.secret_env.as_ref().and_then(|name| env::var(name).ok());
+        let registered = match (registered, secret) {
+            (Some(client), Some(secret)) => Some(client.secret(secret)),
+            (client, _) => client,
+        };
+        let oauth = match (self.grant, registered) {
+            // Without its secret, the tokens are used as long as they last.
+            (Grant::ClientCredentials, Some(client))
+                if self.secret_env.as_ref().is_some_and(|name| env::var_os(name).is_some()) =>
+            {
+                OAuth::machine(client)
+            }
+            (_, Some(client)) => OAuth::login(APPLICATION, NoConsent).registered(client),
+            (_, None) => OAuth::login(APPLICATION, NoConsent),
+        };
+        Ok(oauth.store(credentials()?))
+    }
+
+    /// Returns the stored tokens' description, if there are tokens.
+    pub(crate) async fn stored(&self) -> Result<Option<StoredLogin>, Failure> {
+        let all = credentials()?.logins().await.map_err(|error| Failure::internal(&error))?;
+        Ok(all.into_iter().find(|login| login.issuer == self.issuer && login.resource == self.resource))
+    }
+}
+
+/// Returns the file of tokens.
+pub(crate) fn credentials() -> Result<File, Failure> {
+    Ok(File::at(storage::directory()?.join("credentials.json")))
+}
