@@ -24,6 +24,7 @@ pub struct ToolQuery {
     open_world: bool,
     tags: Vec<String>,
     category: Option<String>,
+    traits: Option<Box<ToolTraits>>,
     except: Vec<Self>,
 }
 
@@ -75,6 +76,23 @@ impl ToolQuery {
         self
     }
 
+    /// Selects tools that declare all of these traits.
+    ///
+    /// ```
+    /// use pintle::{Server, ToolQuery, ToolTraits, server::tool};
+    ///
+    /// let server = Server::new("notes", "1.0.0")
+    ///     .tool(tool("export", || async { "" }).traits(ToolTraits::new().sensitive().audited()))
+    ///     .tool(tool("count", || async { "" }));
+    /// let sensitive = ToolQuery::new().traits(ToolTraits::new().sensitive());
+    /// assert_eq!(server.tools_where(sensitive)[0].name, "export");
+    /// ```
+    #[must_use]
+    pub fn traits(mut self, traits: ToolTraits) -> Self {
+        self.traits = Some(Box::new(traits));
+        self
+    }
+
     /// Excludes the tools that match another query.
     #[must_use]
     pub fn except(mut self, query: Self) -> Self {
@@ -99,12 +117,13 @@ impl ToolQuery {
     }
 
     fn matches_traits(&self, tool: &Tool) -> bool {
-        if self.tags.is_empty() && self.category.is_none() {
+        if self.tags.is_empty() && self.category.is_none() && self.traits.is_none() {
             return true;
         }
         let traits = ToolTraits::of(tool);
         self.tags.iter().all(|tag| traits.tags.contains(tag))
             && (self.category.is_none() || self.category == traits.category)
+            && self.traits.as_ref().is_none_or(|wanted| traits.includes(wanted))
     }
 }
 
@@ -162,6 +181,9 @@ mod tests {
         assert_eq!(matching(query().open_world()), "ab");
         assert_eq!(matching(query().tagged("x").category("k")), "c");
         assert_eq!(matching(query().tagged("x").tagged("y")), "");
+        assert_eq!(matching(query().traits(ToolTraits::new())), "abc");
+        assert_eq!(matching(query().traits(ToolTraits::new().tag("x").category("k"))), "c");
+        assert_eq!(matching(query().traits(ToolTraits::new().sensitive())), "");
         assert_eq!(matching(query().except(query().open_world())), "c");
     }
 }

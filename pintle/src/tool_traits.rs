@@ -69,6 +69,25 @@ impl ToolTraits {
         declared.and_then(|traits| serde_json::from_value(traits.clone()).ok()).unwrap_or_default()
     }
 
+    /// Returns whether everything that `wanted` declares is declared here too.
+    pub(crate) fn includes(&self, wanted: &Self) -> bool {
+        let flags = |traits: &Self| {
+            [
+                traits.long_running,
+                traits.expensive,
+                traits.cached,
+                traits.requires_auth,
+                traits.sensitive,
+                traits.audited,
+            ]
+        };
+        flags(self).into_iter().zip(flags(wanted)).all(|(declared, wanted)| declared || !wanted)
+            && (wanted.category.is_none() || wanted.category == self.category)
+            && wanted.tags.iter().all(|tag| self.tags.contains(tag))
+            && wanted.dependencies.iter().all(|tool| self.dependencies.contains(tool))
+            && wanted.custom.iter().all(|(name, value)| self.custom.get(name) == Some(value))
+    }
+
     /// Declares that the tool takes long.
     #[must_use]
     pub fn long_running(mut self) -> Self {
@@ -130,5 +149,46 @@ impl ToolTraits {
     pub fn depends_on(mut self, tool: impl Into<String>) -> Self {
         self.dependencies.push(tool.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn traits_include_those_that_declare_less() {
+        let all = ToolTraits::new()
+            .long_running()
+            .expensive()
+            .cached()
+            .requires_auth()
+            .sensitive()
+            .audited()
+            .category("search")
+            .tag("db")
+            .depends_on("open");
+        let custom = |value: u8| ToolTraits {
+            custom: JsonObject::from_iter([("level".to_owned(), json!(value))]),
+            ..ToolTraits::new()
+        };
+        for wanted in [
+            ToolTraits::new().long_running(),
+            ToolTraits::new().expensive(),
+            ToolTraits::new().cached(),
+            ToolTraits::new().requires_auth(),
+            ToolTraits::new().sensitive(),
+            ToolTraits::new().audited(),
+            ToolTraits::new().category("search"),
+            ToolTraits::new().tag("db"),
+            ToolTraits::new().depends_on("open"),
+        ] {
+            assert!(all.includes(&wanted) && wanted.includes(&ToolTraits::new()), "{wanted:?}");
+            assert!(!ToolTraits::new().includes(&wanted), "{wanted:?}");
+        }
+        assert!(!all.includes(&ToolTraits::new().category("other")));
+        assert!(custom(1).includes(&custom(1)) && !custom(1).includes(&custom(2)));
     }
 }

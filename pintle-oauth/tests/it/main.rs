@@ -9,6 +9,7 @@
 
 mod authorization_server;
 mod client;
+mod example;
 mod properties;
 mod roundtrip;
 mod server;

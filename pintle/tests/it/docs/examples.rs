@@ -6,7 +6,7 @@ use pintle::{
     Client, Connection, Error,
     client::{Answer, Change, Event, Mode},
     transport::{Child, Stderr},
-    types::schema::{CompletionReference, ContentBlock, CreateMessageResult, ResourceReference},
+    types::schema::{CompletionReference, ContentBlock, CreateMessageResult, ResourceReference, Root},
 };
 use serde_json::json;
 use tokio::{process::Command, sync::mpsc};
@@ -100,6 +100,152 @@ async fn notes_are_saved_asked_about_read_and_digested() {
         assert!(review.messages[0].content.as_text().unwrap().ends_with("Bread."));
     })
     .await;
+}
+
+#[tokio::test]
+async fn issues_are_created_found_closed_and_deleted_after_a_confirmation() {
+    let client = client().on_elicit(|question| async move {
+        assert_eq!(question.message, "Delete issue 1, `The pump leaks`?");
+        Answer::accept(json!({"confirmed": true}))
+    });
+    both(client, "tracker", async |server| {
+        let call = async |tool: &str, arguments| server.call_tool(tool, arguments).await.unwrap();
+        let created = call("create_issue", json!({"title": "The pump leaks"})).await;
+        let issue = json!({"id": 1, "title": "The pump leaks", "status": "open", "comments": []});
+        assert_eq!(created.structured_content, Some(issue));
+        call("create_issue", json!({"title": "The horn is loud"})).await;
+        let found = call("search_issues", json!({"text": "pump", "status": "open"})).await;
+        assert_eq!(found.structured_content.unwrap()["total"], 1);
+        let refused = call("search_issues", json!({"limit": 0})).await;
+        assert_eq!(refused.is_error, Some(true));
+
+        call("comment", json!({"id": 1, "text": "At the seal."})).await;
+        let triage = server.get_prompt("triage", json!({"id": "1"})).await.unwrap();
+        assert!(triage.messages[0].content.as_text().unwrap().ends_with("- At the seal."));
+        let reference = CompletionReference::Resource(ResourceReference::new("issue://{id}"));
+        assert_eq!(server.complete(reference, "id", "", []).await.unwrap().values, ["1", "2"]);
+        call("close_issue", json!({"id": 2})).await;
+        let open = server.read_resource("issues://open").await.unwrap();
+        assert_eq!(open.contents[0].as_text(), Some("1: The pump leaks"));
+
+        assert_eq!(call("delete_issue", json!({"id": 1})).await.text(), "issue 1 is deleted");
+        let unknown = call("delete_issue", json!({"id": 1})).await;
+        assert_eq!(unknown.text(), "there is no issue 1: `search_issues` lists those that exist");
+        assert!(matches!(server.read_resource("issue://1").await, Err(Error::Rpc(_))));
+    })
+    .await;
+    let server = connect(&self::client(), "tracker").await;
+    server.call_tool("create_issue", json!({"title": "The pump leaks"})).await.unwrap();
+    let refused = said(&server, "delete_issue", json!({"id": 1})).await;
+    assert_eq!(refused, "the user cannot be asked: close the issue instead");
+}
+
+#[tokio::test]
+async fn files_are_read_in_the_roots_and_nowhere_else() {
+    let folder = env::temp_dir().join(format!("pintle-files-{}", std::process::id()));
+    let root = folder.join("open");
+    fs::create_dir_all(root.join("notes")).unwrap();
+    fs::write(root.join("notes/boat.txt"), "one\ntwo\nthree").unwrap();
+    fs::write(folder.join("secret.txt"), "42").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(folder.join("secret.txt"), root.join("link.txt")).unwrap();
+
+    let roots = [Root::new(pintle::uri::uri_from_path(&root).unwrap())];
+    both(client().roots(roots), "files", async |server| {
+        assert!(said(&server, "list", json!({})).await.ends_with("notes/"));
+        assert_eq!(said(&server, "list", json!({"folder": "notes"})).await, "boat.txt");
+        let lines = json!({"path": "notes/boat.txt", "from": 2, "lines": 1});
+        assert_eq!(said(&server, "read", lines).await, "two");
+        for path in ["../secret.txt", "link.txt", folder.join("secret.txt").to_str().unwrap()] {
+            let refused = server.call_tool("read", json!({"path": path})).await.unwrap();
+            assert_eq!(refused.is_error, Some(true), "{path}");
+            assert!(!refused.text().contains("42"), "{path}");
+        }
+    })
+    .await;
+    both(client(), "files", async |server| {
+        let refused = said(&server, "list", json!({})).await;
+        assert_eq!(refused, "no folder is open: ask the user to open one");
+    })
+    .await;
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Starts an example that serves HTTP at a free port, and returns its URL.
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+async fn serve_http(name: &str, mark: &str) -> (tokio::process::Child, String) {
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    let mut command = Command::new(program(name));
+    command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let url = loop {
+        let line = lines.next_line().await.unwrap().expect("a line with the URL");
+        if let Some((_, url)) = line.split_once(mark) {
+            break url.trim_matches('"').to_owned();
+        }
+    };
+    // What is written later must not fill the pipe.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (process, url)
+}
+
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+#[tokio::test]
+async fn a_flag_serves_http_instead_of_stdio() {
+    let (_process, url) = serve_http("notes", "listening at ").await;
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let http = pintle::client::http::Http::new(&url).unwrap();
+        let server = client().mode(mode).connect(http).await.unwrap();
+        let read = server.read_resource("notes://titles").await.unwrap();
+        assert_eq!(read.contents[0].as_text(), Some(""));
+        server.close().await;
+    }
+    for (arguments, status, expected) in [
+        (&["--htpp"][..], 2, "error: unexpected argument `--htpp`"),
+        (&["--http", ":8000"], 2, "error: `:8000` has no host"),
+        (&["--help"], 0, "usage: notes"),
+    ] {
+        let mut command = Command::new(program("notes"));
+        let output = command.args(arguments).stdin(Stdio::null()).output().await.unwrap();
+        let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{printed}");
+        assert!(printed.starts_with(expected), "{printed}");
+        assert!(printed.contains("--allow-host HOST"), "{printed}");
+    }
+}
+
+#[cfg(all(unix, feature = "http-client", feature = "http-server"))]
+#[tokio::test]
+async fn a_server_that_is_terminated_completes_its_calls() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let (mut process, url) = serve_http("http_server", "url=").await;
+        let http = pintle::client::http::Http::new(&url).unwrap();
+        let server = client().mode(mode).connect(http).await.unwrap();
+        let pid = Pid::from_raw(process.id().unwrap().cast_signed()).unwrap();
+        let call = server.call("brew").on_progress(move |_| kill_process(pid, Signal::TERM).unwrap());
+        assert_eq!(call.send().await.unwrap().text(), "ready", "{mode:?}");
+        assert!(process.wait().await.unwrap().success());
+    }
+}
+
+#[tokio::test]
+async fn an_extension_is_for_those_who_declare_it() {
+    let printed = printed("extension", [""; 0]).await;
+    assert_eq!(
+        printed.lines().collect::<Vec<_>>(),
+        [
+            r#"the server has the extension: {"maxNames":100}"#,
+            "in the kitchen: Ben",
+            "in the hall: Ben",
+            "Ann reads: Ben entered the hall",
+            "the peer returned an error: the extension `com.example/presence` is not declared: name it in the client's \
+             capabilities (-32021)",
+        ]
+    );
 }
 
 #[tokio::test]
