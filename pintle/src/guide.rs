@@ -24,14 +24,23 @@ struct CoveragePage;
 #[doc = include_str!("../../docs/decisions.md")]
 struct DecisionsPage;
 
+#[doc = include_str!("../../docs/deploying.md")]
+struct DeployingPage;
+
 #[doc = include_str!("../../docs/errors.md")]
 struct ErrorsPage;
+
+#[doc = include_str!("../../docs/extensions.md")]
+struct ExtensionsPage;
 
 #[doc = include_str!("../../docs/http.md")]
 struct HttpPage;
 
 #[doc = include_str!("../../docs/interop.md")]
 struct InteropPage;
+
+#[doc = include_str!("../../docs/migrating-from-fastmcp.md")]
+struct MigratingFromFastmcpPage;
 
 #[doc = include_str!("../../docs/migrating-from-go-sdk.md")]
 struct MigratingFromGoSdkPage;
