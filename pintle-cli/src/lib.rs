@@ -11,6 +11,7 @@ mod forms;
 mod json;
 mod output;
 mod storage;
+mod suspended;
 mod targets;
 pub mod tour;
 mod verbs;

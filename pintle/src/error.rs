@@ -57,6 +57,9 @@ pub enum Error {
     Misuse(String),
     /// A local policy denied the call.
     Refused(String),
+    /// A [suspendable](crate::client::Call::suspendable) request waits for input that no handler gave.
+    #[cfg(feature = "client")]
+    Suspended(Box<crate::suspended_call::SuspendedCall>),
     /// The response does not have the expected shape.
     Decode(String),
 }
@@ -83,6 +86,8 @@ impl fmt::Display for Error {
             Self::Tool(text) => write!(f, "the tool failed: {text}"),
             Self::Io(error) => write!(f, "the connection failed: {error}"),
             Self::Misuse(message) | Self::Refused(message) => f.write_str(message),
+            #[cfg(feature = "client")]
+            Self::Suspended(call) => call.fmt(f),
             Self::Decode(reason) => write!(f, "the response is invalid: {reason}"),
         }
     }

@@ -120,6 +120,8 @@ pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod suggestion;
 #[cfg(feature = "client")]
+mod suspended_call;
+#[cfg(feature = "client")]
 mod sync;
 pub mod testing;
 mod timeouts;

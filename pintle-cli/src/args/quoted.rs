@@ -1,6 +1,6 @@
 /// Quotes a word for a shell, if it needs that.
 pub(crate) fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=@%+,~".contains(letter);
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=@%+,~…".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),

@@ -1,8 +1,15 @@
-//! Questions of servers to the user.
-//!
-//! They are not answered yet: a verb that is asked ends with the exit code `needs-input` and prints the question.
+//! Questions of servers: answered with what was given, by the user in a form, or stored with the call for later.
 
+mod answerer;
 mod asked;
+mod console;
+mod field;
+mod fill_in;
+mod form;
+mod format;
+mod given;
+mod page;
 mod questions;
+mod sampling;
 
-pub(crate) use questions::Questions;
+pub(crate) use questions::{Questions, Typed};

@@ -12,8 +12,11 @@ mod terminal;
 mod text;
 
 use std::{
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    io::{self, IsTerminal as _},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde::Serialize;
@@ -37,6 +40,10 @@ pub(crate) struct Output {
     out: Arc<Mutex<Stream>>,
     err: Arc<Mutex<Stream>>,
     width: usize,
+    /// Whether the user is being asked something: progress would overwrite it.
+    is_prompting: Arc<AtomicBool>,
+    /// Whether there is a line of progress.
+    has_progress: Arc<AtomicBool>,
 }
 
 /// The options of output.
@@ -57,7 +64,14 @@ impl Output {
     pub(crate) fn new(settings: OutputSettings) -> Self {
         let out = Arc::new(Mutex::new(Stream::stdout(settings.raw)));
         let err = Arc::new(Mutex::new(Stream::stderr(settings.raw)));
-        Self { settings, out, err, width: terminal::width() }
+        Self {
+            settings,
+            out,
+            err,
+            width: terminal::width(),
+            is_prompting: Arc::default(),
+            has_progress: Arc::default(),
+        }
     }
 
     /// The width of a line.
@@ -78,6 +92,26 @@ impl Output {
     /// Whether progress can be shown and overwritten.
     pub(crate) fn shows_progress(&self) -> bool {
         !self.settings.json && !self.settings.only_results && lock(&self.err).is_terminal
+    }
+
+    /// Whether there is a user who can be asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal() && lock(&self.err).is_terminal
+    }
+
+    /// Removes the line of progress, and shows none until [`end_prompt`](Self::end_prompt).
+    pub(crate) fn begin_prompt(&self) {
+        self.progress(&Text::new());
+        self.is_prompting.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_prompt(&self) {
+        self.is_prompting.store(false, Ordering::Relaxed);
+    }
+
+    /// Prints the questions that a server asks, if programs read the output.
+    pub(crate) fn input_required(&self, json: &Value) -> Result<(), Failure> {
+        if self.settings.json { self.json_line(json, false) } else { Ok(()) }
     }
 
     /// Whether bytes that are not text can be printed.
@@ -119,11 +153,6 @@ impl Output {
         }
     }
 
-    /// Whether standard error is a terminal, where a question is read. The answer comes from standard input.
-    pub(crate) fn is_interactive(&self) -> bool {
-        lock(&self.err).is_terminal
-    }
-
     /// Prints a question to standard error, whatever the options are. The line is not ended.
     pub(crate) fn question(&self, question: &Text) {
         // Where nobody reads, there is nobody to tell.
@@ -139,6 +168,10 @@ impl Output {
 
     /// Replaces the line of progress on standard error; an empty text removes it.
     pub(crate) fn progress(&self, progress: &Text) {
+        let had_progress = self.has_progress.swap(!progress.is_empty(), Ordering::Relaxed);
+        if self.is_prompting.load(Ordering::Relaxed) || progress.is_empty() && !had_progress {
+            return;
+        }
         let mut err = lock(&self.err);
         // A line that wraps could not be cleared.
         let progress = progress.shortened(self.width.saturating_sub(1));

@@ -30,6 +30,10 @@ impl Text {
         Self::default()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Adds a part of a line.
     pub(crate) fn add(&mut self, text: impl fmt::Display) -> &mut Self {
         self.part(None, text, Layout::Line)

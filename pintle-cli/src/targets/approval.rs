@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, BufRead as _, IsTerminal as _},
+    io::{self, BufRead as _},
     path::{Path, PathBuf},
     thread,
 };
@@ -82,7 +82,7 @@ impl UntrustedFile {
     /// Asks the user. A refusal is a failure.
     pub(crate) async fn ask(&self, reason: &str, next: &str, output: &Output) -> Result<(), Failure> {
         let message = format!("the file `{}` {reason}", self.path.display());
-        if !(output.is_interactive() && io::stdin().is_terminal()) {
+        if !output.is_interactive() {
             let failure = Failure::new(Exit::NeedsInput, message, next);
             let failure = self.review().into_iter().fold(failure, Failure::detail);
             return Err(failure.data("approval", self.to_json()));

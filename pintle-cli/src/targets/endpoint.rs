@@ -12,7 +12,7 @@ pub(crate) struct Endpoint {
     pub(super) target: Target,
     pub(super) options: ConnectArgs,
     /// The word of the target; `None` for a program.
-    typed: Option<String>,
+    pub(super) typed: Option<String>,
 }
 
 impl Endpoint {
@@ -80,6 +80,11 @@ impl Endpoint {
             }
             None => Ok(()),
         }
+    }
+
+    /// Returns whether the server is started by the command: nothing of it is left from an earlier one.
+    pub(crate) fn starts_server(&self) -> bool {
+        self.target.has_program() || matches!(self.target, Target::Demo)
     }
 
     /// Formats a command line with this target, for what to type next.

@@ -7,6 +7,7 @@ mod connect;
 mod endpoint;
 mod explain;
 mod new_server;
+mod reference;
 mod resolve;
 mod summary;
 
@@ -18,6 +19,7 @@ pub(crate) use approval::UntrustedFile;
 pub(crate) use configured::{ConfiguredServer, Inventory, ListedServer, directories, inventory};
 pub(crate) use connect::log_text;
 pub(crate) use endpoint::Endpoint;
+pub(crate) use reference::TargetReference;
 pub(crate) use resolve::resolve;
 
 /// A server that a verb can connect to.

@@ -12,11 +12,11 @@ use pintle::{
 use serde_json::Value;
 
 use crate::{
-    args::{HELP, TargetArgs, examples, help_of, near},
+    args::{HELP, QuestionArgs, TargetArgs, examples, help_of, near},
     arguments::{self, read_words, signature},
     content,
     failure::{Exit, Failure},
-    forms::Questions,
+    forms::{Questions, Typed},
     output::{Output, Text, Tone},
     targets::Endpoint,
 };
@@ -47,11 +47,13 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     #[command(flatten)]
+    questions: QuestionArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> {
-    let CallArgs { help, no_check, save, target } = args;
+    let CallArgs { help, no_check, save, questions, target } = args;
     let for_tool = target.words.len() + usize::from(!target.connect.command.is_empty()) > 1;
     if help && !for_tool {
         return output.text(|text| {
@@ -66,8 +68,10 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     let refused = |message: String| Failure::usage(message, endpoint.line("call", &[&name, "--help"]));
     let typed = read_words(&words).await.map_err(refused)?;
 
-    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let mut questions = Questions::new(questions, &[], output).await?;
+    let client = questions.attach(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
+    questions.connected(&connection);
     let tool = find(&connection, &name, &endpoint).await?;
     if help {
         output.result(&tool, |text| arguments::help(&tool, &endpoint, text))?;
@@ -79,22 +83,23 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     if !no_check {
         check(&tool, &arguments).map_err(refused).map_err(reminded)?;
     }
-    let call = async {
-        let sent = send(&connection, &tool, arguments, output).await;
-        sent.map_err(|error| reminded(endpoint.explain(&error)))
-    };
-    let result = questions.unless_asked(call, &endpoint.line("call", &[&name, "--help"])).await?;
+    let again: Vec<_> = std::iter::once(&name).chain(&words).map(String::as_str).collect();
+    let call = send(&connection, &tool, arguments, output);
+    let typed = Typed { verb: "call", words: &again };
+    let done = questions.until_done(call, &endpoint, typed, output).await?;
+    let result = done.map_err(|error| reminded(endpoint.explain(&error)))?;
     print(&result, save.as_deref(), output)?;
     connection.close().await;
     match result.is_error {
-        Some(true) => Err(Failure::new(
-            Exit::Tool,
-            format!("the tool `{name}` failed"),
-            endpoint.line("call", &[&name, "--help"]),
-        )
-        .detail(signature(&tool))),
-        _ => Ok(()),
+        Some(true) => Err(failed(&name, &endpoint).detail(signature(&tool))),
+        _ => questions.check_used(&endpoint.line("call", &again)),
     }
+}
+
+/// Returns the failure of a tool that ran and failed.
+pub(super) fn failed(name: &str, endpoint: &Endpoint) -> Failure {
+    let next = endpoint.line("call", &[name, "--help"]);
+    Failure::new(Exit::Tool, format!("the tool `{name}` failed"), next)
 }
 
 /// Finds a tool by its name.
@@ -138,7 +143,7 @@ async fn send(
     arguments: JsonObject,
     output: &Output,
 ) -> pintle::Result<CallToolResult> {
-    let call = connection.call(&*tool.name).args(arguments).extended_by_progress();
+    let call = connection.call(&*tool.name).args(arguments).extended_by_progress().suspendable();
     if !output.shows_progress() {
         let output = output.clone();
         return call.on_progress(move |progress| output.detail(progress_text(&progress))).send().await;
@@ -175,7 +180,11 @@ fn progress_text(progress: &ProgressParams) -> Text {
     text
 }
 
-fn print(result: &CallToolResult, save: Option<&std::path::Path>, output: &Output) -> Result<(), Failure> {
+pub(super) fn print(
+    result: &CallToolResult,
+    save: Option<&std::path::Path>,
+    output: &Output,
+) -> Result<(), Failure> {
     let mut printed = Ok(());
     output.result(result, |text| {
         printed = content::print(&result.content, save, text);

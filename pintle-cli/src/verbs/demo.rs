@@ -1,6 +1,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
+use pintle::server::StateKeys;
 
 use crate::{
     args::{HELP, examples},
@@ -23,10 +24,16 @@ pub(crate) struct DemoArgs {
     /// Serve HTTP at this address, until Ctrl-C, and print the URL
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8000")]
     http: Option<String>,
+    /// Seal the states of calls with a key of this process, as servers do by default: they cannot be resumed in another one
+    #[arg(long, hide = true)]
+    own_key: bool,
 }
 
 pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> {
-    let server = server(&Harbour::default());
+    let mut server = server(&Harbour::default());
+    if args.own_key {
+        server = server.state_keys(StateKeys::random());
+    }
     let Some(address) = args.http else {
         if io::stdin().is_terminal() {
             output.note(

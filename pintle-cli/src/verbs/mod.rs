@@ -11,6 +11,7 @@ mod ping;
 mod prompt;
 mod raw;
 mod read;
+mod resume;
 mod tour;
 mod watch;
 
@@ -28,6 +29,7 @@ pub(crate) enum Verb {
     Read(read::ReadArgs),
     Prompt(prompt::PromptArgs),
     Complete(complete::CompleteArgs),
+    Resume(resume::ResumeArgs),
     Info(info::InfoArgs),
     Ping(ping::PingArgs),
     Watch(watch::WatchArgs),
@@ -57,6 +59,7 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Read(args) => read::run(args, output).await,
         Verb::Prompt(args) => prompt::run(args, output).await,
         Verb::Complete(args) => complete::run(args, output).await,
+        Verb::Resume(args) => resume::run(args, output).await,
         Verb::Ping(args) => ping::run(args, output).await,
         Verb::Watch(args) => watch::run(args, output).await,
         Verb::Raw(args) => raw::run(args, output).await,

@@ -6,11 +6,11 @@ use pintle::{
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{HELP, TargetArgs, examples, near},
+    args::{HELP, QuestionArgs, TargetArgs, examples, near},
     arguments::{self, prompt_signature, read_words},
     content,
     failure::Failure,
-    forms::Questions,
+    forms::{Questions, Typed},
     output::{Output, Text, Tone},
     targets::Endpoint,
 };
@@ -30,11 +30,13 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     text: bool,
     #[command(flatten)]
+    questions: QuestionArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure> {
-    let PromptArgs { text: only_text, target } = args;
+    let PromptArgs { text: only_text, questions, target } = args;
     let (endpoint, mut words) = Endpoint::take("prompt", target)?;
     let list = endpoint.line("ls", &["prompts"]);
     if words.is_empty() {
@@ -46,25 +48,25 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
     let typed = arguments::of_texts(typed).map_err(refused)?;
     let given: Map<_, _> = typed.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
 
-    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let mut questions = Questions::new(questions, &[], output).await?;
+    let client = questions.attach(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
-    let call = async {
-        let got = connection.get_prompt(&name, &given).await;
-        match got {
-            Ok(result) => Ok(result),
-            // Only now it matters what there is.
-            Err(pintle::Error::Rpc(error)) => {
-                let failure = endpoint.explain(&pintle::Error::Rpc(error));
-                Err(explain(&connection, &name, &given, &endpoint).await.unwrap_or(failure))
-            }
-            Err(error) => Err(endpoint.explain(&error)),
+    questions.connected(&connection);
+    let again: Vec<_> = std::iter::once(&name).chain(&words).map(String::as_str).collect();
+    let call = connection.get_prompt(&name, &given).suspendable().into_future();
+    let line = Typed { verb: "prompt", words: &again };
+    let result = match questions.until_done(call, &endpoint, line, output).await? {
+        Ok(result) => result,
+        // Only now it matters what there is.
+        Err(error @ pintle::Error::Rpc(_)) => {
+            let failure = endpoint.explain(&error);
+            return Err(explain(&connection, &name, &given, &endpoint).await.unwrap_or(failure));
         }
+        Err(error) => return Err(endpoint.explain(&error)),
     };
-    let result = questions.unless_asked(call, &list).await?;
-    let mut printed = Ok(());
-    output.result(&result, |text| printed = print(&result, only_text, text))?;
+    print(&result, only_text, output)?;
     connection.close().await;
-    printed
+    questions.check_used(&endpoint.line("prompt", &again))
 }
 
 /// Explains why a prompt was refused, from the list of prompts: no such prompt, or an argument is missing or unknown.
@@ -110,7 +112,14 @@ fn example(prompt: &Prompt, endpoint: &Endpoint) -> String {
     endpoint.line("prompt", &words)
 }
 
-fn print(result: &GetPromptResult, only_text: bool, text: &mut Text) -> Result<(), Failure> {
+/// Prints the messages of a prompt.
+pub(super) fn print(result: &GetPromptResult, only_text: bool, output: &Output) -> Result<(), Failure> {
+    let mut printed = Ok(());
+    output.result(result, |text| printed = print_messages(result, only_text, text))?;
+    printed
+}
+
+fn print_messages(result: &GetPromptResult, only_text: bool, text: &mut Text) -> Result<(), Failure> {
     for message in &result.messages {
         if !only_text {
             let role = match message.role {

@@ -3,11 +3,11 @@ use pintle::types::{JsonObject, RawObject, method};
 use serde_json::Value;
 
 use crate::{
-    args::{HELP, TargetArgs, examples},
+    args::{HELP, QuestionArgs, TargetArgs, examples},
     arguments::{Word, read_words},
     content,
     failure::Failure,
-    forms::Questions,
+    forms::{Questions, Typed},
     output::Output,
     targets::Endpoint,
 };
@@ -26,11 +26,13 @@ use crate::{
 )]
 pub(crate) struct RawArgs {
     #[command(flatten)]
+    questions: QuestionArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
-    let RawArgs { target } = args;
+    let RawArgs { questions, target } = args;
     let (endpoint, mut words) = Endpoint::take("raw", target)?;
     if words.is_empty() {
         return Err(Failure::usage("which method?", endpoint.line("raw", &[method::TOOLS_LIST])));
@@ -38,19 +40,21 @@ pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
     let method = words.remove(0);
     let refused = |message: String| Failure::usage(message, endpoint.line("raw", &[&method, "{}"]));
     let params = params(read_words(&words).await.map_err(refused)?).map_err(refused)?;
-    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let mut questions = Questions::new(questions, &[], output).await?;
+    let client = questions.attach(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
-    let call = async {
-        let sent = connection.call_raw(method.clone(), params).await;
-        sent.map_err(|error| endpoint.explain(&error))
-    };
-    let result = questions.unless_asked(call, "pintle call --help").await?;
+    questions.connected(&connection);
+    let again: Vec<_> = std::iter::once(&method).chain(&words).map(String::as_str).collect();
+    let call = connection.call_raw(method.clone(), params).suspendable().into_future();
+    let typed = Typed { verb: "raw", words: &again };
+    let done = questions.until_done(call, &endpoint, typed, output).await?;
+    let result = done.map_err(|error| endpoint.explain(&error))?;
     let result: Value = serde_json::from_str(result.as_str()).map_err(|error| Failure::internal(&error))?;
     output.result(&result, |text| {
         text.block(content::pretty(&result));
     })?;
     connection.close().await;
-    Ok(())
+    questions.check_used(&endpoint.line("raw", &again))
 }
 
 fn params(words: Vec<Word>) -> Result<RawObject, String> {

@@ -8,11 +8,11 @@ use pintle::{
 };
 
 use crate::{
-    args::{HELP, TargetArgs, examples, near},
+    args::{HELP, QuestionArgs, TargetArgs, examples, near},
     arguments::{self, read_words},
     content,
     failure::Failure,
-    forms::Questions,
+    forms::{Questions, Typed},
     output::Output,
     targets::Endpoint,
 };
@@ -33,11 +33,13 @@ pub(crate) struct ReadArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    questions: QuestionArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> {
-    let ReadArgs { output: file, target } = args;
+    let ReadArgs { output: file, questions, target } = args;
     let (endpoint, mut words) = Endpoint::take("read", target)?;
     let list = endpoint.line("ls", &["resources", "templates"]);
     if words.is_empty() {
@@ -48,28 +50,30 @@ pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> 
     let values = arguments::of_texts(read_words(&words).await.map_err(refused)?).map_err(refused)?;
     let uri = uri(&typed, values).map_err(refused)?;
 
-    let (client, mut questions) = Questions::of(endpoint.client(output));
+    let mut questions = Questions::new(questions, &[], output).await?;
+    let client = questions.attach(endpoint.client(output));
     let connection = endpoint.connect(&client, output).await?;
-    let call = async {
-        match connection.read_resource(&uri).await {
-            Ok(result) => Ok(result),
-            Err(pintle::Error::Rpc(error)) => {
-                let failure = endpoint.explain(&pintle::Error::Rpc(error));
-                Err(explain(&connection, &uri, &endpoint).await.unwrap_or(failure))
-            }
-            Err(error) => Err(endpoint.explain(&error)),
+    questions.connected(&connection);
+    let again: Vec<_> = std::iter::once(&typed).chain(&words).map(String::as_str).collect();
+    let call = connection.read_resource(&uri).suspendable().into_future();
+    let line = Typed { verb: "read", words: &again };
+    let result = match questions.until_done(call, &endpoint, line, output).await? {
+        Ok(result) => result,
+        Err(error @ pintle::Error::Rpc(_)) => {
+            let failure = endpoint.explain(&error);
+            return Err(explain(&connection, &uri, &endpoint).await.unwrap_or(failure));
         }
+        Err(error) => return Err(endpoint.explain(&error)),
     };
-    let result = questions.unless_asked(call, &list).await?;
     match file {
         Some(file) => fs::write(&file, bytes(&result)?).map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", file.display());
             Failure::usage(message, endpoint.line("read", &[&typed]))
         })?,
-        None => print(&result, &typed, &endpoint, output)?,
+        None => print(&result, &endpoint.line("read", &[&typed, "-o", "file"]), output)?,
     }
     connection.close().await;
-    Ok(())
+    questions.check_used(&endpoint.line("read", &again))
 }
 
 /// Expands a template with values. Without values, the URI is used as it was typed.
@@ -84,18 +88,13 @@ fn uri(typed: &str, given: Vec<(String, String)>) -> Result<String, String> {
     expand(typed, &values).map_err(|error| error.to_string())
 }
 
-fn print(
-    result: &ReadResourceResult,
-    typed: &str,
-    endpoint: &Endpoint,
-    output: &Output,
-) -> Result<(), Failure> {
+/// Prints the contents of a resource. `next` is what to type to write them to a file.
+pub(super) fn print(result: &ReadResourceResult, next: &str, output: &Output) -> Result<(), Failure> {
     let is_blob = |contents: &ResourceContents| matches!(contents.body, ResourceBody::Blob(_));
     if result.contents.iter().any(is_blob) && !output.is_structured() {
         if output.takes_bytes() {
             return output.bytes(&bytes(result)?);
         }
-        let next = endpoint.line("read", &[typed, "-o", "file"]);
         return Err(Failure::usage("the contents are not text, and this is a terminal", next));
     }
     output.result(result, |text| {

@@ -30,16 +30,6 @@ fn with_json_an_error_is_one_object_on_standard_error() {
 }
 
 #[test]
-fn a_question_is_printed_for_programs() {
-    let asked = typed(&["call", "demo", "berth", "--json"]);
-    assert_eq!((asked.code, asked.stdout.as_str()), (Some(7), ""));
-    let error: serde_json::Value = serde_json::from_str(&asked.stderr).unwrap();
-    let question = &error["error"]["question"];
-    assert_eq!(question["message"], "Who comes, and for how long?");
-    assert!(question["requestedSchema"]["properties"]["nights"].is_object(), "{error}");
-}
-
-#[test]
 fn arguments_come_from_files_and_standard_input() {
     let folder = std::env::temp_dir().join(format!("pintle-cli-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -13,10 +13,13 @@ mod demo;
 mod edit;
 mod everywhere;
 #[cfg(target_os = "linux")]
+mod forms;
+#[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
 mod login;
+mod questions;
 mod servers;
 mod support;
 mod tour;

@@ -36,12 +36,25 @@ pub(crate) fn line_words(line: &str) -> Vec<String> {
 
 fn transcribe(words: &[String]) -> String {
     let Printed { code, stdout, stderr } = typed(words);
-    let mut text = masked(&stdout);
-    stderr.lines().for_each(|line| writeln!(text, "! {line}").unwrap());
+    let mut text = without_tokens(&masked(&stdout));
+    without_tokens(&stderr).lines().for_each(|line| writeln!(text, "! {line}").unwrap());
     if code != Some(0) {
         writeln!(text, "[{}]", code.map_or("killed".to_owned(), |code| code.to_string())).unwrap();
     }
     text
+}
+
+/// Replaces the tokens of suspended calls, which differ.
+pub(crate) fn without_tokens(text: &str) -> String {
+    let mut parts = text.split("pintle resume ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("pintle resume ");
+        let is_token = part.bytes().take_while(u8::is_ascii_alphanumeric).count() == 12;
+        out.push_str(if is_token { "TOKEN" } else { "" });
+        out.push_str(&part[if is_token { 12 } else { 0 }..]);
+    }
+    out
 }
 
 /// Replaces times, which differ.

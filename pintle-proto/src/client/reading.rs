@@ -48,6 +48,13 @@ pub struct InputRequired {
     pub(super) revision: Revision,
 }
 
+impl InputRequired {
+    /// Creates the questions of a call that goes on later, from what was stored of it.
+    pub fn new(requests: Vec<InputRequest>, state: Option<Box<RawValue>>, revision: Revision) -> Self {
+        Self { requests, state, revision }
+    }
+}
+
 /// A question in an `input_required` result.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
@@ -58,6 +65,13 @@ pub struct InputRequest {
     pub method: Box<str>,
     /// The params of the question.
     pub params: RawObject,
+}
+
+impl InputRequest {
+    /// Creates a question.
+    pub fn new(key: impl Into<Box<str>>, method: impl Into<Box<str>>, params: RawObject) -> Self {
+        Self { key: key.into(), method: method.into(), params }
+    }
 }
 
 /// Reads results of the stateless era by their `resultType`.

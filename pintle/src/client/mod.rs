@@ -55,6 +55,7 @@ use crate::{
     transport::{DrivenTransport, Transport, driven},
 };
 
+pub use crate::suspended_call::{SuspendedCall, SuspendedQuestion};
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
 pub use connection::{Batch, Call, Changes, Connection, Items, List, ListStates, RequestBuilder};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};

@@ -47,6 +47,7 @@ impl Machine {
     pub(crate) fn command(&self) -> Command {
         let mut command = pintle();
         command.current_dir(self.path("project")).env("HOME", self.path("home"));
+        command.env_remove("PINTLE_STATE_DIR");
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
             command.env_remove(name);
         }

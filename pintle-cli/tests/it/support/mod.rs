@@ -29,10 +29,18 @@ pub(crate) fn pintle() -> Command {
     ] {
         command.env_remove(name);
     }
+    // What it keeps is below the directory of the build.
+    command.env("PINTLE_STATE_DIR", state_directory()).env_remove("BROWSER").env_remove("DISPLAY");
+    command.env_remove("WAYLAND_DISPLAY");
     // Nor the servers that the user has configured.
     command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");
     command.env_remove("XDG_STATE_HOME");
     command
+}
+
+/// What the commands of this run keep.
+pub(crate) fn state_directory() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}", std::process::id()))
 }
 
 /// What a command printed, and its exit code.

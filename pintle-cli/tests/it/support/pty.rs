@@ -22,14 +22,8 @@ pub(crate) fn type_in_terminal(command: &mut Command, columns: u16, typed: &str)
 }
 
 fn run_with(command: &mut Command, columns: u16, typed: Option<&str>) -> (Option<i32>, String) {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let path = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-    let side = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let (mut terminal, side) = open(columns);
     command.stdin(Stdio::null()).stdout(side.try_clone().unwrap()).stderr(side.try_clone().unwrap());
-    let mut terminal = File::from(terminal);
     if let Some(typed) = typed {
         command.stdin(side);
         terminal.write_all(typed.as_bytes()).unwrap();
@@ -39,12 +33,68 @@ fn run_with(command: &mut Command, columns: u16, typed: Option<&str>) -> (Option
     let mut process = command.spawn().unwrap();
     // Its copies of the terminal are closed, so that reading ends with the process.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let shown = read_to_end(terminal);
+    (process.wait().unwrap().code(), shown)
+}
+
+/// Runs the command with a terminal as its standard streams, at which pieces are typed one after the other, each when
+/// its text was shown.
+pub(crate) fn answer_in_terminal(
+    words: &[&str],
+    columns: u16,
+    pieces: &[(&str, &str)],
+) -> (Option<i32>, String) {
+    let (mut terminal, side) = open(columns);
+    // In a session of its own, so that Ctrl-C reaches it.
+    let own = super::pintle();
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", "--wait"])
+        .args(["timeout", "--foreground", "60"])
+        .arg(own.get_program())
+        .args(words);
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("NO_COLOR", "1");
+    command.stdin(side.try_clone().unwrap()).stdout(side.try_clone().unwrap()).stderr(side);
+    let mut process = command.spawn().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    let mut chunk = [0; 4096];
+    for (expected, typed) in pieces {
+        while !String::from_utf8_lossy(&shown).contains(expected) {
+            match terminal.read(&mut chunk) {
+                Ok(count @ 1..) => shown.extend_from_slice(&chunk[..count]),
+                _ => panic!("{expected:?} is not in {}", String::from_utf8_lossy(&shown)),
+            }
+        }
+        terminal.write_all(typed.as_bytes()).unwrap();
+    }
+    let rest = read_to_end(terminal);
+    let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n") + &rest;
+    (process.wait().unwrap().code(), shown)
+}
+
+fn open(columns: u16) -> (File, File) {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let path = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let side = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    (File::from(terminal), side)
+}
+
+fn read_to_end(mut terminal: File) -> String {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     // On Linux, a terminal without another side fails to read.
     while let Ok(count @ 1..) = terminal.read(&mut chunk) {
         bytes.extend_from_slice(&chunk[..count]);
     }
-    let status = process.wait().unwrap();
-    (status.code(), String::from_utf8(bytes).unwrap().replace("\r\n", "\n"))
+    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
 }

@@ -21,6 +21,7 @@ use crate::{
         driver::Command,
         state::{CallFailure, mailbox},
     },
+    suspended_call::SuspendedCall,
     transport::Delivery,
 };
 
@@ -153,6 +154,14 @@ impl Connection {
                     let answers =
                         Box::pin(rounds::answer(self.shared(), options.questions(self.shared()), &asked))
                             .await?;
+                    let answers = match answers {
+                        Ok(answers) => answers,
+                        Err(reason) if options.suspends => {
+                            let call = SuspendedCall::new(&method, &params, asked, reason);
+                            return Err(Error::Suspended(Box::new(call)));
+                        }
+                        Err(reason) => return Err(Error::Refused(reason)),
+                    };
                     let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
                     let round =
                         rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;

@@ -11,6 +11,7 @@ mod options;
 mod output;
 mod repeat;
 mod request;
+mod resume;
 mod rounds;
 mod watch;
 

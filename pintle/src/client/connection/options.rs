@@ -34,6 +34,8 @@ pub(in crate::client) struct RequestOptions {
     handlers: Option<Arc<CallHandlers>>,
     /// Set if the result came from the cache.
     pub(in crate::client) from_cache: bool,
+    /// Whether input that no handler gives suspends the request.
+    pub(in crate::client) suspends: bool,
 }
 
 impl RequestOptions {
@@ -58,6 +60,7 @@ impl RequestOptions {
             meta: None,
             handlers: None,
             from_cache: false,
+            suspends: false,
         }
     }
 
@@ -190,6 +193,13 @@ macro_rules! request_options {
             self
         }
 
+        /// Returns [`Error::Suspended`](crate::Error::Suspended) if a handler answers an input request with an error, so that the
+        /// request can be [resumed](crate::Connection::resume) later. In a session the server gets the error, as without this.
+        pub fn suspendable(mut self) -> Self {
+            self.options.suspends = true;
+            self
+        }
+
         /// Sets the handler of forms that the server requests for this request, in place of
         /// [`Client::on_elicit`](crate::Client::on_elicit). See [`client`](crate::client#handlers-of-one-request).
         pub fn on_elicit<F, Fut>(mut self, handle: F) -> Self
@@ -273,6 +283,7 @@ mod tests {
                 meta: None,
                 handlers: None,
                 from_cache: false,
+                suspends: false,
             }
         }
     }

@@ -18,11 +18,13 @@ use crate::{
 };
 
 /// Answers all input requests of one round, concurrently. Dropping the future aborts the handlers.
+///
+/// The inner error is the reason for which one has no answer.
 pub(in crate::client) async fn answer(
     shared: &Arc<ConnectionState>,
     handlers: Handlers,
     asked: &InputRequired,
-) -> Result<Vec<(Box<str>, RawObject)>> {
+) -> Result<Result<Vec<(Box<str>, RawObject)>, String>> {
     let mut thinking = JoinSet::new();
     let asker = shared.asker();
     for question in asked.requests.iter().cloned() {
@@ -37,10 +39,12 @@ pub(in crate::client) async fn answer(
     while let Some(thought) = thinking.join_next().await {
         // Panics are caught inside; what is left is a runtime that is going down.
         let Ok((key, answer)) = thought else { return Err(Error::Closed(shared.how_ended())) };
-        let answer = answer.map_err(|error| unanswered(&key, &error))?;
-        answers.push((key, answer));
+        match answer {
+            Ok(answer) => answers.push((key, answer)),
+            Err(error) => return Ok(Err(unanswered(&key, &error))),
+        }
     }
-    Ok(answers)
+    Ok(Ok(answers))
 }
 
 /// Asks the user to open URLs first. Returns whether the request may be sent again.
@@ -54,7 +58,7 @@ pub(in crate::client) async fn show_pages(
     let mut left: Vec<String> = Vec::new();
     for params in urls {
         let answer = handlers.answer(shared.asker(), method::ELICITATION_CREATE, params).await;
-        let answer = answer.map_err(|error| unanswered("url", &error))?;
+        let answer = answer.map_err(|error| Error::Refused(unanswered("url", &error)))?;
         match answer.decode::<ElicitResult>() {
             Ok(result) if result.action == ElicitAction::Accept => {}
             _ => return Ok(false),
@@ -78,6 +82,6 @@ pub(in crate::client) async fn show_pages(
     Ok(true)
 }
 
-fn unanswered(key: &str, error: &RpcError) -> Error {
-    Error::Refused(format!("the server's question `{key}` was not answered: {error}"))
+fn unanswered(key: &str, error: &RpcError) -> String {
+    format!("the server's question `{key}` was not answered: {error}")
 }
