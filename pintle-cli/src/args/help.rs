@@ -17,5 +17,8 @@ pub(crate) fn examples(rows: &[(&str, &str)]) -> String {
 
 /// Returns the help page of a verb that handles `--help` itself.
 pub(crate) fn help_of<T: Args>() -> String {
-    GlobalArgs::augment_args(T::augment_args(Command::new("pintle"))).render_help().to_string()
+    let verb = T::augment_args(Command::new("pintle"));
+    let about = verb.get_about().cloned().unwrap_or_default();
+    // What is flattened into a command replaces its description.
+    GlobalArgs::augment_args(verb).about(about).render_help().to_string()
 }

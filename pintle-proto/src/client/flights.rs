@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use pintle_types::RequestId;
 
-use super::{capabilities::Capabilities, own_ids::OwnIds};
+use super::capabilities::Capabilities;
 
 /// The client's requests in flight.
 ///
@@ -10,7 +10,7 @@ use super::{capabilities::Capabilities, own_ids::OwnIds};
 /// that has ended: nothing has to be kept for it.
 #[derive(Debug)]
 pub(super) struct Flights {
-    flights: HashMap<i64, Flight, OwnIds>,
+    flights: HashMap<i64, Flight>,
     next: i64,
     /// The number of requests that asked for log messages.
     logging: usize,

@@ -51,7 +51,7 @@ pub(crate) struct Inputs {
     /// Whether the request has a state of an earlier round.
     returned: bool,
     over: AtomicBool,
-    /// `None` until something is asked or restored: most calls ask nothing (see `bench/LEDGER.md`).
+    /// `None` until something is asked or restored: most calls ask nothing.
     inner: Mutex<Option<Box<InputsInner>>>,
 }
 

@@ -403,7 +403,7 @@ impl Call {
 
 impl Outcome {
     /// Returns the capacity to reserve for the response. The usual one, of a tool, is exact, so that it becomes `Bytes`
-    /// without an allocation (see `bench/LEDGER.md`).
+    /// without an allocation.
     fn room(&self, id: &RequestId) -> usize {
         match self {
             Self::Complete(Body::Own(body) | Body::Text(body)) | Self::Cacheable(Body::Own(body), _)

@@ -88,42 +88,16 @@ pub struct Engine {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival<'a> {
-    time: Time,
+    now: u64,
     /// The authenticated principal of the sender, if there is one.
     pub principal: Option<&'a str>,
     sender: Option<&'a Sender>,
 }
 
-/// The time at which a message arrived, in milliseconds of the Unix epoch.
-#[derive(Clone, Copy, Debug)]
-enum Time {
-    At(u64),
-    By(fn() -> u64),
-}
-
-impl Default for Time {
-    fn default() -> Self {
-        Self::At(0)
-    }
-}
-
 impl<'a> Arrival<'a> {
     /// Creates the arrival of a message at this time, in milliseconds of the Unix epoch, without a principal.
     pub fn at(now: u64) -> Self {
-        Self { time: Time::At(now), ..Self::default() }
-    }
-
-    /// Creates the arrival of a message now, by this clock. The clock is read only if the time matters, which it rarely
-    /// does (see `bench/LEDGER.md`).
-    pub fn by_clock(clock: fn() -> u64) -> Self {
-        Self { time: Time::By(clock), ..Self::default() }
-    }
-
-    fn now(&self) -> u64 {
-        match self.time {
-            Time::At(now) => now,
-            Time::By(clock) => clock(),
-        }
+        Self { now, ..Self::default() }
     }
 
     /// Sets the principal of the sender.
@@ -566,7 +540,7 @@ impl stateless::StatelessAction {
             Self::Run(start) => Inbound::Call(call(start)),
             Self::Reply(start, body, hint) => {
                 let call = call(start);
-                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now());
+                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now);
                 match Message::parse(&finished.bytes) {
                     Ok(Message::Response(response)) => Inbound::Reply(response),
                     _ => Inbound::Ignore("a malformed reply of the server's own"),

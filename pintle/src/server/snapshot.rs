@@ -135,7 +135,7 @@ impl Snapshot {
         self.served = Served::new(self.service.revisions().iter().copied());
     }
 
-    /// Updates the declared capabilities after a change of the catalogue, if they differ (see `bench/LEDGER.md`).
+    /// Updates the declared capabilities after a change of the catalogue, if they differ.
     pub(crate) fn declare_catalogue(&mut self) {
         let can = self.capabilities();
         if can != *self.service.capabilities() {

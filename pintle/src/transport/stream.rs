@@ -125,11 +125,9 @@ impl Stream {
         }
     }
 
-    /// Writes what is in line, then what was gathered since.
+    /// Writes everything that was sent.
     fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.gathered.len() > KEPT {
-            self.gather();
-        }
+        self.gather();
         while let Some(next) = self.output.front_mut() {
             let written = ready!(poll_write_some(self.writer.as_mut(), next, cx))?;
             next.advance(written);
@@ -139,15 +137,6 @@ impl Stream {
             }
             if next.is_empty() {
                 self.output.pop_front();
-            }
-        }
-        // Written from where it is, without the queue: see `bench/LEDGER.md`.
-        while !self.gathered.is_empty() {
-            let written = ready!(poll_write_some(self.writer.as_mut(), &self.gathered, cx))?;
-            self.gathered.advance(written);
-            #[cfg(feature = "child")]
-            {
-                self.written += written as u64;
             }
         }
         Poll::Ready(Ok(()))

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pintle_proto::{
     Revision,
-    client::{Engine, Extras, OwnIds, Profile, SendError},
+    client::{Engine, Extras, Profile, SendError},
 };
 use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError, method};
 use tokio::{
@@ -68,7 +68,7 @@ pub(super) struct Driver {
     engine: Engine,
     commands: mpsc::Receiver<Command>,
     /// The callers by the id of their request.
-    waiting: HashMap<RequestId, Waiter, OwnIds>,
+    waiting: HashMap<RequestId, Waiter>,
     /// Running handlers of input requests.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, RunningAnswer>,

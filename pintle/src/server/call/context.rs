@@ -25,8 +25,7 @@ impl RequestContext {
         Self { left, ..Self::default() }
     }
 
-    /// Creates the context of a request over HTTP. The address is added to the extensions when they are first asked for (see
-    /// `bench/LEDGER.md`).
+    /// Creates the context of a request over HTTP. The address is added to the extensions when they are first asked for.
     #[cfg(feature = "http-server")]
     pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
         Self { left, head: Some(head), address, with_address: OnceLock::new() }

@@ -189,7 +189,7 @@ impl Server {
         self.changes().publish(&Change::Resources);
     }
 
-    /// Adds one route without a `Vec` (see `bench/LEDGER.md`).
+    /// Adds one route.
     fn put<R: CatalogueRoute>(&self, mut route: R) -> Result<()> {
         route.prepare();
         without_fault(&route)?;

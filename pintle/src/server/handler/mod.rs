@@ -11,13 +11,8 @@ pub(crate) mod tool_future;
 pub(crate) mod validation;
 pub(crate) mod vars;
 
-use std::{
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::future::Future;
 
-use pin_project_lite::pin_project;
 use pintle_proto::server::Outcome;
 use pintle_types::{
     RawObject, RpcError,
@@ -315,39 +310,6 @@ impl<T: IntoToolResult, E: HandlerError<ToolError>> IntoToolResult for Result<T,
     }
 }
 
-pin_project! {
-    /// A handler's future, or the outcome of a call whose arguments could not be extracted.
-    ///
-    /// An `async` block would hold the handler's future twice, and be moved with both (see `bench/LEDGER.md`).
-    #[project = StartedHandlerProj]
-    enum StartedHandler<F> {
-        Running { #[pin] future: F },
-        Refused { outcome: Option<Box<Outcome>> },
-    }
-}
-
-impl<F> From<Result<F, Outcome>> for StartedHandler<F> {
-    fn from(future: Result<F, Outcome>) -> Self {
-        match future {
-            Ok(future) => Self::Running { future },
-            Err(outcome) => Self::Refused { outcome: Some(Box::new(outcome)) },
-        }
-    }
-}
-
-impl<F: Future> Future for StartedHandler<F> {
-    type Output = Result<F::Output, Outcome>;
-
-    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            StartedHandlerProj::Running { future } => future.poll(task).map(Ok),
-            StartedHandlerProj::Refused { outcome } => {
-                outcome.take().map_or(Poll::Pending, |outcome| Poll::Ready(Err(*outcome)))
-            }
-        }
-    }
-}
-
 macro_rules! impl_handler {
     ($($arg:ident)*) => {
         #[diagnostic::do_not_recommend]
@@ -371,7 +333,8 @@ macro_rules! impl_handler {
                 reason = "one shape for any number of arguments"
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
-                StartedHandler::from((|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })())
+                let started = (|| { $(let $arg = $arg::from_call(&cx)?;)* Ok(self($($arg),*)) })();
+                async move { Ok(started?.await) }
             }
         }
     };
@@ -402,10 +365,11 @@ macro_rules! impl_blocking_handler {
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
                 let function = self.function();
-                StartedHandler::from((|| {
+                let started = (|| {
                     $(let $arg = $arg::from_call(&cx)?;)*
                     Ok(blocking::run(move || function($($arg),*)))
-                })())
+                })();
+                async move { Ok(started?.await) }
             }
         }
     };

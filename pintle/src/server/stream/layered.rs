@@ -79,7 +79,7 @@ impl StreamConnection {
         if snapshot.layered.is_some() {
             self.show_cancellations(snapshot, &frame);
         }
-        let mut arrival = Arrival::by_clock(now);
+        let mut arrival = Arrival::at(now());
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }

@@ -444,7 +444,7 @@ impl StreamConnection {
                 self.engine.receive(
                     &snapshot.service,
                     Frame::One(Message::Response(answer)),
-                    &Arrival::by_clock(now),
+                    &Arrival::at(now()),
                 )
             }
             Skipped::Call(id) => Inbound::Reply(Engine::oversized(limit, id)),

@@ -8,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle_proto::client::OwnIds;
 use pintle_types::{Message, RequestId, method};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
@@ -52,7 +51,7 @@ pub(in crate::client::http) struct HttpConnection {
     listening: JoinSet<()>,
     /// Running POSTs of notifications and replies.
     telling: JoinSet<()>,
-    open: HashMap<RequestId, OpenRequest, OwnIds>,
+    open: HashMap<RequestId, OpenRequest>,
     gate: Gate,
     /// Whether the gate was opened just now, so that the requests started by it were not polled yet.
     opened: bool,

@@ -123,7 +123,7 @@ pub(in crate::server::http) async fn read_content<B: Body>(
             return Err(too_large());
         }
         buffer.add(data, body.size_hint().lower());
-        // With a known length the end is certain here, without another poll (see `bench/LEDGER.md`).
+        // A body whose length is known ends here, and takes nothing from the budget.
         if body.is_end_stream() {
             return Ok(buffer.finish());
         }

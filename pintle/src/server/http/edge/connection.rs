@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    sync::oneshot::{self, error::TryRecvError},
+    sync::oneshot,
     time::{Instant, Sleep, sleep_until},
 };
 use tower_service::Service;
@@ -124,8 +124,6 @@ struct Supervisor {
     stop: Option<oneshot::Receiver<()>>,
     timer: Pin<Box<Sleep>>,
     clock: Arc<IdleClock>,
-    /// The waker that `stop` and `timer` will wake.
-    registered_waker: Option<Waker>,
 }
 
 /// The effect of a shutdown on a supervised phase.
@@ -139,7 +137,7 @@ enum OnStop {
 impl Supervisor {
     fn new(clock: Arc<IdleClock>, stop: oneshot::Receiver<()>) -> Self {
         let timer = Box::pin(sleep_until(clock.next_check()));
-        Self { stop: Some(stop), timer, clock, registered_waker: None }
+        Self { stop: Some(stop), timer, clock }
     }
 
     /// Waits for the byte stream and its first bytes. Returns `None` if that takes too long or the server shuts down.
@@ -183,14 +181,11 @@ impl Supervisor {
     /// Ready when the idle deadline has passed.
     fn poll_timer<T>(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         // Only the start of a head brings the deadline forward; whole requests leave the timer alone.
-        let sooner = self.clock.deadline().filter(|deadline| *deadline < self.timer.deadline());
-        if let Some(deadline) = sooner {
+        if let Some(deadline) = self.clock.deadline()
+            && deadline < self.timer.deadline()
+        {
             self.timer.as_mut().reset(deadline);
         }
-        if self.is_registered(cx) && sooner.is_none() && !self.timer.is_elapsed() {
-            return Poll::Pending;
-        }
-        self.registered_waker = Some(cx.waker().clone());
         while self.timer.as_mut().poll(cx).is_ready() {
             if self.clock.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
                 return Poll::Ready(None);
@@ -202,22 +197,11 @@ impl Supervisor {
 
     /// Returns true once, when the server shuts down.
     fn poll_stop(&mut self, cx: &mut Context<'_>) -> bool {
-        let registered = self.is_registered(cx);
-        let Some(stop) = &mut self.stop else { return false };
-        // With the waker registered, the channel only has to be read (see `bench/LEDGER.md`).
-        let stopped = if registered {
-            stop.try_recv() != Err(TryRecvError::Empty)
-        } else {
-            Pin::new(stop).poll(cx).is_ready()
-        };
+        let stopped = self.stop.as_mut().is_some_and(|stop| Pin::new(stop).poll(cx).is_ready());
         if stopped {
             self.stop = None;
         }
         stopped
-    }
-
-    fn is_registered(&self, cx: &Context<'_>) -> bool {
-        self.registered_waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
     }
 }
 

@@ -39,9 +39,8 @@ pub(in crate::server::http) struct IdleClock {
 #[derive(Debug)]
 struct IdleState {
     requests: usize,
-    /// The end of the last response, or the first byte after it. `None` stands for an instant that was not read yet: most
-    /// first bytes bring a whole request, and then the clock is never read (see `bench/LEDGER.md`).
-    since: Option<Instant>,
+    /// The end of the last response, or the first byte after it.
+    since: Instant,
     limit: Duration,
     /// The instant since which the client has read none of the pending output.
     stalled: Option<Instant>,
@@ -59,7 +58,7 @@ impl IdleClock {
     ) -> Arc<Self> {
         let state = IdleState {
             requests: 0,
-            since: Some(Instant::now()),
+            since: Instant::now(),
             limit: limits.head,
             stalled: None,
             unread: false,
@@ -70,14 +69,14 @@ impl IdleClock {
     /// Returns the instant at which the connection is closed unless a request arrives or pending output is read. `None`
     /// while a request is active and output is not stalled. Call it after every event.
     pub(in crate::server::http) fn deadline(&self) -> Option<Instant> {
-        let mut state = self.lock();
+        let state = self.lock();
         if let Some(stalled) = state.stalled {
             return Some(stalled + self.limits.write);
         }
         if state.requests > 0 {
             return None;
         }
-        Some(*state.since.get_or_insert_with(Instant::now) + state.limit)
+        Some(state.since + state.limit)
     }
 
     /// Returns the instant at which the timer checks the deadline again.
@@ -108,7 +107,7 @@ impl IdleClock {
         state.stalled = if stalled { state.stalled.or_else(|| Some(Instant::now())) } else { None };
         if !stalled && state.requests == 0 {
             // A response that is still being read counts as activity.
-            state.since = None;
+            state.since = Instant::now();
         }
     }
 
@@ -117,7 +116,7 @@ impl IdleClock {
         let mut state = self.lock();
         // The limit counts from the first byte, not from the latest: a head sent byte by byte does not extend it.
         if state.requests == 0 && state.limit == self.limits.idle && self.limits.head < self.limits.idle {
-            state.since = None;
+            state.since = Instant::now();
             state.limit = self.limits.head;
         }
     }
@@ -136,7 +135,7 @@ impl Drop for ActiveRequest {
         let mut state = self.0.lock();
         state.requests -= 1;
         if state.requests == 0 {
-            state.since = None;
+            state.since = Instant::now();
             state.limit = self.0.limits.idle;
         }
     }

@@ -220,7 +220,7 @@ impl Session {
     }
 
     fn receive_in(&self, core: &mut Core, service: &Service, frame: Frame) -> Inbound {
-        let mut arrival = Arrival::by_clock(now);
+        let mut arrival = Arrival::at(now());
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }
