@@ -1,4 +1,4 @@
-use std::{fmt, hash::Hasher};
+use std::fmt;
 
 use ring::error::Unspecified;
 
@@ -23,52 +23,11 @@ impl SessionId {
 
     /// Parses an id in the form that `Display` writes.
     pub(in crate::server::http) fn parse(text: &str) -> Option<Self> {
-        if text.len() != 32 {
+        let digits = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 32 || !text.bytes().all(digits) {
             return None;
         }
-        // One pass, where a check and `from_str_radix` are two; in halves, because shifting 128 bits takes twice as long (see
-        // `bench/LEDGER.md`).
-        let half = |text: &[u8]| {
-            text.iter().fold((0_u64, 0), |(number, seen), byte| {
-                let digit = DIGITS[usize::from(*byte)];
-                (number << 4 | u64::from(digit & 15), seen | digit)
-            })
-        };
-        let (high, low) = text.as_bytes().split_at(16);
-        let ((high, seen), (low, also)) = (half(high), half(low));
-        ((seen | also) < NO_DIGIT).then(|| Self(u128::from(high) << 64 | u128::from(low)))
-    }
-}
-
-/// The value of each byte as a hexadecimal digit.
-const DIGITS: [u8; 256] = {
-    let mut digits = [NO_DIGIT; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        digits[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        digit += 1;
-    }
-    digits
-};
-const NO_DIGIT: u8 = 16;
-
-/// A hasher that returns the id itself: it is random already, and only ids of this server are in the table (see
-/// `bench/LEDGER.md`).
-#[derive(Default)]
-pub(super) struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Nothing but ids is hashed with this.
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u128(&mut self, id: u128) {
-        self.0 = id as u64;
+        u128::from_str_radix(text, 16).ok().map(Self)
     }
 }
 

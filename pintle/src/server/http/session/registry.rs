@@ -1,13 +1,9 @@
 use std::{
     collections::{HashMap, VecDeque},
-    hash::BuildHasherDefault,
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{
-    Session,
-    id::{AsItIs, SessionId},
-};
+use super::{Session, id::SessionId};
 use crate::server::http::origin::AddressKey;
 
 /// The sessions by id, and the number of sessions of each owner.
@@ -16,7 +12,7 @@ use crate::server::http::origin::AddressKey;
 /// Initialized sessions of other owners are never evicted, so that a flood of sessions does not displace them.
 #[derive(Default)]
 pub(in crate::server::http) struct Registry {
-    sessions: HashMap<SessionId, Arc<Session>, BuildHasherDefault<AsItIs>>,
+    sessions: HashMap<SessionId, Arc<Session>>,
     /// The uninitialized sessions with the time when they were queued, the oldest first.
     uninitialized: VecDeque<(u64, SessionId)>,
     principals: HashMap<Box<str>, Owned>,
