@@ -9,6 +9,9 @@ struct GuidePage;
 #[doc = include_str!("../../docs/asking.md")]
 struct AskingPage;
 
+#[doc = include_str!("../../docs/capabilities.md")]
+struct CapabilitiesPage;
+
 #[doc = include_str!("../../docs/cli.md")]
 struct CliPage;
 

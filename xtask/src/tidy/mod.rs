@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules that neither rustc nor clippy keep. `ARCHITECTURE.md` gives their reasons.
 
+mod capabilities;
 mod coverage;
 mod dates;
 mod eras;
@@ -50,6 +51,7 @@ const RULES: &[(&str, Rule)] = &[
     ("the guide's examples are tests", guide::check),
     ("what is said to be tested is", coverage::check),
     ("what is promised is tested", security::check),
+    ("what is said to be possible is", capabilities::check),
 ];
 
 const USAGE: &str = "cargo xtask tidy [--list folders|names|cycles|back|docs|words [folder]]";
