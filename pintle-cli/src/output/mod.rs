@@ -30,6 +30,7 @@ use stream::Stream;
 pub use paint::Paint;
 pub(crate) use paint::Tone;
 pub(crate) use pick::Pick;
+pub(crate) use printable::is_hazardous;
 pub(crate) use stream::own_stdout;
 pub(crate) use text::Text;
 
@@ -131,6 +132,11 @@ impl Output {
     /// Prints one of many results: with `--json` as a line of JSON.
     pub(crate) fn event(&self, json: &impl Serialize, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
         if self.is_structured() { self.json(json, false) } else { self.text(text) }
+    }
+
+    /// Prints a JSON document, whatever the options are.
+    pub(crate) fn document(&self, json: &Value) -> Result<(), Failure> {
+        self.json_line(json, true)
     }
 
     /// Prints bytes unchanged. Callers check [`takes_bytes`](Self::takes_bytes).

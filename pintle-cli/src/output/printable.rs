@@ -62,7 +62,7 @@ pub(crate) fn escape_json(json: &str) -> String {
 }
 
 /// Returns whether a character controls a terminal, changes the direction of text, or is invisible.
-fn is_hazardous(letter: char) -> bool {
+pub(crate) fn is_hazardous(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers, Mongolian selectors.

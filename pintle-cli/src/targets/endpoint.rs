@@ -71,6 +71,18 @@ impl Endpoint {
         }
     }
 
+    /// Returns a name for the target that has no secrets.
+    pub(crate) fn label(&self) -> String {
+        match &self.target {
+            Target::Demo => "demo".to_owned(),
+            Target::Url(url) => super::address::without_secrets(url),
+            Target::Configured(server) => server.entry.name.clone(),
+            Target::Program { program, .. } => {
+                Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+            }
+        }
+    }
+
     /// Refuses words that a verb does not take.
     pub(crate) fn no_more(&self, words: &[String], verb: &str) -> Result<(), Failure> {
         match words.first() {

@@ -2,6 +2,7 @@
 
 mod auth;
 mod call;
+mod check;
 mod complete;
 mod demo;
 mod hosts;
@@ -19,6 +20,7 @@ use clap::Subcommand;
 
 use crate::{failure::Failure, output::Output, targets::Endpoint};
 use auth::{login, logout, whoami};
+use check::{doctor, lint, lock};
 use hosts::{add, approve, rm, servers};
 
 /// A verb with its arguments.
@@ -34,6 +36,10 @@ pub(crate) enum Verb {
     Ping(ping::PingArgs),
     Watch(watch::WatchArgs),
     Raw(raw::RawArgs),
+    Doctor(doctor::DoctorArgs),
+    Lint(lint::LintArgs),
+    Lock(lock::LockArgs),
+    Diff(lock::diff::DiffArgs),
     Login(login::LoginArgs),
     Logout(logout::LogoutArgs),
     Whoami(whoami::WhoamiArgs),
@@ -64,6 +70,10 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Watch(args) => watch::run(args, output).await,
         Verb::Raw(args) => raw::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
+        Verb::Doctor(args) => doctor::run(args, output).await,
+        Verb::Lint(args) => lint::run(args, output).await,
+        Verb::Lock(args) => lock::run(args, output).await,
+        Verb::Diff(args) => lock::diff::run(args, output).await,
         Verb::Login(args) => login::run(args, output).await,
         Verb::Logout(args) => logout::run(args, output).await,
         Verb::Whoami(args) => whoami::run(args, output).await,

@@ -43,6 +43,11 @@ const LINES: &[(&str, i32)] = &[
     ("raw TARGET tools/list", 0),
     ("raw TARGET no/such/method", 2),
     ("ping TARGET -v", 0),
+    ("lint TARGET --strict", 6),
+    ("lint TARGET --sarif", 6),
+    ("lint TARGET --json", 6),
+    ("doctor TARGET", 0),
+    ("doctor TARGET --json", 0),
     ("watch TARGET x:HOSTILE --count 1", 0),
     ("watch TARGET x:HOSTILE --count 1 --json", 0),
 ];

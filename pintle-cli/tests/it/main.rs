@@ -10,6 +10,7 @@ mod bad_targets;
 mod command;
 mod configured;
 mod demo;
+mod doctor;
 mod edit;
 mod everywhere;
 #[cfg(target_os = "linux")]
@@ -18,6 +19,7 @@ mod forms;
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
+mod lint;
 mod login;
 mod questions;
 mod servers;

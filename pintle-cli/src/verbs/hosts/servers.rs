@@ -73,7 +73,7 @@ pub(crate) async fn run(args: ServersArgs, output: &Output) -> Result<(), Failur
         Some((server, _)) => {
             let message = format!("{} of {} servers cannot be used", failed.count() + 1, servers.len());
             let endpoint = Endpoint::of_configured(server.server.clone(), ConnectArgs::default());
-            Err(Failure::new(Exit::Findings, message, endpoint.line("info", &[])))
+            Err(Failure::new(Exit::Findings, message, endpoint.line("doctor", &[])))
         }
         None => Ok(()),
     }

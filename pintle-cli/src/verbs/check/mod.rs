@@ -1,0 +1,6 @@
+//! Verbs that check a server.
+
+mod catalogue;
+pub(super) mod doctor;
+pub(super) mod lint;
+pub(super) mod lock;
