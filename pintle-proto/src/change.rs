@@ -1,4 +1,4 @@
-use pintle_types::{Notification, method};
+use pintle_types::{Notification, RawObject, method};
 
 /// A change on a server, as the server announces it and as the client is notified of it.
 #[non_exhaustive]
@@ -26,5 +26,16 @@ impl Change {
             }
             _ => return None,
         })
+    }
+
+    /// Returns the notification that announces the change.
+    pub fn to_notification(&self) -> Notification {
+        let params = |uri: &str| RawObject::builder(uri.len() + 16).text("uri", uri).finish().ok();
+        match self {
+            Self::Tools => Notification::new(method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None),
+            Self::Prompts => Notification::new(method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, None),
+            Self::Resources => Notification::new(method::NOTIFICATIONS_RESOURCES_LIST_CHANGED, None),
+            Self::Resource(uri) => Notification::new(method::NOTIFICATIONS_RESOURCES_UPDATED, params(uri)),
+        }
     }
 }

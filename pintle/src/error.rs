@@ -6,7 +6,7 @@ use pintle_types::RpcError;
 use crate::{Ended, timeouts::rounded, transport::Failed};
 
 /// Any error, boxed.
-#[cfg(any(feature = "http-client", feature = "server"))]
+#[cfg(any(feature = "client", feature = "server"))]
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A [`std::result::Result`] with [`Error`] as its default error.

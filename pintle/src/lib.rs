@@ -123,6 +123,8 @@ mod suggestion;
 mod suspended_call;
 #[cfg(feature = "client")]
 mod sync;
+#[cfg(any(feature = "client", feature = "server"))]
+mod target;
 pub mod testing;
 mod timeouts;
 mod tool_query;

@@ -74,7 +74,8 @@ pub enum Inbound {
 pub struct ServerQuestion {
     /// The id of the request, to answer it.
     pub id: RequestId,
-    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`; `ping` if the profile is
+    /// [`deferred`](super::Profile::deferred).
     pub method: Box<str>,
     /// The params of the request, in canonical form.
     pub params: RawObject,

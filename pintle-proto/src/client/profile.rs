@@ -27,6 +27,9 @@ pub struct Profile {
     pub introduce: bool,
     /// The result types of the extensions among the capabilities, such as `task`.
     pub result_types: Vec<Box<str>>,
+    /// Whether a `ping` of the server is a [question](super::Inbound::Question) for the application, as for a client with
+    /// layers. Otherwise the engine answers it.
+    pub deferred: bool,
 }
 
 impl Profile {
@@ -38,6 +41,7 @@ impl Profile {
             revisions: Revision::all().collect(),
             introduce: true,
             result_types: Vec::new(),
+            deferred: false,
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct ClientSession {
     /// The size of the open questions, in bytes.
     question_bytes: usize,
     max_bytes: usize,
+    /// Whether the application answers `ping`.
+    deferred: bool,
 }
 
 /// The server's description from a handshake.
@@ -105,6 +107,7 @@ impl ClientSession {
             max_questions: limits.questions,
             question_bytes: 0,
             max_bytes: limits.queued_bytes,
+            deferred: profile.deferred,
         }
     }
 
@@ -173,7 +176,7 @@ impl ClientSession {
         method: &str,
         params: Option<RawObject>,
     ) -> Inbound {
-        if method == method::PING {
+        if method == method::PING && !self.deferred {
             return Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())));
         }
         match self.admit(&id, method, params.unwrap_or_default()) {
@@ -195,6 +198,7 @@ impl ClientSession {
             .map_err(|reason| RpcError::invalid_params(String::from(reason)))?;
         match self.can.answers(method, &params) {
             Ok(()) => {}
+            Err(_) if method == method::PING => {}
             Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
                 return Err(RpcError::method_not_found(&shown(method)));
             }
@@ -275,6 +279,7 @@ impl ClientSession {
 mod tests {
     use crate::client::{
         Change, Extras, Ignored, Inbound, RequestOutcome, SendError,
+        engine::EraState,
         testing::{engine, object, printed, receive},
     };
 
@@ -383,6 +388,18 @@ mod tests {
         let mut client = engine(R1, "{}");
         let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
         let Inbound::Reply(reply) = inbound else { panic!("{inbound:?}") };
+        assert_eq!(printed(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
+    }
+
+    #[test]
+    fn a_ping_may_be_left_to_the_application() {
+        let mut client = engine(R1, "{}");
+        let EraState::Session(session) = &mut client.era else { panic!("a session") };
+        session.deferred = true;
+        let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+        let Inbound::Question(question) = inbound else { panic!("{inbound:?}") };
+        assert_eq!((&*question.method, question.params.as_str()), ("ping", "{}"));
+        let reply = client.reply(&question.id, Ok(object("{}"))).unwrap();
         assert_eq!(printed(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 

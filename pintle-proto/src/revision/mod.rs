@@ -169,6 +169,21 @@ impl Revision {
         &DIALECTS[self.0]
     }
 
+    /// Returns whether a client can send this request or notification. A method that no revision defines belongs to an extension, and
+    /// can always be sent.
+    ///
+    /// ```
+    /// use pintle_proto::Revision;
+    ///
+    /// assert!(!Revision::LATEST.has_method("ping"));
+    /// assert!(Revision::LATEST.has_method("tools/call"));
+    /// assert!(Revision::LATEST.has_method("example.com/add"));
+    /// ```
+    pub fn has_method(self, method: &str) -> bool {
+        let lacks = |kind| matches!(self.knows(kind, method), Knows::Lacks);
+        !lacks(MessageKind::Request) && !lacks(MessageKind::Notification)
+    }
+
     /// Returns whether this revision defines `method` for clients.
     pub(crate) fn knows(self, kind: MessageKind, method: &str) -> Knows {
         if self.dialect().methods(kind).contains(&method) {

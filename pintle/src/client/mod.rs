@@ -30,6 +30,7 @@ mod connection;
 mod driver;
 #[cfg(feature = "http-client")]
 pub mod http;
+mod layer;
 mod reconnect;
 mod state;
 mod tools;
@@ -42,22 +43,26 @@ use std::{
 
 use pintle_proto::{Limits, Revision};
 use pintle_types::{
-    JsonObject, Meta,
+    JsonObject, Meta, RawObject,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Implementation,
         LoggingLevel, LoggingMessageParams, ProgressParams,
     },
 };
 use tokio::sync::mpsc;
+use tower_layer::Layer;
 
 use crate::{
     Result, Timeouts,
+    error::BoxError,
     transport::{DrivenTransport, Transport, driven},
 };
+pub use crate::{target::Target, transport::Direction};
 
 pub use crate::suspended_call::{SuspendedCall, SuspendedQuestion};
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
 pub use connection::{Batch, Call, Changes, Connection, Items, List, ListStates, RequestBuilder};
+pub use layer::{Cx, Next, around};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
@@ -319,6 +324,58 @@ impl Client {
     /// ```
     pub fn retries(mut self, limit: u32) -> Self {
         self.settings.retries = limit;
+        self
+    }
+
+    /// Puts a `tower` layer around every request and every notification, in both directions and on every transport; [`around`]
+    /// makes one of a function. The last one added is the outermost.
+    ///
+    /// A layer sees what the client sends ([`Direction::Out`]): calls, lists and all other requests of a [`Connection`], and also
+    /// what a connection sends by itself, such as `initialize`, `server/discover`, the log level and subscriptions. It sees what the
+    /// client receives ([`Direction::In`]) once the protocol has accepted it: input requests, in both eras, `ping`, progress, log
+    /// messages, changes and custom notifications.
+    ///
+    /// - For a request that is sent, layers are outside of everything that this crate does: [`Next::run`] looks in the cache, asks the
+    ///   [policy](Self::policy), sends the request, answers the input requests of the server, [retries](Self::retries), and checks
+    ///   the output. A layer sees one request however often it is sent, and its time is not part of the timeout.
+    /// - A request that a layer refuses is not sent, and the caller gets the error. If the layer refuses an input request, the server
+    ///   gets it: an [`Error::Rpc`](crate::Error::Rpc) as it is.
+    /// - `subscriptions/listen` is done when it is acknowledged; its result is what the server has granted. If the layer then returns
+    ///   an error, the subscription ends.
+    /// - A notification that a layer refuses is not sent or not delivered. The connection has used it before: the tools that it
+    ///   knows are outdated with `notifications/tools/list_changed`, and the result of a call waits for its progress.
+    /// - If the future of a request is dropped, so are those of the layers. Cancellations and keepalives are not seen.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use std::time::Instant;
+    /// use pintle::{Client, Result, Server, client::{Cx, Next, around}, server::tool, types::RawObject};
+    ///
+    /// async fn timed(cx: Cx, next: Next) -> Result<RawObject> {
+    ///     let (direction, method, start) = (cx.direction(), cx.method().to_owned(), Instant::now());
+    ///     let result = next.run(cx).await;
+    ///     println!("{direction:?} {method}: {} after {:?}", result.is_ok(), start.elapsed());
+    ///     result
+    /// }
+    ///
+    /// let server = Server::new("dice", "1.0.0").tool(tool("roll", || async { "4" }));
+    /// let client = Client::new("demo", "0.1.0").layer(&around(timed));
+    /// let dice = client.connect(server.in_process()?).await?;
+    /// assert_eq!(dice.call_tool("roll", ()).await?.text(), "4");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    pub fn layer<L>(mut self, layer: &L) -> Self
+    where
+        L: Layer<Next>,
+        L::Service: tower_service::Service<Cx, Response = RawObject> + Clone + Send + Sync + 'static,
+        <L::Service as tower_service::Service<Cx>>::Error: Into<BoxError> + Send,
+        <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
+    {
+        let inner = self.settings.layers.take().unwrap_or_else(Next::innermost);
+        self.settings.layers = Some(inner.wrapped(layer));
         self
     }
 

@@ -1,5 +1,6 @@
 use std::{ops::Deref, sync::Arc};
 
+use http::Extensions;
 use pintle_types::{
     JsonObject, RpcError,
     schema::{CreateMessageResult, ElicitAction, ElicitResult, Implementation},
@@ -7,6 +8,7 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::Value;
 
+use super::progress::QuestionProgress;
 use crate::sealed::Sealed;
 
 /// An input request of a server, and which server sent it.
@@ -38,12 +40,69 @@ pub struct Question<P> {
     pub key: Option<Arc<str>>,
     /// The params of the server's request.
     pub params: P,
+    extensions: Extensions,
+    reports: Option<QuestionProgress>,
 }
 
 impl<P> Question<P> {
     pub(in crate::client) fn new(asker: Asker, params: P) -> Self {
-        let Asker { connection, server, key } = asker;
-        Self { connection, server, key, params }
+        let Asker { connection, server, key, extensions, reports } = asker;
+        Self { connection, server, key, params, extensions, reports }
+    }
+
+    /// Returns the extensions that the [layers](crate::Client::layer) of the client have inserted.
+    ///
+    /// ```
+    /// use pintle::{Client, client::{Answer, Cx, Next, around}};
+    ///
+    /// #[derive(Clone)]
+    /// struct Window(u32);
+    ///
+    /// let client = Client::new("demo", "0.1.0")
+    ///     .on_elicit(|question| async move {
+    ///         match question.extensions().get::<Window>() {
+    ///             Some(Window(number)) => println!("asked in window {number}"),
+    ///             None => println!("asked in no window"),
+    ///         }
+    ///         Answer::Decline
+    ///     })
+    ///     .layer(&around(|cx: Cx, next: Next| next.run(cx.with(Window(7)))));
+    /// ```
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// Returns whether the server requested progress reports of the answer. In the stateless era it cannot.
+    pub fn wants_progress(&self) -> bool {
+        self.reports.is_some()
+    }
+
+    /// Reports progress of the answer to the server: `done` of `total`. It is sent only if the server requested progress, only if
+    /// `done` increases, and only until the answer is sent.
+    ///
+    /// ```
+    /// use pintle::{Client, types::schema::{ContentBlock, CreateMessageResult}};
+    ///
+    /// let client = Client::new("demo", "0.1.0").on_sample(|question| async move {
+    ///     question.progress(1.0, 2.0).await;
+    ///     // ... ask the model ...
+    ///     question.progress(2.0, 2.0).await;
+    ///     CreateMessageResult::new("some-model", ContentBlock::text("four"))
+    /// });
+    /// ```
+    pub async fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
+        self.report(done, total.into(), None).await;
+    }
+
+    /// Reports progress with a message: see [`progress`](Self::progress).
+    pub async fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
+        self.report(done, total.into(), Some(message)).await;
+    }
+
+    async fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if let Some(reports) = &self.reports {
+            reports.send(done, total, message).await;
+        }
     }
 }
 
@@ -53,6 +112,8 @@ pub(in crate::client) struct Asker {
     pub(in crate::client) connection: Option<Arc<str>>,
     pub(in crate::client) server: Option<Arc<Implementation>>,
     pub(in crate::client) key: Option<Arc<str>>,
+    pub(in crate::client) extensions: Extensions,
+    pub(in crate::client) reports: Option<QuestionProgress>,
 }
 
 impl<P> Deref for Question<P> {

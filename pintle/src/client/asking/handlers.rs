@@ -105,6 +105,8 @@ impl Handlers {
                 Some(roots) => print(&ListRootsResult::new(roots.list())),
                 None => Err(RpcError::method_not_found(method)),
             },
+            // The engine leaves it to the layers.
+            method::PING => Ok(RawObject::empty()),
             _ => Err(RpcError::method_not_found(method)),
         }
     }

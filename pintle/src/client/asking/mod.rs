@@ -3,6 +3,7 @@
 mod answer;
 mod elicit_url;
 mod handlers;
+mod progress;
 mod report;
 mod roots;
 
@@ -13,4 +14,5 @@ pub use roots::{IntoRoot, IntoRoots, Roots};
 
 pub(super) use answer::Asker;
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
+pub(super) use progress::QuestionProgress;
 pub(super) use roots::RootsObserver;

@@ -105,6 +105,8 @@ impl Connection {
         }
         shared.with_cache(|cache, _| cache.forget(&Change::Tools));
         match self.tools().await {
+            // The layers may have changed the list, and the policy decides on what is sent to the server.
+            Ok(_) if shared.settings.layers.is_some() => (shared.tool(name), version),
             // As it is remembered: the last of a name counts.
             Ok(tools) => (tools.into_iter().rfind(|tool| tool.name == name).map(Arc::new), version),
             Err(error) => {

@@ -56,9 +56,11 @@ impl<'a> Batch<'a> {
         self
     }
 
-    /// Sends all requests, and returns their results in the order in which they were added.
+    /// Sends all requests, and returns their results in the order in which they were added. If the client has
+    /// [layers](crate::Client::layer), each passes them and is sent as a message of its own.
     pub async fn send(self) -> Vec<Result<RawObject>> {
-        if self.connection.shared().facts().batches {
+        let shared = self.connection.shared();
+        if shared.facts().batches && shared.settings.layers.is_none() {
             self.together().await
         } else {
             self.side_by_side().await

@@ -12,7 +12,7 @@ use super::{
     Connection,
     admission::Admission,
     exchange::{Missing, failed},
-    options::{RequestOptions, request_options},
+    options::{RequestOptions, ResultUse, request_options},
     repeat, rounds,
 };
 use crate::{
@@ -79,10 +79,14 @@ impl<'a> Call<'a> {
         let Self { connection, name, params, mut options } = self;
         let params = params.unwrap_or_else(|| named(&name, &()));
         let params = params.map_err(|message| misnamed(&name, &message))?;
+        options.result_use = ResultUse::ToolResult;
         let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
         let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
-        connection.check_output(&name, &result, options.timeout).await?;
+        // The layers may have changed what was checked.
+        if connection.shared().settings.layers.is_none() {
+            connection.check_output(&name, &result, options.timeout).await?;
+        }
         Ok(result)
     }
 
@@ -106,14 +110,17 @@ impl<'a> Call<'a> {
 }
 
 impl Connection {
-    /// Sends a request until it is complete: looks in the cache, asks the policy, answers input requests.
+    /// Sends a request until it is complete, through the layers: looks in the cache, asks the policy, answers input requests.
     pub(in crate::client) async fn perform(
         &self,
         method: Cow<'static, str>,
         params: RawObject,
         options: &mut RequestOptions,
     ) -> Result<RawObject> {
-        let params = options.with_meta(params, self.meta.as_ref())?;
+        let params = if options.layered { params } else { options.with_meta(params, self.meta.as_ref())? };
+        if let (Some(layers), false) = (&self.shared().settings.layers, options.layered) {
+            return self.perform_layered(layers, method, params, options).await;
+        }
         options.declare(self.shared())?;
         let mut admission = self.admit(&method, &params).await?;
         let cached = Cache::keeps(&method).then(|| {
@@ -290,6 +297,6 @@ pub(in crate::client) fn decode<T: DeserializeOwned>(method: &str, result: &RawO
     result.decode().map_err(|error| undecodable(method, &error))
 }
 
-fn undecodable(method: &str, error: &serde_json::Error) -> Error {
+pub(in crate::client) fn undecodable(method: &str, error: &serde_json::Error) -> Error {
     Error::Decode(format!("the result of `{method}`: {}", plain_error(error)))
 }

@@ -1,10 +1,10 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use pintle_proto::client::RequestOutcome;
-use pintle_types::RawObject;
+use pintle_types::{RawObject, method};
 use tokio::time::{Instant, timeout_at};
 
-use super::options::RequestOptions;
+use super::options::{RequestOptions, call_back};
 use crate::{
     Error,
     client::{
@@ -70,18 +70,28 @@ impl RequestOptions {
         loop {
             match timeout_at(deadline, pending.next()).await {
                 Ok(CallUpdate::Progress(params)) => {
-                    if let (Some(call), Ok(progress)) = (&mut self.on_progress, params.decode()) {
-                        call(progress);
+                    match &shared.settings.layers {
+                        None => call_back(self.on_progress.as_ref(), &params),
+                        Some(layers) => {
+                            let shown = self.on_progress.clone();
+                            let deliver = move |params: RawObject| call_back(shown.as_ref(), &params);
+                            let method = method::NOTIFICATIONS_PROGRESS;
+                            Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
+                        }
                     }
                     if self.extends {
                         deadline = after(Instant::now(), self.timeout).min(latest);
                     }
                 }
-                Ok(CallUpdate::Log(params)) => {
-                    if let (Some(call), Ok(message)) = (&mut self.on_log, params.decode()) {
-                        call(message);
+                Ok(CallUpdate::Log(params)) => match &shared.settings.layers {
+                    None => call_back(self.on_log.as_ref(), &params),
+                    Some(layers) => {
+                        let shown = self.on_log.clone();
+                        let deliver = move |params: RawObject| call_back(shown.as_ref(), &params);
+                        let method = method::NOTIFICATIONS_MESSAGE;
+                        Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
                     }
-                }
+                },
                 Ok(CallUpdate::End(end, noticed)) => {
                     let dropped = pending.dropped();
                     if dropped > 0 {

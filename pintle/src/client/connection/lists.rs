@@ -17,7 +17,7 @@ use pintle_types::{
 use super::{
     Connection,
     call::{decode, params},
-    options::{RequestOptions, request_options},
+    options::{RequestOptions, ResultUse, request_options},
     request::RequestBuilder,
 };
 use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sealed};
@@ -336,9 +336,12 @@ impl Connection {
         let first = params.get("cursor").is_none();
         let version = self.shared().tools_version();
         options.from_cache = false;
+        options.result_use = ResultUse::Page;
         let result = self.perform(L::NAME.into(), params, options).await?;
         let mut page = decode(L::NAME, &result)?;
-        if let Some(tools) = L::as_tools(&mut page) {
+        if self.shared().settings.layers.is_none()
+            && let Some(tools) = L::as_tools(&mut page)
+        {
             let asked = (!options.from_cache).then_some(version);
             self.shared().learn(tools, PageExtent { first, bytes: result.as_str().len() }, asked);
         }

@@ -6,6 +6,7 @@ mod call;
 mod changes;
 mod complete;
 mod exchange;
+mod layered;
 mod lists;
 mod options;
 mod output;
@@ -17,10 +18,7 @@ mod watch;
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
-use pintle_proto::{
-    Revision,
-    client::{RequestOutcome, SendError, Verdict},
-};
+use pintle_proto::{Revision, client::Verdict};
 use pintle_types::{
     Meta, RawObject, method,
     schema::{
@@ -30,16 +28,13 @@ use pintle_types::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::mpsc;
 
 use super::{
     driver::{Command, DirectSend, Watch},
-    state::{CallFailure, ConnectionState, mailbox},
+    state::{CallFailure, ConnectionState},
 };
-use crate::{Ended, Error, Result, transport::Delivery};
+use crate::{Ended, Error, Result};
 pub use batch::Batch;
 pub use call::Call;
 pub use changes::Changes;
@@ -48,8 +43,6 @@ pub use request::RequestBuilder;
 pub use watch::ListStates;
 
 use call::{misnamed, named, params};
-use exchange::{Missing, failed};
-use options::RequestOptions;
 
 /// An open connection to a server. A clone is another handle to the same one.
 ///
@@ -280,18 +273,9 @@ impl Connection {
     ///
     /// The server did not respond in time, or the connection is closed.
     pub async fn ping(&self) -> Result<()> {
-        let pinged = self.once(method::PING, RawObject::empty()).await;
-        let answered = match pinged {
-            Err(Missing::Failed(CallFailure::Unsent(SendError::Unavailable { .. }))) => {
-                self.once(method::SERVER_DISCOVER, RawObject::empty()).await
-            }
-            other => other,
-        };
-        match answered.map_err(failed)? {
-            RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
-            // A server that says anything is alive.
-            _ => Ok(()),
-        }
+        let method = [method::PING, method::SERVER_DISCOVER];
+        let method = method.into_iter().find(|method| self.revision().has_method(method));
+        self.once(method.unwrap_or(method::PING), RawObject::empty()).await.map(drop)
     }
 
     /// Sets the minimum level of log messages for this connection.
@@ -301,15 +285,11 @@ impl Connection {
     /// The server does not support logging, or did not answer.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         self.shared.set_log_level(level);
-        match self.once(method::LOGGING_SET_LEVEL, params(&SetLevelParams::new(level))?).await {
-            // Then it goes with each request.
-            Err(Missing::Failed(CallFailure::Unsent(SendError::Unavailable { .. }))) => Ok(()),
-            other => match other.map_err(failed)? {
-                RequestOutcome::Error(error) => Err(Error::Rpc(error)),
-                RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
-                _ => Ok(()),
-            },
+        if !self.revision().has_method(method::LOGGING_SET_LEVEL) {
+            // It goes with each request.
+            return Ok(());
         }
+        self.once(method::LOGGING_SET_LEVEL, params(&SetLevelParams::new(level))?).await.map(drop)
     }
 
     /// Returns the events of the server from now on: changes of lists, updates of subscribed resources, custom notifications.
@@ -392,11 +372,11 @@ impl Connection {
     ///
     /// The connection is closed.
     pub async fn notify_roots_changed(&self) -> Result<()> {
-        match self.tell(method::NOTIFICATIONS_ROOTS_LIST_CHANGED.into(), None).await? {
-            // Then the server asks with every call.
-            Err(SendError::Unavailable { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(Error::Misuse(error.to_string())),
+        if !self.revision().has_method(method::NOTIFICATIONS_ROOTS_LIST_CHANGED) {
+            // The server asks with every call.
+            return Ok(());
         }
+        self.tell(method::NOTIFICATIONS_ROOTS_LIST_CHANGED.into(), None).await
     }
 
     /// Sends a custom notification.
@@ -409,7 +389,7 @@ impl Connection {
         method: impl Into<Cow<'static, str>>,
         params: Option<RawObject>,
     ) -> Result<()> {
-        self.tell(method.into(), params).await?.map_err(|error| Error::Misuse(error.to_string()))
+        self.tell(method.into(), params).await
     }
 
     /// Sends a request of any method and returns the result unparsed, with unknown members.
@@ -489,42 +469,6 @@ impl Connection {
             Ok(ended) => ended.clone().unwrap_or(Ended::ByPeer { known: None }),
             Err(_) => self.shared.how_ended(),
         }
-    }
-
-    /// Sends one request and returns its outcome, without rounds, cache or policy.
-    async fn once(&self, method: &'static str, params: RawObject) -> Result<RequestOutcome, Missing> {
-        let (post, pending) = mailbox(&self.shared);
-        let mut options = RequestOptions::of(self);
-        options.progress = false;
-        let ask = options.ask(&self.shared, method.into(), Cow::Owned(params), post);
-        self.command(Command::Call(ask)).await?;
-        options.wait(pending, Instant::now()).await
-    }
-
-    async fn watch(&self, watch: Watch) -> Result<()> {
-        let mut again = true;
-        loop {
-            let (post, pending) = mailbox(&self.shared);
-            let command = Command::Watch(watch.clone(), post);
-            self.command(command).await.map_err(|failure| failed(failure.into()))?;
-            match RequestOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
-                Ok(RequestOutcome::Error(error)) => return Err(Error::Rpc(error)),
-                Ok(RequestOutcome::Violation(violation)) => return Err(Error::Protocol(violation)),
-                Ok(_) => return Ok(()),
-                Err(Error::Failed(lost)) if again && lost.delivery == Delivery::LostSession => again = false,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    async fn tell(
-        &self,
-        method: Cow<'static, str>,
-        params: Option<RawObject>,
-    ) -> Result<Result<(), SendError>> {
-        let (done, sent) = oneshot::channel();
-        self.command(Command::Tell(method, params, done)).await.map_err(|failure| failed(failure.into()))?;
-        sent.await.map_err(|_| Error::Closed(self.shared.how_ended()))
     }
 
     pub(in crate::client) async fn command(&self, command: Command) -> Result<(), CallFailure> {

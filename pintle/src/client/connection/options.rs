@@ -1,9 +1,14 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use pintle_types::{
     JsonObject, Meta, RawObject,
     schema::{LoggingLevel, LoggingMessageParams, ProgressParams},
 };
+use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
 use super::{Connection, call::unprintable};
@@ -15,10 +20,21 @@ use crate::{
     },
 };
 
-/// A callback of one request.
-pub(in crate::client) type OwnCallback<T> = Box<dyn FnMut(T) + Send>;
+/// A callback of one request. The layers of a client may send the request more than once, and share it.
+pub(in crate::client) type OwnCallback<T> = Arc<Mutex<dyn FnMut(T) + Send>>;
+
+/// Decodes params for a callback, if there is one.
+pub(in crate::client) fn call_back<T: DeserializeOwned>(
+    callback: Option<&OwnCallback<T>>,
+    params: &RawObject,
+) {
+    if let (Some(callback), Ok(params)) = (callback, params.decode()) {
+        callback.lock().unwrap_or_else(PoisonError::into_inner)(params);
+    }
+}
 
 /// Options of one request.
+#[derive(Clone)]
 pub(in crate::client) struct RequestOptions {
     pub(in crate::client) timeout: Duration,
     pub(in crate::client) max_timeout: Duration,
@@ -36,6 +52,21 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) from_cache: bool,
     /// Whether input that no handler gives suspends the request.
     pub(in crate::client) suspends: bool,
+    /// The use of the result.
+    pub(in crate::client) result_use: ResultUse,
+    /// Whether the layers have passed the request on.
+    pub(in crate::client) layered: bool,
+}
+
+/// The use of the result of a request. If the client has layers, the connection uses a result inside of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::client) enum ResultUse {
+    /// Returned to the caller.
+    Caller,
+    /// Checked against the schema of its tool.
+    ToolResult,
+    /// Remembered, if it is a page of tools.
+    Page,
 }
 
 impl RequestOptions {
@@ -51,9 +82,9 @@ impl RequestOptions {
             progress: shown.is_some() || settings.timeouts.progress_extends,
             on_progress: shown.map(|show| {
                 let name = state.name.clone();
-                let boxed: OwnCallback<ProgressParams> =
-                    Box::new(move |progress| show(Report::new(name.clone(), progress)));
-                boxed
+                let shared: OwnCallback<ProgressParams> =
+                    Arc::new(Mutex::new(move |progress| show(Report::new(name.clone(), progress))));
+                shared
             }),
             on_log: None,
             log_level: None,
@@ -61,6 +92,8 @@ impl RequestOptions {
             handlers: None,
             from_cache: false,
             suspends: false,
+            result_use: ResultUse::Caller,
+            layered: false,
         }
     }
 
@@ -163,7 +196,7 @@ macro_rules! request_options {
             call: impl FnMut(pintle_types::schema::ProgressParams) + Send + 'static,
         ) -> Self {
             self.options.progress = true;
-            self.options.on_progress = Some(Box::new(call));
+            self.options.on_progress = Some(std::sync::Arc::new(std::sync::Mutex::new(call)));
             self
         }
 
@@ -177,7 +210,7 @@ macro_rules! request_options {
             mut self,
             call: impl FnMut(pintle_types::schema::LoggingMessageParams) + Send + 'static,
         ) -> Self {
-            self.options.set_on_log(Box::new(call));
+            self.options.set_on_log(std::sync::Arc::new(std::sync::Mutex::new(call)));
             self
         }
 
@@ -284,6 +317,8 @@ mod tests {
                 handlers: None,
                 from_cache: false,
                 suspends: false,
+                result_use: ResultUse::Caller,
+                layered: false,
             }
         }
     }

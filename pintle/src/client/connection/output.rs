@@ -44,6 +44,9 @@ impl Connection {
     /// Checks a result against the current schema, because the known one may be outdated. `None` if it cannot be fetched.
     async fn check_again(&self, name: &str, result: &CallToolResult, wait: Duration) -> Option<Result<()>> {
         let tools = self.tools().timeout(wait).await.ok()?;
+        if self.shared().settings.layers.is_some() {
+            return Some(self.shared().tool(name).map_or(Ok(()), |tool| self.matches(&tool, result)));
+        }
         let tool = tools.iter().rfind(|tool| tool.name == name);
         Some(tool.map_or(Ok(()), |tool| self.matches(tool, result)))
     }

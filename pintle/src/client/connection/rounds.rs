@@ -29,9 +29,9 @@ pub(in crate::client) async fn answer(
     let asker = shared.asker();
     for question in asked.requests.iter().cloned() {
         let asker = Asker { key: Some(question.key.as_ref().into()), ..asker.clone() };
-        let handlers = handlers.clone();
+        let (handlers, shared) = (handlers.clone(), shared.clone());
         thinking.spawn(async move {
-            let answer = handlers.answer(asker, &question.method, &question.params).await;
+            let answer = shared.answer(handlers, asker, &question.method, question.params).await;
             (question.key, answer)
         });
     }
@@ -57,7 +57,8 @@ pub(in crate::client) async fn show_pages(
     let events = shared.hub.listen();
     let mut left: Vec<String> = Vec::new();
     for params in urls {
-        let answer = handlers.answer(shared.asker(), method::ELICITATION_CREATE, params).await;
+        let answer =
+            shared.answer(handlers.clone(), shared.asker(), method::ELICITATION_CREATE, params.clone()).await;
         let answer = answer.map_err(|error| Error::Refused(unanswered("url", &error)))?;
         match answer.decode::<ElicitResult>() {
             Ok(result) if result.action == ElicitAction::Accept => {}

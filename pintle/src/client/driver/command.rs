@@ -21,8 +21,8 @@ pub(in crate::client) enum Command {
     Batch(Vec<CallRequest<'static>>),
     /// Send a notification.
     Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
-    /// Change the subscriptions.
-    Watch(Watch, CallSender),
+    /// Change the subscriptions. The params are those of the request of one resource, if layers have passed it on.
+    Watch(Watch, Option<RawObject>, CallSender),
 }
 
 /// A request to be sent.
@@ -68,7 +68,7 @@ impl Driver {
                 // Whoever asked may have left.
                 let _ = done.send(sent.map(|notification| self.send_notification(notification)));
             }
-            Command::Watch(watch, post) => self.change_watch(watch, post),
+            Command::Watch(watch, params, post) => self.change_watch(watch, params, post),
         }
     }
 

@@ -3,8 +3,10 @@
 mod attribution;
 mod command;
 mod direct_send;
+mod layered;
 mod opening;
 mod polled_slot;
+mod question_progress;
 mod receiving;
 mod subscriptions;
 
@@ -42,6 +44,8 @@ use attribution::Cancellations;
 pub(super) use command::{CallRequest, Command, Watch};
 pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
+use layered::{LayerReply, LayerTasks};
+use question_progress::ProgressReports;
 use subscriptions::Subscriptions;
 
 /// Capacity of the command queue. Callers wait when it is full.
@@ -67,6 +71,10 @@ pub(super) struct Driver {
     transport: Box<dyn DrivenTransport>,
     engine: Engine,
     commands: mpsc::Receiver<Command>,
+    /// Messages of the connection itself that are in the layers, if the client has layers.
+    layering: Option<Box<LayerTasks>>,
+    /// Progress reports of answers, once the server has requested some.
+    reports: Option<Box<ProgressReports>>,
     /// The callers by the id of their request.
     waiting: HashMap<RequestId, Waiter>,
     /// Running handlers of input requests.
@@ -113,6 +121,8 @@ enum Waiter {
     Call(CallSender),
     /// A subscription to this resource.
     Subscriber(CallSender, String),
+    /// A request of the connection itself that the layers have passed on.
+    Layered(LayerReply),
     /// The driver's keepalive.
     Life,
     /// No receiver: the answer is discarded.
@@ -133,6 +143,7 @@ impl Driver {
         transport: Box<dyn DrivenTransport>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
+        let layering = shared.settings.layers.clone().map(|layers| Box::new(LayerTasks::new(layers)));
         let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
         let watching = Subscriptions::new(shared.settings.on_change.is_some());
         Self {
@@ -140,6 +151,8 @@ impl Driver {
             transport,
             engine,
             commands,
+            layering,
+            reports: None,
             waiting: HashMap::default(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
@@ -233,6 +246,7 @@ impl Driver {
                 Ok(left) => more |= left,
                 Err(ended) => return Poll::Ready(DriverExit::Lost(ended)),
             }
+            more |= self.poll_reports(cx);
             // After what may have begun to think.
             while let Poll::Ready(Some(thought)) = self.thinking.poll_join_next_with_id(cx) {
                 // What failed to join was withdrawn.
@@ -256,6 +270,10 @@ impl Driver {
             match self.poll_timer(cx) {
                 Ok(rang) => more |= rang,
                 Err(ended) => return Poll::Ready(DriverExit::Lost(ended)),
+            }
+            // After what may have entered the layers.
+            if self.layering.is_some() {
+                more |= self.poll_layers(cx);
             }
             let waited = self.backlog;
             if let Poll::Ready(ended) = self.poll_write(cx) {
@@ -370,6 +388,9 @@ impl Driver {
 
     fn tell_roots(&mut self) {
         // A revision that has no word for it asks again with every call.
+        if self.layering.is_some() {
+            return self.notify_layered(method::NOTIFICATIONS_ROOTS_LIST_CHANGED);
+        }
         if let Ok(notification) = self.engine.notify(method::NOTIFICATIONS_ROOTS_LIST_CHANGED, None) {
             self.send(&Message::Notification(notification));
         }
@@ -415,6 +436,7 @@ impl Driver {
         if self.questions.get(id).is_none_or(|thought| thought.task.id() != task) {
             return;
         }
+        self.flush_reports();
         self.questions.remove(id);
         self.shared.questions.fetch_sub(1, Ordering::Relaxed);
         if let Some(response) = self.engine.reply(id, answer) {
@@ -447,6 +469,10 @@ impl Driver {
 
     /// Sends a request whose answer is discarded, if the revision has the method.
     fn send_quietly(&mut self, method: &'static str, params: &RawObject) -> Result<(), SendError> {
+        if self.layering.is_some() {
+            self.request_layered(method, params.clone());
+            return Ok(());
+        }
         let request = self.engine.request(method, params, &Extras::default())?;
         self.send_request(request, Waiter::Nobody);
         Ok(())
@@ -476,6 +502,7 @@ impl Driver {
             }
         }
         self.watching.lose(ended);
+        self.layering.iter_mut().for_each(|layering| layering.clear());
         self.shared.tools_unsubscribed();
         self.thinking = JoinSet::new();
         let questions = self.questions.drain().count();

@@ -9,15 +9,16 @@ use std::{
 
 use http::HeaderMap;
 use pintle_proto::{
+    Revision,
     client::{Inbound, OpenError, Opening, OpeningEvent, OpeningStep, RequestOutcome, Verdict},
     http::Probed,
 };
-use pintle_types::{Message, RawObject, RequestId, method, schema::SetLevelParams};
+use pintle_types::{Message, Notification, RawObject, RequestId, method, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{BUDGET, Driver, STEADY};
+use super::{BUDGET, Driver, STEADY, layered::OpeningPass};
 use crate::{
-    Error, Result,
+    Ended, Error, Result,
     client::state::Facts,
     timeouts::after,
     transport::{Failed, Incoming, Oversized, Skipped},
@@ -51,6 +52,27 @@ enum OpeningReply {
     Gone,
 }
 
+impl OpeningReply {
+    /// Returns what the layers see of it.
+    fn result(&self, wait: Duration, ended: impl FnOnce() -> Ended) -> Result<RawObject> {
+        Err(match self {
+            Self::Answer(RequestOutcome::Complete(result)) => return Ok(result.clone()),
+            Self::Answer(RequestOutcome::Error(error)) => Error::Rpc(error.clone()),
+            Self::Answer(_) => Error::Decode("the response is of an unknown kind".into()),
+            Self::Failed(failed) => Error::Failed(failed.clone()),
+            Self::Decided(_) | Self::Silence => Error::Timeout(wait),
+            Self::Gone => Error::Closed(ended()),
+        })
+    }
+}
+
+/// A request of the opening.
+struct OpeningRequest {
+    method: &'static str,
+    revision: Revision,
+    wait: Duration,
+}
+
 impl Driver {
     /// Opens the connection and negotiates era and revision.
     pub(in crate::client) async fn open(&mut self, remembered: Option<Verdict>) -> Result<()> {
@@ -64,34 +86,18 @@ impl Driver {
                 OpeningStep::Send { method, params, revision } => {
                     let timeouts = &self.shared.settings.timeouts;
                     let wait = if opening.may_fall_back() { timeouts.probe } else { timeouts.initialize };
-                    let request = self.engine.opening_request(method, params);
-                    let id = request.id.clone();
-                    self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
-                    match self.answer_to(&id, wait, &mut late_probe, &mut opening).await {
+                    let send = OpeningRequest { method, revision, wait };
+                    match self.opening_reply(&send, params, &mut late_probe, &mut opening).await? {
                         OpeningReply::Answer(outcome) => opening.step(OpeningEvent::from(&outcome)),
-                        OpeningReply::Decided(step) => {
-                            self.engine.abandon(&id);
-                            step
-                        }
-                        OpeningReply::Failed(failed) => {
-                            self.engine.abandon(&id);
-                            match era_evidence(&failed) {
-                                Some(event) => {
-                                    Refusal::note(&mut refusals, method, &failed);
-                                    opening.step(event)
-                                }
-                                None => return Err(failed_after(failed, &refusals)),
+                        OpeningReply::Decided(step) => step,
+                        OpeningReply::Failed(failed) => match era_evidence(&failed) {
+                            Some(event) => {
+                                Refusal::note(&mut refusals, method, &failed);
+                                opening.step(event)
                             }
-                        }
-                        OpeningReply::Silence => {
-                            // A server that starts slowly still answers it, unless its stream is closed.
-                            if method == method::SERVER_DISCOVER && !self.transport.abandon(&id) {
-                                late_probe = Some(id);
-                            } else {
-                                self.engine.abandon(&id);
-                            }
-                            opening.step(OpeningEvent::Silence)
-                        }
+                            None => return Err(failed_after(failed, &refusals)),
+                        },
+                        OpeningReply::Silence => opening.step(OpeningEvent::Silence),
                         OpeningReply::Gone => {
                             self.engine.lose();
                             opening.step(OpeningEvent::Closed)
@@ -99,8 +105,7 @@ impl Driver {
                     }
                 }
                 OpeningStep::Notify(notification) => {
-                    let message = Message::Notification(notification);
-                    self.send_as(&message, opening.agreed(), HeaderMap::new());
+                    self.notify_opened(notification, opening.agreed()).await?;
                     opening.step(OpeningEvent::Done)
                 }
                 // What never read the question would end again.
@@ -136,11 +141,94 @@ impl Driver {
                         self.shared.has_headers,
                     ));
                     self.resume();
+                    self.layers_entered().await;
                     return Ok(());
                 }
                 OpeningStep::Failed(error) => return Err(self.refused(error, &refusals)),
                 _ => return Err(self.refused(OpenError::OutOfStep, &refusals)),
             };
+        }
+    }
+
+    /// Sends a request of the opening, through the layers if there are any, and waits for its answer.
+    async fn opening_reply(
+        &mut self,
+        request: &OpeningRequest,
+        params: RawObject,
+        late_probe: &mut Option<RequestId>,
+        opening: &mut Opening,
+    ) -> Result<OpeningReply> {
+        let Some(mut layers) = self.opening_layers(request.method, params.clone(), false) else {
+            return Ok(self.send_opening(request, params, late_probe, opening).await);
+        };
+        let mut replied = None;
+        loop {
+            match layers.next().await {
+                OpeningPass::Passed(params, reply) => {
+                    let answer = self.send_opening(request, params, late_probe, opening).await;
+                    reply.send(answer.result(request.wait, || self.went_away()));
+                    replied = Some(answer);
+                }
+                OpeningPass::Ended(result) => {
+                    return match (replied, result) {
+                        (None | Some(OpeningReply::Answer(_)), Ok(result)) => {
+                            Ok(OpeningReply::Answer(RequestOutcome::Complete(result)))
+                        }
+                        // The layers refuse it.
+                        (None | Some(OpeningReply::Answer(RequestOutcome::Complete(_))), Err(error)) => {
+                            Err(error)
+                        }
+                        // It tells something of the server's era, whatever the layers make of it.
+                        (Some(other), _) => Ok(other),
+                    };
+                }
+            }
+        }
+    }
+
+    async fn send_opening(
+        &mut self,
+        request: &OpeningRequest,
+        params: RawObject,
+        late_probe: &mut Option<RequestId>,
+        opening: &mut Opening,
+    ) -> OpeningReply {
+        let OpeningRequest { method, revision, wait } = *request;
+        let request = self.engine.opening_request(method, params);
+        let id = request.id.clone();
+        self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
+        let reply = self.answer_to(&id, wait, late_probe, opening).await;
+        match &reply {
+            OpeningReply::Answer(_) | OpeningReply::Gone => {}
+            // A server that starts slowly still answers it, unless its stream is closed.
+            OpeningReply::Silence if method == method::SERVER_DISCOVER && !self.transport.abandon(&id) => {
+                *late_probe = Some(id);
+            }
+            OpeningReply::Silence | OpeningReply::Decided(_) | OpeningReply::Failed(_) => {
+                self.engine.abandon(&id);
+            }
+        }
+        reply
+    }
+
+    /// Sends the notification that ends the opening, through the layers if there are any.
+    async fn notify_opened(&mut self, notification: Notification, revision: Option<Revision>) -> Result<()> {
+        let (method, params) = (method::NOTIFICATIONS_INITIALIZED, notification.params.clone());
+        let Some(mut layers) = self.opening_layers(method, params.unwrap_or_default(), true) else {
+            self.send_as(&Message::Notification(notification), revision, HeaderMap::new());
+            return Ok(());
+        };
+        loop {
+            match layers.next().await {
+                OpeningPass::Passed(params, reply) => {
+                    let params = Some(params).filter(|params| !params.is_empty());
+                    let message =
+                        Message::Notification(Notification::new(notification.method.clone(), params));
+                    self.send_as(&message, revision, HeaderMap::new());
+                    reply.complete(RawObject::empty());
+                }
+                OpeningPass::Ended(result) => return result.map(drop),
+            }
         }
     }
 
@@ -166,6 +254,7 @@ impl Driver {
             let opened = match self.engine.revision() {
                 Some(_) => {
                     self.resume();
+                    self.layers_entered().await;
                     self.written().await
                 }
                 None => self.open(self.shared.facts().verdict).await,

@@ -9,9 +9,10 @@ use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
 
 use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
+    Error,
     client::{
         asking::Asker,
-        state::{CallHandlers, CallbackEvent, Event},
+        state::{CallHandlers, CallbackEvent},
     },
     excerpt::excerpt,
     question_key,
@@ -82,6 +83,7 @@ impl Driver {
                     post.end(Err(CallFailure::Failed(failed)), self.shared.noticed());
                 }
             }
+            Some(Waiter::Layered(reply)) => reply.fail(Error::Failed(failed)),
             Some(Waiter::Life | Waiter::Nobody) => tracing::debug!(%failed, "a request has no answer"),
             None => {}
         }
@@ -162,6 +164,7 @@ impl Driver {
                         }
                         post.end(Ok(outcome), self.shared.noticed());
                     }
+                    Some(Waiter::Layered(reply)) => reply.answer(outcome),
                     Some(Waiter::Life) => self.misses = 0,
                     Some(Waiter::Nobody) | None => {}
                 }
@@ -184,7 +187,7 @@ impl Driver {
             Inbound::Acknowledged { subscription, granted } => self.acknowledged(&subscription, &granted),
             Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
             Inbound::Notification { notification, .. } => {
-                self.shared.hub.push(&Event::Notification(notification));
+                self.shared.deliver(notification);
             }
             Inbound::Ignored(Ignored::UnknownAnswer(id)) => {
                 let id = excerpt(&id.to_string(), SHOWN);
@@ -210,10 +213,12 @@ impl Driver {
                 base.clone()
             }
         };
-        let asker = Asker { key: question_key::read(&params), ..self.shared.asker() };
-        let asked = id.clone();
-        let task =
-            self.thinking.spawn(async move { (asked, handlers.answer(asker, &method, &params).await) });
+        let (key, reports) = (question_key::read(&params), self.progress_of(&id, &params));
+        let asker = Asker { key, reports, ..self.shared.asker() };
+        let (asked, shared) = (id.clone(), self.shared.clone());
+        let task = self
+            .thinking
+            .spawn(async move { (asked, shared.answer(handlers, asker, &method, params).await) });
         self.questions.insert(id, RunningAnswer { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
     }
@@ -225,6 +230,8 @@ impl Driver {
             && let Some(Waiter::Call(post)) = call.and_then(|call| self.waiting.get(&call))
         {
             post.log(params);
+        } else if self.layering.is_some() {
+            self.shared.queue_log(params);
         } else if self.shared.settings.on_log.is_some() {
             self.shared.notify(CallbackEvent::Log(params));
         }

@@ -5,10 +5,10 @@ use pintle_types::{
     ErrorCode, JsonObject, RawObject, RequestId, method,
     schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
 };
-use tokio::time::Instant;
+use tokio::{task::AbortHandle, time::Instant};
 
-use super::{CallFailure, Driver, Waiter, command::Watch};
-use crate::{Ended, client::state::CallSender, transport::Failed};
+use super::{CallFailure, Driver, LayerReply, Waiter, command::Watch, layered::OwnMessage};
+use crate::{Ended, Error, client::state::CallSender, transport::Failed};
 
 /// The subscriptions of a connection, and their state.
 ///
@@ -31,6 +31,33 @@ pub(super) struct Subscriptions {
     broke: bool,
     /// The time of the next attempt.
     pub(super) retry: Option<Instant>,
+    /// The filter of the newest request, until that ends.
+    requested: Option<SubscriptionFilter>,
+    /// The newest request, if it is in the layers of the client.
+    in_layers: Option<LayeredListen>,
+}
+
+/// A `subscriptions/listen` request in the layers of the client.
+#[derive(Debug)]
+struct LayeredListen {
+    number: u64,
+    task: AbortHandle,
+    /// The request, once the layers have passed it on.
+    request: Option<RequestId>,
+    /// Returns the acknowledgement to the layers.
+    reply: Option<LayerReply>,
+    /// The part of the filter that the server has granted.
+    granted: Option<RawObject>,
+}
+
+/// The effect of a change of the subscriptions.
+enum ListenChange {
+    /// There is nothing to listen to.
+    Nothing,
+    /// The server listens already.
+    Unchanged,
+    /// The server will acknowledge a request.
+    Requested,
 }
 
 /// The target of a subscription that a caller waits for.
@@ -71,6 +98,29 @@ impl Subscriptions {
             failures: 0,
             broke: false,
             retry: None,
+            requested: None,
+            in_layers: None,
+        }
+    }
+
+    /// Whether the newest request was not acknowledged yet.
+    fn is_opening(&self) -> bool {
+        self.opening.is_some() || self.in_layers.is_some()
+    }
+
+    /// Returns the outcome of a request to the layers, if it is in them.
+    fn answer_layers(
+        &mut self,
+        subscription: &RequestId,
+        result: impl FnOnce() -> crate::Result<RawObject>,
+    ) -> bool {
+        let listen = self.in_layers.as_mut().filter(|listen| listen.request.as_ref() == Some(subscription));
+        match listen.and_then(|listen| listen.reply.take()) {
+            Some(reply) => {
+                reply.send(result());
+                true
+            }
+            None => false,
         }
     }
 
@@ -79,6 +129,8 @@ impl Subscriptions {
         self.live = None;
         self.opening = None;
         self.retry = None;
+        self.requested = None;
+        self.in_layers = None;
         for (_, post) in self.waiters.drain(..) {
             post.end(Err(CallFailure::Closed(ended.clone())), 0);
         }
@@ -101,11 +153,11 @@ impl Subscriptions {
 }
 
 impl Driver {
-    pub(super) fn change_watch(&mut self, watch: Watch, post: CallSender) {
+    pub(super) fn change_watch(&mut self, watch: Watch, params: Option<RawObject>, post: CallSender) {
         let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let target = match watch {
-            Watch::Lists if self.watching.lists => return done(post),
+            Watch::Lists if self.watching.lists && !self.watching.is_opening() => return done(post),
             Watch::Lists => {
                 self.watching.lists = true;
                 SubscriptionTarget::Lists
@@ -130,26 +182,27 @@ impl Driver {
             }
             Watch::NotResource(uri) => {
                 self.watching.uris.remove(&uri);
-                return self.unwatch(uri, post);
+                return self.unwatch(uri, params, post);
             }
         };
         match self.listen() {
-            Ok(true) => self.watching.waiters.push((target, post)),
-            Ok(false) => done(post),
+            Ok(ListenChange::Requested) => self.watching.waiters.push((target, post)),
+            Ok(ListenChange::Unchanged | ListenChange::Nothing) => done(post),
             Err(SendError::Unavailable { .. }) => {
-                self.subscribe(method::RESOURCES_SUBSCRIBE, target.uri().map(Into::into), post);
+                self.subscribe(method::RESOURCES_SUBSCRIBE, target.uri().map(Into::into), params, post);
             }
             Err(error) => post.end(Err(CallFailure::Unsent(error)), 0),
         }
     }
 
-    fn unwatch(&mut self, uri: String, post: CallSender) {
-        if self.watching.live.is_none() && self.watching.opening.is_none() {
-            return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), post);
+    fn unwatch(&mut self, uri: String, params: Option<RawObject>, post: CallSender) {
+        if self.watching.live.is_none() && !self.watching.is_opening() {
+            return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), params, post);
         }
         match self.listen() {
-            Ok(true) => self.watching.waiters.push((SubscriptionTarget::Lists, post)),
-            Ok(false) => {
+            Ok(ListenChange::Requested) => self.watching.waiters.push((SubscriptionTarget::Lists, post)),
+            Ok(ListenChange::Unchanged) => done(post),
+            Ok(ListenChange::Nothing) => {
                 self.stop_listening();
                 done(post);
             }
@@ -158,9 +211,16 @@ impl Driver {
     }
 
     /// Subscribes or unsubscribes by a request for each resource, as in the session era.
-    fn subscribe(&mut self, method: &'static str, uri: Option<String>, post: CallSender) {
+    fn subscribe(
+        &mut self,
+        method: &'static str,
+        uri: Option<String>,
+        params: Option<RawObject>,
+        post: CallSender,
+    ) {
         let Some(uri) = uri else { return done(post) };
-        let params = RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
+        let default = || RawObject::from_serialize(&SubscribeParams::new(uri.as_str())).unwrap_or_default();
+        let params = params.unwrap_or_else(default);
         match self.engine.request(method, &params, &Extras::default()) {
             Ok(request) => self.send_request(request, Waiter::Subscriber(post, uri)),
             Err(error) => {
@@ -192,25 +252,109 @@ impl Driver {
         let _ = self.listen();
     }
 
-    /// Sends one request for all subscriptions. Returns whether there is an acknowledgement to wait for.
-    fn listen(&mut self) -> Result<bool, SendError> {
+    /// Sends one request for all subscriptions, unless they did not change.
+    fn listen(&mut self) -> Result<ListenChange, SendError> {
         let facts = self.shared.facts();
         let filter = self.watching.filter(facts.capabilities.as_ref());
         if filter == SubscriptionFilter::new() {
-            return Ok(false);
+            return Ok(ListenChange::Nothing);
         }
-        let params = SubscriptionsListenParams::new(filter);
+        if self.watching.requested.as_ref() == Some(&filter) {
+            return Ok(match self.watching.is_opening() {
+                true => ListenChange::Requested,
+                false => ListenChange::Unchanged,
+            });
+        }
+        let params = SubscriptionsListenParams::new(filter.clone());
         let params = RawObject::from_serialize(&params).unwrap_or_default();
-        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, &params, &Extras::default())?;
+        let can =
+            self.engine.revision().is_some_and(|revision| revision.has_method(method::SUBSCRIPTIONS_LISTEN));
+        let entered = if can { self.enter_layers(OwnMessage::Listen, params.clone()) } else { None };
+        match entered {
+            Some((number, task)) => {
+                self.stop_layers();
+                if let Some(overtaken) = self.watching.opening.take() {
+                    self.stop(&overtaken);
+                }
+                let listen = LayeredListen { number, task, request: None, reply: None, granted: None };
+                self.watching.in_layers = Some(listen);
+            }
+            None => drop(self.send_listen(&params)?),
+        }
         self.watching.retry = None;
-        if let Some(overtaken) = self.watching.opening.replace(request.id.clone()) {
+        self.watching.requested = Some(filter);
+        Ok(ListenChange::Requested)
+    }
+
+    fn send_listen(&mut self, params: &RawObject) -> Result<RequestId, SendError> {
+        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, params, &Extras::default())?;
+        let id = request.id.clone();
+        if let Some(overtaken) = self.watching.opening.replace(id.clone()) {
             self.stop(&overtaken);
         }
         self.send(&pintle_types::Message::Request(request));
-        Ok(true)
+        Ok(id)
+    }
+
+    /// Sends a request that the layers have passed on, unless there is a newer one.
+    pub(super) fn listen_passed(&mut self, number: u64, params: &RawObject, reply: LayerReply) {
+        if self.watching.in_layers.as_ref().is_none_or(|listen| listen.number != number) {
+            return;
+        }
+        let sent = self.send_listen(params);
+        let Some(listen) = &mut self.watching.in_layers else { return };
+        match sent {
+            Ok(id) => {
+                listen.request = Some(id);
+                listen.reply = Some(reply);
+            }
+            Err(error) => reply.fail(Error::Misuse(error.to_string())),
+        }
+    }
+
+    /// Handles the end of a request in the layers. If they refuse it, the subscription ends.
+    pub(super) fn listen_left_layers(&mut self, number: u64, result: crate::Result<RawObject>) {
+        let Some(listen) = self.watching.in_layers.take_if(|listen| listen.number == number) else { return };
+        match result {
+            Ok(result) => self.granted(&listen.granted.unwrap_or(result)),
+            Err(error) => {
+                self.watching.requested = None;
+                if listen.request.is_some() && self.watching.opening == listen.request {
+                    self.watching.opening = None;
+                    listen.request.iter().for_each(|id| self.stop(id));
+                } else if listen.request.is_some() && self.watching.live == listen.request {
+                    self.watching.live = None;
+                    listen.request.iter().for_each(|id| self.stop(id));
+                    self.shared.tools_unsubscribed();
+                }
+                let reason = error.to_string();
+                for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                    self.watching.forget(&target);
+                    post.end(
+                        match &error {
+                            Error::Rpc(error) => Ok(RequestOutcome::Error(error.clone())),
+                            Error::Failed(failed) => Err(CallFailure::Failed(failed.clone())),
+                            Error::Closed(ended) => Err(CallFailure::Closed(ended.clone())),
+                            _ => Err(CallFailure::Refused(reason.clone())),
+                        },
+                        0,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Ends the way of a request through the layers, because it is no longer wanted.
+    fn stop_layers(&mut self) {
+        if let Some(listen) = self.watching.in_layers.take() {
+            listen.task.abort();
+            self.layering.iter_mut().for_each(|layering| layering.forget(listen.number));
+        }
     }
 
     fn stop_listening(&mut self) {
+        self.stop_layers();
+        self.watching.requested = None;
         for id in [self.watching.live.take(), self.watching.opening.take()].into_iter().flatten() {
             self.stop(&id);
         }
@@ -248,6 +392,18 @@ impl Driver {
         if let Some(last) = self.watching.live.replace(subscription.clone()) {
             self.stop(&last);
         }
+        // Those who wait do so until the layers have ended.
+        if self.watching.answer_layers(subscription, || Ok(granted.clone())) {
+            if let Some(listen) = &mut self.watching.in_layers {
+                listen.granted = Some(granted.clone());
+            }
+            return;
+        }
+        self.granted(granted);
+    }
+
+    /// Ends the wait for an acknowledgement.
+    fn granted(&mut self, granted: &RawObject) {
         let uris: Vec<String> =
             granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
@@ -264,6 +420,8 @@ impl Driver {
                 }
             };
             self.watching.forget(&target);
+            // What is asked for again is sent again.
+            self.watching.requested = None;
             post.end(Err(CallFailure::Refused(refused)), 0);
         }
     }
@@ -275,6 +433,7 @@ impl Driver {
         }
         if opening {
             self.watching.opening = None;
+            self.watching.requested = None;
         } else {
             self.missed();
         }
@@ -282,13 +441,18 @@ impl Driver {
             End::Error(error) => Some(error),
             _ => None,
         };
-        if opening {
+        const AT_ONCE: &str = "the server ended the subscription at once";
+        let result = || match &refused {
+            Some(error) => Err(Error::Rpc(error.clone())),
+            None => Err(Error::Refused(AT_ONCE.into())),
+        };
+        if opening && !self.watching.answer_layers(subscription, result) {
             for (target, post) in std::mem::take(&mut self.watching.waiters) {
                 self.watching.forget(&target);
                 post.end(
                     match &refused {
                         Some(error) => Ok(RequestOutcome::Error(error.clone())),
-                        None => Err(CallFailure::Refused("the server ended the subscription at once".into())),
+                        None => Err(CallFailure::Refused(AT_ONCE.into())),
                     },
                     0,
                 );
@@ -307,9 +471,13 @@ impl Driver {
     pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
         if self.watching.opening.as_ref() == Some(subscription) {
             self.watching.opening = None;
-            for (target, post) in std::mem::take(&mut self.watching.waiters) {
-                self.watching.forget(&target);
-                post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
+            self.watching.requested = None;
+            let result = || Err(Error::Failed(Box::new(failed.clone())));
+            if !self.watching.answer_layers(subscription, result) {
+                for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                    self.watching.forget(&target);
+                    post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
+                }
             }
             if self.watching.live.is_some() {
                 return;
@@ -326,12 +494,15 @@ impl Driver {
     fn missed(&mut self) {
         self.watching.live = None;
         self.watching.broke = true;
+        if !self.watching.is_opening() {
+            self.watching.requested = None;
+        }
         self.shared.tools_unsubscribed();
     }
 
     fn listen_later(&mut self) {
         const MAX_WAIT: Duration = Duration::from_secs(60);
-        if self.watching.opening.is_some() {
+        if self.watching.is_opening() {
             return;
         }
         let wait = Duration::from_secs(1) * 2u32.saturating_pow(self.watching.failures.min(6));

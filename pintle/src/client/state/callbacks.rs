@@ -9,8 +9,12 @@ use pintle_proto::client::Change;
 use pintle_types::{RawObject, schema::LoggingMessageParams};
 use tokio::sync::{Notify, watch};
 
-use super::settings::ClientSettings;
-use crate::client::asking::Report;
+use super::{
+    hub::{Event, EventHub},
+    layered::pass,
+    settings::ClientSettings,
+};
+use crate::client::{asking::Report, layer::Cx};
 
 /// Limit of queued events. The oldest are dropped first.
 const MAX_WAITING: usize = 1024;
@@ -24,6 +28,8 @@ pub(in crate::client) enum CallbackEvent {
     Log(RawObject),
     Noise(Box<str>),
     Change(Change),
+    /// A notification that goes through the layers of the client.
+    Layered(Box<Cx>),
 }
 
 /// Runs the callbacks of a connection, one after the other, in its own task.
@@ -38,6 +44,8 @@ pub(in crate::client) struct CallbackQueue {
     max_bytes: usize,
     /// The name of the connection.
     name: Option<Arc<str>>,
+    /// Reports events that were dropped.
+    hub: Arc<EventHub>,
 }
 
 #[derive(Debug, Default)]
@@ -51,12 +59,15 @@ struct CallbackBuffer {
 }
 
 impl CallbackQueue {
-    /// Starts the task if the client has callbacks.
+    /// Starts the task if the client has callbacks or layers.
     pub(in crate::client) fn start(
         settings: &Arc<ClientSettings>,
         name: Option<Arc<str>>,
+        hub: &Arc<EventHub>,
     ) -> Option<Arc<Self>> {
-        if settings.on_log.is_none() && settings.on_noise.is_none() && settings.on_change.is_none() {
+        let callbacks =
+            settings.on_log.is_some() || settings.on_noise.is_some() || settings.on_change.is_some();
+        if !callbacks && settings.layers.is_none() {
             return None;
         }
         let notices = Arc::new(Self {
@@ -65,6 +76,7 @@ impl CallbackQueue {
             done: watch::Sender::new(0),
             max_bytes: settings.limits.queued_bytes,
             name,
+            hub: hub.clone(),
         });
         tokio::spawn(Self::run(notices.clone(), settings.clone()));
         Some(notices)
@@ -75,17 +87,27 @@ impl CallbackQueue {
         let bytes = notice.size();
         while queue.waiting.len() >= MAX_WAITING || queue.bytes + bytes > self.max_bytes {
             tracing::debug!("callbacks are too slow: the oldest message is dropped");
-            if queue.pop().is_none() {
-                break;
+            match queue.pop() {
+                Some(dropped) => self.missed(&dropped),
+                None => break,
             }
         }
         if bytes <= self.max_bytes {
             queue.bytes += bytes;
             queue.waiting.push_back(notice);
+        } else {
+            self.missed(&notice);
         }
         queue.pushed += 1;
         drop(queue);
         self.filled.notify_one();
+    }
+
+    /// Reports an event that was dropped before the layers could deliver it.
+    fn missed(&self, dropped: &CallbackEvent) {
+        if let CallbackEvent::Layered(_) = dropped {
+            self.hub.push(&Event::Missed(1));
+        }
     }
 
     /// Returns how many events there have been.
@@ -118,7 +140,12 @@ impl CallbackQueue {
             };
             match next {
                 Some(notice) => {
-                    call(&settings, self.name.as_ref(), notice);
+                    match (notice, &settings.layers) {
+                        (CallbackEvent::Layered(cx), Some(layers)) => {
+                            pass(layers, *cx, settings.timeouts.call).await;
+                        }
+                        (notice, _) => call(&settings, self.name.as_ref(), notice),
+                    }
                     self.done.send_replace(done);
                     // Callbacks do not wait, so that this is where others get their turn.
                     tokio::task::yield_now().await;
@@ -153,11 +180,13 @@ impl CallbackEvent {
             Self::Noise(line) => line.len(),
             Self::Change(Change::Resource(uri)) => uri.len(),
             Self::Change(_) => 0,
+            Self::Layered(cx) => cx.method().len() + cx.params().as_str().len(),
         }
     }
 }
 
-fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: CallbackEvent) {
+/// Runs the callback of an event.
+pub(super) fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: CallbackEvent) {
     let called = catch_unwind(AssertUnwindSafe(|| match notice {
         CallbackEvent::Log(params) => match params.decode::<LoggingMessageParams>() {
             Ok(message) => {
@@ -171,6 +200,8 @@ fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: CallbackEven
         CallbackEvent::Change(change) => {
             settings.on_change.iter().for_each(|call| call(Report::new(name.cloned(), change.clone())));
         }
+        // Without layers there is none.
+        CallbackEvent::Layered(_) => {}
     }));
     if called.is_err() {
         tracing::error!("a callback panicked");
@@ -189,6 +220,7 @@ mod tests {
             done: watch::Sender::new(0),
             max_bytes: 100,
             name: None,
+            hub: Arc::new(EventHub::new(100)),
         };
         let log =
             |bytes: usize| CallbackEvent::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
@@ -209,7 +241,7 @@ mod tests {
         let mut settings = ClientSettings::new(pintle_types::schema::Implementation::new("c", "0"));
         settings.on_change = Some(Arc::new(|_| {}));
         settings.limits.queued_bytes = 100;
-        let notices = CallbackQueue::start(&Arc::new(settings), None).unwrap();
+        let notices = CallbackQueue::start(&Arc::new(settings), None, &Arc::new(EventHub::new(100))).unwrap();
         notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
         let before = tokio::time::Instant::now();
         notices.reached(notices.count()).await;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use pintle_proto::{
     client::{Cache, Change, Opened, Verdict},
     http::{BadAnnotation, BadArgument, HeaderParams, Streams},
@@ -41,7 +41,7 @@ pub(in crate::client) struct ConnectionState {
     /// The name of the connection, given by the host.
     pub(in crate::client) name: Option<Arc<str>>,
     pub(in crate::client) signals: Signals,
-    pub(in crate::client) hub: EventHub,
+    pub(in crate::client) hub: Arc<EventHub>,
     pub(in crate::client) notices: Option<Arc<CallbackQueue>>,
     /// Number of unanswered input requests.
     pub(in crate::client) questions: AtomicUsize,
@@ -104,10 +104,11 @@ impl ConnectionState {
         transport: &dyn DrivenTransport,
     ) -> Self {
         let cache = settings.cache.map(|(entries, bytes)| Mutex::new(Cache::new(entries, bytes)));
+        let hub = Arc::new(EventHub::new(settings.limits.queued_bytes));
         Self {
             signals: Signals::default(),
-            hub: EventHub::new(settings.limits.queued_bytes),
-            notices: CallbackQueue::start(&settings, name.clone()),
+            notices: CallbackQueue::start(&settings, name.clone(), &hub),
+            hub,
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
             ended: watch::Sender::new(None),
@@ -133,7 +134,13 @@ impl ConnectionState {
 
     /// Returns the origin of an input request of this connection.
     pub(in crate::client) fn asker(&self) -> Asker {
-        Asker { connection: self.name.clone(), server: self.facts().info.clone(), key: None }
+        Asker {
+            connection: self.name.clone(),
+            server: self.facts().info.clone(),
+            key: None,
+            extensions: Extensions::new(),
+            reports: None,
+        }
     }
 
     pub(in crate::client) fn facts(&self) -> Arc<Facts> {
@@ -300,6 +307,9 @@ impl ConnectionState {
             lock(&self.tools).drop_all();
         }
         self.with_cache(|cache, _| cache.forget(&change));
+        if self.settings.layers.is_some() {
+            return self.queue_change(&change);
+        }
         self.hub.push(&Event::Changed(change.clone()));
         if self.settings.on_change.is_some() {
             self.notify(CallbackEvent::Change(change));

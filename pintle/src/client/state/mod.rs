@@ -3,6 +3,7 @@
 mod callbacks;
 mod connection_state;
 mod hub;
+mod layered;
 mod mailbox;
 mod settings;
 mod signals;

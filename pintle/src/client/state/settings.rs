@@ -16,6 +16,7 @@ use crate::{
     Error, Result, Timeouts,
     client::{
         asking::{Handlers, Report},
+        layer::Next,
         tools::{OutputCheck, PolicyHook, output},
     },
 };
@@ -31,6 +32,8 @@ pub(in crate::client) type NoiseCallback = Arc<dyn Fn(Report<&str>) + Send + Syn
 pub(in crate::client) struct ClientSettings {
     pub(in crate::client) info: Implementation,
     pub(in crate::client) handlers: Handlers,
+    /// The layers around every message, and where it takes effect.
+    pub(in crate::client) layers: Option<Next>,
     pub(in crate::client) policy: Option<PolicyHook>,
     pub(in crate::client) output: Arc<dyn OutputCheck>,
     pub(in crate::client) meta: Option<Meta>,
@@ -60,6 +63,7 @@ impl ClientSettings {
         Self {
             info,
             handlers: Handlers::default(),
+            layers: None,
             policy: None,
             output: output::usual(),
             meta: None,
@@ -94,6 +98,7 @@ impl ClientSettings {
         let capabilities = print(RawObject::from_serialize(&self.capabilities(&self.handlers)))?;
         let mut profile = Profile::new(info, capabilities);
         profile.result_types = self.result_types.clone();
+        profile.deferred = self.layers.is_some();
         if let Some(revisions) = &self.revisions {
             profile.revisions = revisions.clone();
         }

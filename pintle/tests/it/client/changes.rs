@@ -377,9 +377,9 @@ async fn notifications_of_extensions_are_subscribed_to() {
         tokio::join!(server.subscribe_extension("taskIds", json!(["t-1"])), acknowledge(&mut peer));
     subscribed.unwrap();
     assert_eq!(listen["params"]["notifications"], json!({"taskIds": ["t-1"]}));
-    let (changes, listen) = tokio::join!(server.changes(), acknowledge(&mut peer));
-    let mut changes = changes.unwrap();
-    peer.receives("notifications/cancelled").await;
+    // The server offers no changes of lists, so there is nothing else to listen to.
+    let mut changes = server.changes().await.unwrap();
+    assert_eq!(peer.receives_now().await, None);
     tell(&mut peer, "notifications/tasks", Some(&listen), json!({"taskId": "t-1"})).await;
     let Some(Event::Notification(notification)) = changes.next().await else { panic!("a notification") };
     assert_eq!(notification.method, "notifications/tasks");
@@ -402,4 +402,39 @@ async fn notifications_of_extensions_are_subscribed_to() {
     server.subscribe_extension("taskIds", json!(["t-1"])).await.unwrap();
     settle().await;
     assert_eq!(peer.receives_now().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_listened_to_already_is_not_requested_again() {
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+    let (server, mut peer) = open(&client(), STATELESS, capabilities).await;
+    let (changes, _) = tokio::join!(server.changes(), acknowledge(&mut peer));
+    let _changes = changes.unwrap();
+    let (subscribed, listen) = tokio::join!(server.subscribe("note://1"), acknowledge(&mut peer));
+    subscribed.unwrap();
+    assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["note://1"]));
+    peer.receives("notifications/cancelled").await;
+    // Nothing is new.
+    server.subscribe("note://1").await.unwrap();
+    let _more = server.changes().await.unwrap();
+    assert_eq!(peer.receives_now().await, None);
+    // Those that come while a request is open wait for it.
+    let both = async { tokio::join!(server.subscribe("note://2"), server.subscribe("note://2")) };
+    let ((first, second), _) = tokio::join!(both, acknowledge(&mut peer));
+    first.unwrap();
+    second.unwrap();
+    peer.receives("notifications/cancelled").await;
+    assert_eq!(peer.receives_now().await, None);
+    // What was refused is requested again.
+    for _ in 0..2 {
+        let refuse = async {
+            let listen = peer.receives("subscriptions/listen").await;
+            let granted = json!({"resourceSubscriptions": ["note://1", "note://2"]});
+            let params = json!({"_meta": {SUBSCRIPTION: listen["id"]}, "notifications": granted});
+            peer.notifies("notifications/subscriptions/acknowledged", params).await;
+            peer.receives("notifications/cancelled").await;
+        };
+        let (subscribed, ()) = tokio::join!(server.subscribe("note://3"), refuse);
+        assert!(matches!(subscribed, Err(Error::Refused(_))));
+    }
 }

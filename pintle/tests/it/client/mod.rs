@@ -7,6 +7,9 @@ mod changes;
 #[cfg(all(unix, feature = "client", feature = "child"))]
 mod child;
 #[cfg(feature = "client")]
+mod layers;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod layers_over_transports;
 #[cfg(feature = "client")]
 mod limits;
 #[cfg(feature = "client")]

@@ -10,7 +10,7 @@ use std::{
 
 use pintle::{
     Client, Connection, Error,
-    client::{Answer, Roots},
+    client::{Answer, Cx, Next, Roots, around},
     testing::Peer,
     types::{
         RpcError,
@@ -371,4 +371,61 @@ async fn servers_are_told_when_the_roots_change() {
     server.notify_roots_changed().await.unwrap();
     settle().await;
     assert_eq!(peer.receives_now().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_reports_progress_of_its_answer_if_the_server_asked_for_it() {
+    async fn answered(layered: bool, token: Option<&str>) -> Vec<Value> {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = seen.clone();
+        let client = client().on_sample(|question| async move {
+            question.progress(1.0, 2.0).await;
+            question.progress(0.5, None).await;
+            question.progress_with(2.0, 2.0, "nearly").await;
+            let late = question.clone();
+            tokio::spawn(async move {
+                settle().await;
+                late.progress(3.0, None).await;
+            });
+            CreateMessageResult::new("m", ContentBlock::text("four"))
+        });
+        let client = match layered {
+            true => client.layer(&around(move |cx: Cx, next: Next| {
+                count.fetch_add(usize::from(cx.method() == "notifications/progress"), Ordering::Relaxed);
+                next.run(cx)
+            })),
+            false => client,
+        };
+        let (_connection, mut peer) = open(&client, SESSION, json!({})).await;
+        let mut params = json!({"messages": [], "maxTokens": 1});
+        if let Some(token) = token {
+            params["_meta"] = json!({"progressToken": token});
+        }
+        peer.asks(1, "sampling/createMessage", params).await;
+        let mut sent = Vec::new();
+        loop {
+            let message = peer.next().await.unwrap();
+            let over = message.get("result").is_some();
+            sent.push(message["params"].clone());
+            if over {
+                break;
+            }
+        }
+        settle().await;
+        settle().await;
+        assert_eq!(peer.receives_now().await, None, "progress after the answer");
+        let reports = if layered && token.is_some() { 2..=3 } else { 0..=0 };
+        assert!(reports.contains(&seen.load(Ordering::Relaxed)));
+        sent
+    }
+
+    for layered in [false, true] {
+        assert_eq!(answered(layered, None).await, [Value::Null]);
+        let expected = [
+            json!({"progressToken": "p", "progress": 1, "total": 2}),
+            json!({"progressToken": "p", "progress": 2, "total": 2, "message": "nearly"}),
+            Value::Null,
+        ];
+        assert_eq!(answered(layered, Some("p")).await, expected);
+    }
 }

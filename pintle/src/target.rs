@@ -1,0 +1,73 @@
+use std::borrow::Cow;
+
+use pintle_proto::http::name_in;
+use pintle_types::{
+    RawObject,
+    method::{self, Target as TargetKind},
+    schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
+};
+
+/// An entry of the catalogue that a request names. It need not exist.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Target<'a> {
+    /// A tool, by its name.
+    Tool(Cow<'a, str>),
+    /// A prompt, by its name.
+    Prompt(Cow<'a, str>),
+    /// A resource, by its URI.
+    Resource(Cow<'a, str>),
+    /// A resource template, or a resource, whose variables are completed, by its URI template.
+    Template(Cow<'a, str>),
+    /// A task, by its id.
+    Task(Cow<'a, str>),
+}
+
+impl Target<'_> {
+    /// Returns the name, URI, URI template or id.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool(name)
+            | Self::Prompt(name)
+            | Self::Resource(name)
+            | Self::Template(name)
+            | Self::Task(name) => name,
+        }
+    }
+}
+
+/// Returns the entries that a request names. If its params cannot be read, it names none.
+pub(crate) fn targets<'a>(method: &str, params: &'a RawObject) -> Vec<Target<'a>> {
+    let kind = match method {
+        // It requires no rights, so its row has no target.
+        method::RESOURCES_UNSUBSCRIBE => Some(TargetKind::Resource),
+        method => method::find(method).and_then(|row| row.target),
+    };
+    let Some(kind) = kind else { return Vec::new() };
+    let named = || kind.member().and_then(|member| name_in(params, member));
+    match kind {
+        TargetKind::Tool => named().map(Target::Tool).into_iter().collect(),
+        TargetKind::Prompt => named().map(Target::Prompt).into_iter().collect(),
+        TargetKind::Resource => named().map(Target::Resource).into_iter().collect(),
+        TargetKind::Task => named().map(Target::Task).into_iter().collect(),
+        TargetKind::Watched => {
+            let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else {
+                return Vec::new();
+            };
+            let uris = wanted.notifications.resource_subscriptions.into_iter().flatten();
+            uris.map(|uri| Target::Resource(uri.into())).collect()
+        }
+        TargetKind::Completed => {
+            let Ok(CompleteParams { reference, .. }) = params.decode() else { return Vec::new() };
+            vec![match reference {
+                CompletionReference::Prompt(prompt) => Target::Prompt(prompt.name.into()),
+                CompletionReference::Resource(resource) => Target::Template(resource.uri.into()),
+                CompletionReference::Unknown(other) => {
+                    let name = other.get("name").and_then(serde_json::Value::as_str);
+                    Target::Tool(name.unwrap_or_default().to_owned().into())
+                }
+                _ => return Vec::new(),
+            }]
+        }
+    }
+}
