@@ -367,6 +367,12 @@ impl ServerSession {
         self.send(method::PING, None)
     }
 
+    /// Creates a `roots/list` request that belongs to no call.
+    pub(super) fn list_roots(&mut self) -> (RequestId, Vec<u8>) {
+        self.last_id += 1;
+        self.send(method::ROOTS_LIST, None)
+    }
+
     fn send(&mut self, method: &str, params: Option<RawObject>) -> (RequestId, Vec<u8>) {
         self.asked.insert(self.last_id);
         let id = RequestId::Number(self.last_id);
@@ -400,6 +406,14 @@ fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Resu
     let text = params.map_or("{}", RawObject::as_str);
     serde_json::from_str(text)
         .map_err(|error| RpcError::invalid_params(format!("`{method}`: {}", Plain(&error))))
+}
+
+impl super::Engine {
+    /// Creates a `roots/list` request that belongs to no call, as after `notifications/roots/list_changed`. `None` if there is no
+    /// session.
+    pub fn list_roots(&mut self) -> Option<(RequestId, Vec<u8>)> {
+        self.session.as_mut().map(ServerSession::list_roots)
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ async fn handle_notification(cx: Cx) -> Outcome {
     if let Some(handler) = handler.filter(|_| cx.method() != method::NOTIFICATIONS_CANCELLED) {
         let params = Some(cx.params().clone()).filter(|params| params.as_str() != "{}");
         let notification = Notification::new(cx.method().to_owned(), params);
-        handler(notification, cx.call().known_peer().cloned()).await;
+        handler(notification, cx.call().known_peer().cloned(), cx.session()).await;
     }
     Outcome::Complete(RawObject::empty().into())
 }

@@ -60,8 +60,9 @@ type OnClose = dyn Fn(&Opened, Option<&Ended>) + Send + Sync;
 impl Server {
     /// Adds a hook that runs when a connection, or a session over HTTP, is opened. It must not block.
     ///
-    /// A hook that returns `Err` refuses the connection: each request is answered with the error. So does one with a `Result`
-    /// that panics; a hook without a result refuses none.
+    /// A hook that returns `Err` refuses the connection: it is closed after the response to the first request, which is the error; a
+    /// probe (`server/discover`) gets the error before. So does one with a `Result` that panics; a hook without a result refuses
+    /// none.
     ///
     /// ```
     /// use pintle::{Server, server::Opened, types::RpcError};

@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Error, Result,
-    server::{Cx, HandlerError, RequestError, Server},
+    server::{Cx, HandlerError, RequestError, Server, sessions::handle::SessionHandle},
 };
 
 impl Server {
@@ -81,14 +81,46 @@ impl Server {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let handler: Arc<OnNotification> =
-            Arc::new(move |notification, peer| Box::pin(handler(notification, peer)));
+            Arc::new(move |notification, peer, _| Box::pin(handler(notification, peer)));
         self.noting(|server| server.add_notification_handlers(vec![(name.into(), handler)]))
+    }
+
+    /// Adds a handler for changed roots of a client with a session: `notifications/roots/list_changed`. Clients of the stateless
+    /// era have no such notification; [`Cx::roots`] requests their roots with each call.
+    ///
+    /// A second handler of this notification is an error, as for [`on_notification`](Self::on_notification).
+    ///
+    /// ```
+    /// use pintle::Server;
+    ///
+    /// let server = Server::new("demo", "1.0.0").on_roots_changed(|session| async move {
+    ///     match session.roots().await {
+    ///         Ok(roots) => tracing::info!(?roots, "works elsewhere now"),
+    ///         Err(error) => tracing::warn!(%error, "the new roots are not known"),
+    ///     }
+    /// });
+    /// ```
+    #[must_use]
+    pub fn on_roots_changed<F, Fut>(self, handler: F) -> Self
+    where
+        F: Fn(SessionHandle) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let handler: Arc<OnNotification> = Arc::new(move |_, _, session| match session {
+            Some(session) => Box::pin(handler(session)),
+            // There is nobody to ask.
+            None => Box::pin(std::future::ready(())),
+        });
+        let name = method::NOTIFICATIONS_ROOTS_LIST_CHANGED.to_owned();
+        self.noting(|server| server.add_notification_handlers(vec![(name, handler)]))
     }
 }
 
 /// The handler of a notification.
 pub(crate) type OnNotification =
-    dyn Fn(Notification, Option<Arc<Peer>>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+    dyn Fn(Notification, Option<Arc<Peer>>, Option<SessionHandle>) -> NotificationFuture + Send + Sync;
+
+type NotificationFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Refuses a method that has a handler, or that the protocol defines: its handler would never run. The methods of tasks are
 /// left to extensions.

@@ -110,7 +110,7 @@ impl Installation {
         F: Fn(Notification, Option<Arc<Peer>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let handler: Arc<OnNotification> = Arc::new(move |notification, peer| {
+        let handler: Arc<OnNotification> = Arc::new(move |notification, peer, _| {
             let handling: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(handler(notification, peer));
             handling
         });

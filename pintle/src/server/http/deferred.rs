@@ -86,7 +86,8 @@ pub(super) async fn answer(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> 
 /// Passes a notification that belongs to no session through the layers.
 pub(super) async fn notify(cx: &HttpRequestCx, notification: Notification) {
     let call = Call::of_notification(&cx.snapshot.service, notification, None, cx.principal.as_deref());
-    dispatch::notify(notification_cx(&cx.server, &cx.snapshot, &cx.context, call)).await;
+    let sink = OwnSink::default();
+    dispatch::notify(notification_cx(&cx.server, &cx.snapshot, &cx.context, call, sink)).await;
 }
 
 /// Returns the context of a notification.
@@ -95,8 +96,8 @@ pub(super) fn notification_cx(
     snapshot: &Arc<Snapshot>,
     context: &Arc<RequestContext>,
     call: Call,
+    sink: OwnSink,
 ) -> Cx {
-    let sink = OwnSink::default();
     // Nobody receives its events.
     sink.close();
     Cx::new(call, server.clone(), snapshot.clone(), context.clone(), CallSink::Own(sink))

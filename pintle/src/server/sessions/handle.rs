@@ -6,12 +6,15 @@ use std::{
 };
 
 use pintle_proto::{Peer, server::Change};
-use pintle_types::{Message, Notification, RawObject};
+use pintle_types::{
+    Message, Notification, RawObject, plain_error,
+    schema::{ListRootsResult, Root},
+};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::{
-    LiveSession,
+    LiveSession, SessionRequest,
     values::{MAX_VALUES, NotStored},
 };
 
@@ -93,9 +96,36 @@ impl SessionHandle {
     /// ```
     pub async fn ping(&self) -> Result<(), SessionError> {
         let (sender, answer) = oneshot::channel();
-        self.live()?.ping(sender)?;
+        self.live()?.request(SessionRequest::Ping, sender)?;
         // An error response is an answer too.
         answer.await.map(drop).map_err(|_| SessionError::Ended)
+    }
+
+    /// Requests the root directories of the client, outside of any call: for example when they have changed, see
+    /// [`Server::on_roots_changed`](crate::Server::on_roots_changed).
+    ///
+    /// It waits as long as a question of a call ([`Timeouts::question`](crate::Timeouts::question)). Dropping the future withdraws
+    /// the request.
+    ///
+    /// # Errors
+    ///
+    /// The client does not support roots, refuses, or does not answer; also as [`ping`](Self::ping).
+    pub async fn roots(&self) -> Result<Vec<Root>, SessionError> {
+        let (sender, answer) = oneshot::channel();
+        let limit = {
+            let live = self.live()?;
+            if live.peer().is_none_or(|peer| peer.capabilities.roots.is_none()) {
+                return Err(SessionError::Unsupported { capability: "roots" });
+            }
+            live.request(SessionRequest::Roots, sender)?;
+            live.server().snapshot().settings.question
+        };
+        let failed = |reason: String| SessionError::Failed { reason };
+        let answered = tokio::time::timeout(limit, answer).await;
+        let answered = answered.map_err(|_| failed(format!("no answer within {limit:?}")))?;
+        let result = answered.map_err(|_| SessionError::Ended)?.map_err(|error| failed(error.to_string()))?;
+        let result: ListRootsResult = result.decode().map_err(|error| failed(plain_error(&error)))?;
+        Ok(result.roots)
     }
 
     /// Sends a notification to this client only. Params that are not an object are an error.
@@ -220,6 +250,16 @@ pub enum SessionError {
         /// The error of the store.
         reason: String,
     },
+    /// The client does not support the request.
+    Unsupported {
+        /// The capability that it did not declare.
+        capability: &'static str,
+    },
+    /// The client refused a request, or did not answer it.
+    Failed {
+        /// The reason.
+        reason: String,
+    },
     /// The params of a notification cannot be sent.
     InvalidParams {
         /// The reason.
@@ -236,6 +276,10 @@ impl fmt::Display for SessionError {
             Self::TooManyValues => {
                 write!(f, "the session has {MAX_VALUES} values: store several in one type")
             }
+            Self::Unsupported { capability } => {
+                write!(f, "the client does not support `{capability}`: look at `peer().capabilities` first")
+            }
+            Self::Failed { reason } => write!(f, "the client did not return a result: {reason}"),
             Self::InvalidTool { reason } => f.write_str(reason),
             Self::Store { reason } => {
                 write!(

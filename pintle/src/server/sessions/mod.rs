@@ -13,8 +13,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle_proto::{Peer, inputs::AskError};
-use pintle_types::RawObject;
+use pintle_proto::{Peer, inputs::AskError, server::Engine};
+use pintle_types::{RawObject, RequestId};
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{
@@ -34,8 +34,8 @@ pub(crate) trait LiveSession: Send + Sync {
 
     fn is_over(&self) -> bool;
 
-    /// Sends a `ping`. The answer is sent to `reply`, which is dropped if the session ends.
-    fn ping(&self, reply: PingSender) -> Result<(), SessionError>;
+    /// Sends a request that belongs to no call. The answer is sent to `reply`, which is dropped if the session ends.
+    fn request(&self, request: SessionRequest, reply: ReplySender) -> Result<(), SessionError>;
 
     fn inbox(&self) -> &ChangeInbox;
 
@@ -51,8 +51,25 @@ pub(crate) trait LiveSession: Send + Sync {
 /// The end of a session. It begins when it is polled.
 pub(crate) type SessionEnding = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
 
-/// The sender of the answer to a ping.
-pub(crate) type PingSender = oneshot::Sender<Result<RawObject, AskError>>;
+/// A request to the client of a session that belongs to no call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SessionRequest {
+    Ping,
+    Roots,
+}
+
+impl SessionRequest {
+    /// Creates the request. `None` if there is no session.
+    pub(crate) fn create(self, engine: &mut Engine) -> Option<(RequestId, Vec<u8>)> {
+        match self {
+            Self::Ping => engine.ping(),
+            Self::Roots => engine.list_roots(),
+        }
+    }
+}
+
+/// The sender of the answer to a request that belongs to no call.
+pub(crate) type ReplySender = oneshot::Sender<Result<RawObject, AskError>>;
 
 /// The facts of a session that do not depend on its transport.
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use pintle_proto::{
     server::{Arrival, Call, Inbound, Listen, Outcome, Performed, Ticket},
 };
 use pintle_types::{
-    Frame, Message, Notification, RawObject, RequestId, Response, RpcError, method, schema::CancelledParams,
+    Frame, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
+    schema::CancelledParams,
 };
 use tokio::sync::oneshot;
 
@@ -234,14 +235,22 @@ impl StreamConnection {
     }
 }
 
-/// Returns the responses to messages of a connection that a hook refuses.
-pub(super) fn refusal(frame: &Frame, error: &RpcError) -> Vec<Response> {
-    let response = |message: &Message| match message {
-        Message::Request(request) => Some(Response::new(Some(request.id.clone()), Err(error.clone()))),
-        _ => None,
+/// Returns the responses to messages of a connection that a hook refuses, and whether it is closed after them. A probe of the
+/// newest revision is not the end: a handshake of an older one may follow, and gets the error too.
+pub(super) fn refusal(frame: &Frame, error: &RpcError) -> (Vec<Response>, bool) {
+    let requests: Vec<&Request> = match frame {
+        Frame::One(Message::Request(request)) => vec![request],
+        Frame::One(_) => Vec::new(),
+        Frame::Batch(items) => items
+            .iter()
+            .flatten()
+            .filter_map(|message| match message {
+                Message::Request(request) => Some(request),
+                _ => None,
+            })
+            .collect(),
     };
-    match frame {
-        Frame::One(message) => response(message).into_iter().collect(),
-        Frame::Batch(items) => items.iter().flatten().filter_map(response).collect(),
-    }
+    let is_last = requests.iter().any(|request| request.method != method::SERVER_DISCOVER);
+    let response = |request: &Request| Response::new(Some(request.id.clone()), Err(error.clone()));
+    (requests.into_iter().map(response).collect(), is_last)
 }

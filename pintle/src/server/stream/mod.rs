@@ -342,7 +342,8 @@ impl StreamConnection {
         let Some(notification) = self.notices.waiting.pop_front() else { return false };
         let task = match notification {
             PendingNotification::Handled(handler, notification, peer) => {
-                self.tasks.spawn(async move { handler(notification, peer).await })
+                let session = Some(self.session_handle());
+                self.tasks.spawn(async move { handler(notification, peer, session).await })
             }
             PendingNotification::Layered(cx) => self.tasks.spawn(dispatch::notify(cx)),
         };
@@ -410,10 +411,14 @@ impl StreamConnection {
                 match parse(&bytes, snapshot.service.bounds().batch) {
                     Ok(frame) => {
                         if let Some(refused) = &self.refused {
-                            let response = layered::refusal(&frame, refused);
-                            return response.into_iter().for_each(|response| {
+                            let (responses, is_last) = layered::refusal(&frame, refused);
+                            for response in responses {
                                 self.send(Message::Response(response).to_vec().into());
-                            });
+                            }
+                            if is_last {
+                                self.close(Ended::Stopped);
+                            }
+                            return;
                         }
                         let Some(frame) = self.pass_barrier(frame, length + OVERHEAD) else { return };
                         self.admit_frame(&snapshot, frame)

@@ -16,7 +16,10 @@ use crate::server::{
     Server,
     changes::ChangeInbox,
     serving::Stop,
-    sessions::{LiveSession, PingSender, SessionEnding, SessionFacts, handle::SessionError},
+    sessions::{
+        LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest,
+        handle::{SessionError, SessionHandle},
+    },
 };
 
 /// The state that the handles of a session share with its connection.
@@ -44,7 +47,7 @@ struct SessionState {
 
 /// A request of a handle to its connection.
 enum SessionCommand {
-    Ping(PingSender),
+    Request(SessionRequest, ReplySender),
     Send(Bytes),
 }
 
@@ -55,7 +58,7 @@ const CAPACITY_BYTES: usize = 1 << 20;
 impl SessionCommand {
     fn size(&self) -> usize {
         match self {
-            Self::Ping(_) => 0,
+            Self::Request(..) => 0,
             Self::Send(line) => line.len(),
         }
     }
@@ -154,8 +157,8 @@ impl LiveSession for StreamSession {
         self.lock().ended
     }
 
-    fn ping(&self, reply: PingSender) -> Result<(), SessionError> {
-        self.push(SessionCommand::Ping(reply))
+    fn request(&self, request: SessionRequest, reply: ReplySender) -> Result<(), SessionError> {
+        self.push(SessionCommand::Request(request, reply))
     }
 
     fn send(&self, line: Bytes) -> Result<(), SessionError> {
@@ -178,6 +181,12 @@ impl StreamConnection {
         }
     }
 
+    /// Returns a handle to the session.
+    pub(super) fn session_handle(&self) -> SessionHandle {
+        let live: Arc<dyn LiveSession> = self.live.0.clone();
+        SessionHandle::new(Arc::downgrade(&live))
+    }
+
     /// Does what the handles of the session ask for.
     pub(super) fn poll_handles(&mut self) {
         if self.is_full() {
@@ -186,11 +195,11 @@ impl StreamConnection {
         for command in self.live.0.take() {
             match command {
                 SessionCommand::Send(line) => self.send(line),
-                SessionCommand::Ping(reply) => {
-                    // Pings that nobody waits for any more are withdrawn.
+                SessionCommand::Request(request, reply) => {
+                    // Requests that nobody waits for any more are withdrawn.
                     let ids = self.questions.given_up();
                     self.take_back(&ids);
-                    if let Some((id, line)) = self.engine.ping() {
+                    if let Some((id, line)) = request.create(&mut self.engine) {
                         self.questions.add(id, None, reply);
                         self.send(line.into());
                     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle::{
-    Server, ToolQuery,
+    Ended, Server, ToolQuery,
     server::{Caller, Opened, tool},
     transport::memory,
     types::RpcError,
@@ -54,4 +54,21 @@ async fn every_connection_is_told_of_when_it_comes_and_when_it_goes() {
     let serving = server.serve(ours).unwrap();
     serving.close(Duration::ZERO).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), ["open ?", "close false Some(Stopped)"]);
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_closed_after_the_answer() {
+    let server = Server::new("s", "0").on_open(|opened: &Opened| {
+        assert_eq!(opened.server.sessions().len(), 0);
+        Err(RpcError::invalid_request("closed on Mondays"))
+    });
+    let (ours, theirs) = memory();
+    let serving = server.serve(theirs).unwrap();
+    let mut raw = Raw::over(ours);
+    // A handshake of an older revision may follow the probe, and gets the reason too.
+    for method in ["server/discover", "initialize"] {
+        raw.request(method, json!({})).await;
+        assert_eq!(raw.recv().await["error"]["message"], "closed on Mondays");
+    }
+    assert_eq!(serving.wait().await.unwrap(), Ended::Stopped);
 }

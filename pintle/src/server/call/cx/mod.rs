@@ -216,7 +216,10 @@ impl Cx {
     /// # let _ = tool("basket", basket);
     /// ```
     pub fn session(&self) -> Option<SessionHandle> {
-        let session = self.0.sink.session().filter(|_| self.0.call.is_in_session())?;
+        let call = &self.0.call;
+        let notified =
+            || call.is_notification() && call.known_peer().is_some_and(|peer| !peer.revision.is_stateless());
+        let session = self.0.sink.session().filter(|_| call.is_in_session() || notified())?;
         Some(SessionHandle::new(session.clone()))
     }
 

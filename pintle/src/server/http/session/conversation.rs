@@ -34,6 +34,7 @@ use crate::{
             request_cx::HttpRequestCx,
             rights,
         },
+        sessions::handle::SessionHandle,
         snapshot::Snapshot,
     },
 };
@@ -354,12 +355,14 @@ fn notify(
         let principal = session.principal.as_deref();
         let call = Call::of_notification(&snapshot.service, notification, peer, principal);
         let method = call.method().to_owned();
-        let cx = deferred::notification_cx(&session.server, &snapshot, context, call);
+        let cx =
+            deferred::notification_cx(&session.server, &snapshot, context, call, exchange.session().sink());
         return spawn_notification(exchange, &method, dispatch::notify(cx));
     }
     let Some(handler) = session.server.notification_handler(&notification.method) else { return };
     let method = notification.method.clone();
-    spawn_notification(exchange, &method, async move { handler(notification, peer).await });
+    let live = exchange.session().sink().session().cloned().map(SessionHandle::new);
+    spawn_notification(exchange, &method, async move { handler(notification, peer, live).await });
 }
 
 /// Runs the handler of a notification, or its layers.

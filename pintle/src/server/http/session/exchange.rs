@@ -82,6 +82,10 @@ enum Output {
 }
 
 impl Exchange {
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
     pub(in crate::server::http) fn new(
         shared: &Arc<HttpShared>,
         session: &Arc<Session>,

@@ -15,7 +15,10 @@ use crate::{
         Server,
         call::own_sink::OwnSink,
         changes::ChangeInbox,
-        sessions::{LiveSession, PingSender, SessionEnding, SessionFacts, TRANSIENT, handle::SessionError},
+        sessions::{
+            LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest, TRANSIENT,
+            handle::SessionError,
+        },
     },
 };
 
@@ -44,15 +47,15 @@ impl LiveSession for Session {
         Self::is_over(self)
     }
 
-    fn ping(&self, reply: PingSender) -> Result<(), SessionError> {
+    fn request(&self, request: SessionRequest, reply: ReplySender) -> Result<(), SessionError> {
         if !self.has_get_stream() {
             return Err(SessionError::NoStream);
         }
-        // Pings that nobody waits for any more are withdrawn.
+        // Requests that nobody waits for any more are withdrawn.
         self.give_up().into_iter().for_each(|line| self.push(line.into()));
         let line = {
             let mut core = self.lock();
-            let Some((id, line)) = core.engine.ping().filter(|_| !core.ended) else {
+            let Some((id, line)) = request.create(&mut core.engine).filter(|_| !core.ended) else {
                 return Err(SessionError::Ended);
             };
             core.busy().questions.add(id, None, reply);
