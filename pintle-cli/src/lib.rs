@@ -29,7 +29,8 @@ use verbs::Verb;
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
     let typed: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let name = OsString::from("pintle");
-    match Cli::try_parse_from(std::iter::once(&name).chain(&typed)) {
+    let words = args::mark_flags(&Cli::command(), &typed);
+    match Cli::try_parse_from(std::iter::once(&name).chain(&words)) {
         Ok(Cli { verb, global }) => {
             let output = Output::new(global.into_settings(&typed));
             let verb = verb.unwrap_or_default();

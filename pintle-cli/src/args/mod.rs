@@ -1,6 +1,7 @@
 //! Options that verbs share, and errors of the command line.
 
 mod connect;
+mod flags;
 mod global;
 mod help;
 mod near;
@@ -10,6 +11,7 @@ mod target;
 mod usage;
 
 pub(crate) use connect::{ConnectArgs, EraArg, duration};
+pub(crate) use flags::{flag_of, mark_flags};
 pub(crate) use global::GlobalArgs;
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;

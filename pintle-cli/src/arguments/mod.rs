@@ -1,6 +1,7 @@
 //! Arguments of tools, prompts and templates: what was typed, and what it means by the schema.
 
 mod coerce;
+mod flags;
 mod parameter;
 mod shape;
 mod signature;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::args::near;
 use coerce::coerce;
+pub(crate) use flags::replace_flags;
 pub(crate) use parameter::{Parameter, parameters};
 use shape::excerpt;
 pub(crate) use signature::{help, prompt_signature, signature};

@@ -44,7 +44,11 @@ pub(crate) fn help(tool: &Tool, endpoint: &Endpoint, text: &mut Text) {
     }
     text.end().line("Arguments:");
     for Parameter { name, shape, required, description, default } in &parameters {
-        text.add("  ").tone(Tone::Method, name).add("  ").add(shape);
+        text.add("  ")
+            .tone(Tone::Method, name)
+            .add(", ")
+            .tone(Tone::Method, format_args!("--{}", name.replace('_', "-")));
+        text.add("  ").add(shape);
         match (required, default) {
             (true, _) => text.tone(Tone::Faint, ", required"),
             (false, Some(default)) => text.tone(Tone::Faint, format_args!(", default {}", bare(default))),
@@ -58,7 +62,8 @@ pub(crate) fn help(tool: &Tool, endpoint: &Endpoint, text: &mut Text) {
         }
     }
     text.end()
-        .line("`name=text` is read by the schema, `name:=JSON` is JSON, `name@file` the contents of a file.");
+        .line("`name=text` is read by the schema, `name:=JSON` is JSON, `name@file` the contents of a file.")
+        .line("`--name value` is `name=value`; where the command has an option of that name, only the latter is the tool's.");
 }
 
 /// Returns a command line that calls the tool with its required arguments.

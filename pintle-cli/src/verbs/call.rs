@@ -12,7 +12,7 @@ use pintle::{
 use serde_json::Value;
 
 use crate::{
-    args::{HELP, QuestionArgs, TargetArgs, examples, help_of, near},
+    args::{HELP, QuestionArgs, TargetArgs, examples, flag_of, help_of, near},
     arguments::{self, read_words, signature},
     content,
     failure::{Exit, Failure},
@@ -29,6 +29,7 @@ use crate::{
         ("pintle call demo tide port=bergen hour:=4", "`:=` is followed by JSON"),
         (r#"pintle call demo tide '{"port": "bergen", "hour": 4}'"#, "all arguments as JSON"),
         ("pintle call demo post text@notice.txt", "a text from a file; `-` is standard input"),
+        ("pintle call demo tide --port bergen --hour 4", "arguments as options"),
         ("pintle call demo tide --help", "the arguments of a tool"),
         ("pintle call search query=tides -- uvx mcp-server-x", "a program is at the end"),
     ]),
@@ -60,13 +61,22 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
             text.block(help_of::<CallArgs>());
         });
     }
+    if let Some(option) = target.words.first().and_then(|word| flag_of(word)) {
+        return Err(Failure::usage(format!("no such option: `--{option}`"), "pintle call --help"));
+    }
     let (endpoint, mut words) = Endpoint::take("call", target)?;
     if words.is_empty() {
         return Err(Failure::usage("which tool?", endpoint.line("ls", &["tools"])));
     }
     let name = words.remove(0);
+    if let Some(option) = flag_of(&name) {
+        let next = endpoint.line("ls", &["tools"]);
+        return Err(Failure::usage(format!("no such option: `--{option}`; which tool?"), next));
+    }
     let refused = |message: String| Failure::usage(message, endpoint.line("call", &[&name, "--help"]));
-    let typed = read_words(&words).await.map_err(refused)?;
+    // Options are arguments that only the tool's schema can tell from values.
+    let has_flags = words.iter().any(|word| flag_of(word).is_some());
+    let typed = if has_flags { Vec::new() } else { read_words(&words).await.map_err(refused)? };
 
     let mut questions = Questions::new(questions, &[], output).await?;
     let client = questions.attach(endpoint.client(output));
@@ -79,6 +89,14 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
         return Ok(());
     }
     let reminded = |failure: Failure| failure.detail(signature(&tool));
+    let typed = match has_flags {
+        true => {
+            let replaced = arguments::replace_flags(&arguments::parameters(&tool.input_schema), &words);
+            words = replaced.map_err(refused).map_err(reminded)?;
+            read_words(&words).await.map_err(refused).map_err(reminded)?
+        }
+        false => typed,
+    };
     let arguments = arguments::of_tool(&tool, typed).map_err(refused).map_err(reminded)?;
     if !no_check {
         check(&tool, &arguments).map_err(refused).map_err(reminded)?;

@@ -35,3 +35,26 @@ fn it_cancels_the_call_and_leaves_no_process() {
     assert_eq!(alive.read_to_end(&mut Vec::new()).unwrap(), 0);
     fs::remove_dir_all(&folder).unwrap();
 }
+
+/// The same at a terminal, where the bar of the progress is shown.
+#[test]
+#[cfg(target_os = "linux")]
+fn it_does_so_at_a_terminal() {
+    let folder = std::env::temp_dir().join(format!("pintle-cli-terminal-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let fifo = folder.join("alive");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let script = format!(
+        "exec 3> '{}'; cat <&3 > /dev/null 2>&1 & '{}' demo",
+        fifo.display(),
+        env!("CARGO_BIN_EXE_pintle")
+    );
+    let alive =
+        std::thread::spawn(move || fs::File::open(&fifo).unwrap().read_to_end(&mut Vec::new()).unwrap());
+    let words = ["call", "anchor", "--", "sh", "-c", &script];
+    let (code, shown) = crate::support::pty::answer_in_terminal(&words, 40, &[("the anchor holds", "\u{3}")]);
+    assert_eq!(code, Some(130), "{shown}");
+    // Ends when all of them are gone.
+    assert_eq!(alive.join().unwrap(), 0);
+    fs::remove_dir_all(&folder).unwrap();
+}
