@@ -78,8 +78,8 @@ impl GroupEvent {
 
 /// The events of all members of a group, from [`Group::changes`](super::Group::changes).
 ///
-/// Equal changes of one member that were not read yet are one event. A member that sends more than is read displaces its own
-/// events first.
+/// Equal changes of one member that were not read yet are one event. If more is sent than is read, events of the member with the
+/// most unread ones are dropped.
 #[derive(Debug)]
 pub struct GroupChanges(pub(super) Arc<EventQueue>);
 
@@ -123,18 +123,32 @@ impl QueueState {
             return;
         }
         let size = event.size();
-        while self.events.len() >= MAX_EVENTS || (self.bytes + size > MAX_BYTES && !self.events.is_empty()) {
-            let own = self.events.iter().position(|queued| queued.member() == event.member());
-            let Some(dropped) = self.events.remove(own.unwrap_or(0)) else { break };
+        while self.events.len() >= MAX_EVENTS || self.bytes + size > MAX_BYTES {
+            let oldest = self.oldest_of_largest(event);
+            let Some(dropped) = oldest.and_then(|at| self.events.remove(at)) else {
+                *self.missed.entry(event.member().to_owned()).or_default() += 1;
+                return;
+            };
             self.bytes -= dropped.size();
             *self.missed.entry(dropped.member().to_owned()).or_default() += 1;
         }
-        if size > MAX_BYTES {
-            *self.missed.entry(event.member().to_owned()).or_default() += 1;
-            return;
-        }
         self.bytes += size;
         self.events.push_back(event.clone());
+    }
+
+    /// Returns the position of the oldest event of the member that has the most, in bytes or else in number. `None` if that is the
+    /// new event itself.
+    fn oldest_of_largest(&self, event: &GroupEvent) -> Option<usize> {
+        let in_bytes = self.bytes + event.size() > MAX_BYTES;
+        let size = |event: &GroupEvent| if in_bytes { event.size() } else { 1 };
+        let mut used = BTreeMap::from([(event.member(), size(event))]);
+        for queued in &self.events {
+            *used.entry(queued.member()).or_default() += size(queued);
+        }
+        // Of two that have as much, it is the sender's.
+        let (largest, _) =
+            used.into_iter().max_by_key(|(member, used)| (*used, *member == event.member()))?;
+        self.events.iter().position(|queued| queued.member() == largest)
     }
 
     /// The next event; `Some(None)` at the end.
@@ -207,6 +221,27 @@ mod tests {
     fn changed(member: &str, uri: &str) -> GroupEvent {
         let event = Event::Changed(Change::Resource(uri.into()));
         GroupEvent::Server { member: member.to_owned(), event }
+    }
+
+    #[tokio::test]
+    async fn large_events_displace_none_of_others() {
+        let hub = EventHub::new();
+        let mut changes = GroupChanges(hub.listen());
+        let calm: Vec<_> =
+            (0..100).map(|at| changed("calm", &format!("{}{at}", "x".repeat(30 << 10)))).collect();
+        calm.iter().for_each(|event| hub.push(event));
+        // One that is too large for the queue, and one that would fit if the others gave way.
+        hub.push(&changed("busy", &"x".repeat(5 << 20)));
+        hub.push(&changed("busy", &"x".repeat(3 << 20)));
+        assert_eq!(changes.next().await, Some(GroupEvent::Missed { member: "busy".into(), count: 2 }));
+        for event in &calm {
+            assert_eq!(changes.next().await.as_ref(), Some(event));
+        }
+        // The member with the most gives way to others, however few its events are.
+        hub.push(&changed("busy", &"x".repeat(4 << 20)));
+        hub.push(&calm[0]);
+        assert_eq!(changes.next().await, Some(GroupEvent::Missed { member: "busy".into(), count: 1 }));
+        assert_eq!(changes.next().await.as_ref(), Some(&calm[0]));
     }
 
     #[tokio::test]

@@ -7,6 +7,11 @@ use super::shape::{Extra, ObjectShape, Property, Shape, ShapeKind};
 
 /// The maximum number of schemas that are read of one tool, with references replaced. Beyond it everything is accepted.
 const MAX_NODES: usize = 5000;
+/// The maximum size of the texts and values that are copied from the schema of one tool, in bytes: a reference copies them once more.
+/// Beyond it everything is accepted.
+const MAX_BYTES: usize = 1 << 20;
+/// The maximum number of properties that one object is put together from.
+const MAX_PROPERTIES: usize = 4 * MAX_NODES;
 /// The maximum depth.
 const MAX_DEPTH: usize = 32;
 /// The maximum length of a chain of schemas that one is put together from (`$ref`, `allOf`).
@@ -14,7 +19,7 @@ const MAX_PARTS: usize = 64;
 
 /// Reads the schema of a tool's arguments.
 pub(super) fn read(schema: &JsonObject) -> ObjectShape {
-    let mut reader = SchemaReader { root: schema, nodes: 0 };
+    let mut reader = SchemaReader { root: schema, nodes: 0, bytes: 0 };
     let mut flat = Flat::default();
     reader.flatten(&mut flat, schema, &Path::default().within("#"), MAX_PARTS);
     // It is that of an object, whatever else it says.
@@ -53,6 +58,8 @@ fn objects_of(shape: Shape) -> ObjectShape {
 struct SchemaReader<'a> {
     root: &'a JsonObject,
     nodes: usize,
+    /// The size of what was copied.
+    bytes: usize,
 }
 
 /// The references that lead to a schema: one of them within it would not end.
@@ -97,6 +104,8 @@ struct Flat<'a> {
     format: Option<&'a str>,
     /// The name of what it would refer to once more.
     recursive: Option<&'a str>,
+    /// The number of properties that were taken over, with repeated ones.
+    taken: usize,
 }
 
 const TEXT: &[&str] = &["minLength", "maxLength", "pattern"];
@@ -108,6 +117,11 @@ fn is_keyword(name: &str) -> bool {
 }
 
 impl<'a> SchemaReader<'a> {
+    /// Whether nothing more is described.
+    fn is_exhausted(&self) -> bool {
+        self.nodes > MAX_NODES || self.bytes > MAX_BYTES
+    }
+
     fn read(&mut self, parts: &[Located<'a>], depth: usize) -> Shape {
         let mut flat = Flat::default();
         for (part, path) in parts {
@@ -121,7 +135,7 @@ impl<'a> SchemaReader<'a> {
     /// Takes over the members of a schema: first of what it refers to, then its own.
     fn flatten(&mut self, flat: &mut Flat<'a>, schema: &'a JsonObject, path: &Path<'a>, parts: usize) {
         self.nodes += 1;
-        if parts == 0 || self.nodes > MAX_NODES {
+        if parts == 0 || self.is_exhausted() {
             return;
         }
         if let Some(Value::String(reference)) = schema.get("$ref") {
@@ -166,8 +180,14 @@ impl<'a> SchemaReader<'a> {
 
     fn shape(&mut self, flat: &Flat<'a>, depth: usize) -> Shape {
         self.nodes += 1;
-        let cut = self.nodes > MAX_NODES || depth > MAX_DEPTH;
+        if !self.is_exhausted() {
+            self.bytes = self.bytes.saturating_add(flat.size());
+        }
+        let cut = self.is_exhausted() || depth > MAX_DEPTH;
         let mut shape = Shape::of(ShapeKind::Any);
+        if self.is_exhausted() {
+            return not_described(shape);
+        }
         shape.description = flat.description.map(str::to_owned);
         shape.default = flat.default.cloned();
         shape.nullable = flat.nullable;
@@ -219,6 +239,10 @@ impl<'a> SchemaReader<'a> {
     ) -> Shape {
         let mut shapes: Vec<Shape> = Vec::new();
         for branch in branches.iter().filter_map(Value::as_object) {
+            if self.is_exhausted() {
+                // Some of the branches alone would forbid the others.
+                return not_described(shape);
+            }
             if branch.get("type").and_then(Value::as_str) == Some("null") {
                 shape.nullable = true;
                 continue;
@@ -309,10 +333,16 @@ impl<'a> SchemaReader<'a> {
         let mut properties = Vec::with_capacity(flat.properties.len().min(MAX_NODES));
         let required: HashSet<&str> = flat.required.iter().copied().collect();
         for (name, parts) in &flat.properties {
+            if self.is_exhausted() {
+                break;
+            }
+            self.bytes = self.bytes.saturating_add(name.len());
             let shape = self.read(parts, depth + 1);
             properties.push(Property { name: (*name).to_owned(), required: required.contains(name), shape });
         }
         let extra = match &flat.extra {
+            // The rest of the properties would be forbidden too.
+            _ if properties.len() < flat.properties.len() => Extra::Allowed,
             Some((Value::Bool(false), _)) => Extra::Forbidden,
             Some(schema @ (Value::Object(members), _)) if !members.is_empty() => {
                 Extra::Of(Box::new(self.read(std::slice::from_ref(schema), depth + 1)))
@@ -340,7 +370,8 @@ impl<'a> Flat<'a> {
             ("const", value) => self.values = Some(vec![value]),
             ("properties", Value::Object(properties)) => {
                 for (name, schema) in properties {
-                    if self.properties.len() > MAX_NODES {
+                    self.taken += 1;
+                    if self.properties.len() > MAX_NODES || self.taken > MAX_PROPERTIES {
                         break;
                     }
                     match self.properties.iter_mut().find(|(known, _)| known == name) {
@@ -382,6 +413,14 @@ impl<'a> Flat<'a> {
         known.map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect()
     }
 
+    /// The size of what a shape copies, in bytes.
+    fn size(&self) -> usize {
+        let texts = self.description.map_or(0, str::len) + self.format.map_or(0, str::len);
+        let values = self.values.iter().flatten().copied().chain(self.default);
+        let values = values.chain(self.keywords.iter().map(|(_, value)| *value));
+        texts + values.map(size_of_value).sum::<usize>()
+    }
+
     /// The type of a schema that does not state one.
     fn inferred(&self) -> &'static str {
         let has = |names: &[&str]| self.keywords.iter().any(|(name, _)| names.contains(name));
@@ -397,6 +436,27 @@ impl<'a> Flat<'a> {
             "any"
         }
     }
+}
+
+/// A shape that accepts everything, because the limit is reached.
+fn not_described(shape: Shape) -> Shape {
+    let mut shape = Shape { kind: ShapeKind::Any, default: None, ..shape };
+    shape.note("not described further");
+    shape
+}
+
+/// The size of a value, in bytes.
+fn size_of_value(value: &Value) -> usize {
+    const OVERHEAD: usize = 16;
+    OVERHEAD
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size_of_value).sum(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
+            }
+            _ => 0,
+        }
 }
 
 /// Whether a branch says what a value is, and not only which properties it needs.

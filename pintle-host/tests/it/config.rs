@@ -440,4 +440,8 @@ fn what_a_file_can_make_one_hold_is_bounded() {
     assert_eq!(ConfigFile::parse("a.json", &deep).unwrap_err().kind, ConfigErrorKind::Syntax);
     let deep = format!("a = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(ConfigFile::parse("a.toml", &deep).unwrap_err().kind, ConfigErrorKind::Syntax);
+    for deep in [format!("{} = 1", vec!["a"; 50_000].join(".")), format!("[{}]", vec!["a"; 50_000].join("."))]
+    {
+        assert_eq!(ConfigFile::parse("a.toml", &deep).unwrap_err().kind, ConfigErrorKind::Syntax);
+    }
 }

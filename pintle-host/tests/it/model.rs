@@ -234,6 +234,42 @@ fn what_a_schema_can_become_is_bounded() {
 }
 
 #[test]
+fn what_is_copied_for_references_is_bounded_in_bytes() {
+    let long = "x".repeat(200_000);
+    let values: Vec<_> = (0..20_000).map(|at| format!("value {at}")).collect();
+    let refs: serde_json::Map<_, _> =
+        (0..1000).map(|at| (format!("p{at}"), json!({"$ref": "#/$defs/d"}))).collect();
+    for large in [
+        json!({"type": "string", "enum": values}),
+        json!({"type": "string", "description": long}),
+        json!({"type": "string", "default": long}),
+        json!({"type": "string", "pattern": long}),
+        json!({"type": "string", "format": long}),
+        json!({"type": "object", "properties": {long.as_str(): {"type": "string"}}}),
+        json!({"anyOf": [{"const": 1, "description": long}, {"const": 2, "description": long}]}),
+    ] {
+        let schema = json!({"type": "object", "properties": refs, "$defs": {"d": large}});
+        for api in ALL {
+            let size = parameters(api, false, &schema).to_string().len();
+            assert!(size < 4 << 20, "{size} bytes of a schema of {}", schema.to_string().len());
+        }
+    }
+}
+
+/// Copying the properties for each of the branches would take minutes.
+#[test]
+fn branches_beyond_the_limit_are_not_looked_at() {
+    let properties: serde_json::Map<_, _> =
+        (0..4000).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
+    let branches: Vec<_> = (0..200_000).map(|_| json!({"type": "object"})).collect();
+    let object = json!({"type": "object", "properties": properties, "anyOf": branches});
+    let schema = json!({"type": "object", "properties": {"x": object}});
+    for api in ALL {
+        assert!(parameters(api, false, &schema).to_string().len() < 4 << 20);
+    }
+}
+
+#[test]
 fn the_root_is_an_object_whatever_it_says() {
     let table = [
         (json!({}), json!({"type": "object", "properties": {}})),
