@@ -297,8 +297,8 @@ impl Client {
         self
     }
 
-    /// Sets the size of the cache of results, in entries and bytes. Results are kept as long as the server states.
-    /// Default: 256 entries and 16 MiB; 0 disables the cache.
+    /// Sets the size of the cache of results, in entries and bytes. Results are kept as long as the server states,
+    /// private ones for requests with the same metadata. Default: 256 entries and 16 MiB; 0 disables the cache.
     pub fn cache(mut self, entries: usize, bytes: usize) -> Self {
         self.settings.cache = (entries > 0 && bytes > 0).then_some((entries, bytes));
         self

@@ -123,8 +123,10 @@ impl Connection {
         }
         options.declare(self.shared())?;
         let mut admission = self.admit(&method, &params).await?;
-        let cached = Cache::keeps(&method).then(|| {
-            self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, "", now) {
+        let keeps = Cache::keeps(&method);
+        let partition = if keeps { cache_partition(&params) } else { String::new() };
+        let cached = keeps.then(|| {
+            self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, &partition, now) {
                 Some(result) => Err(result.clone()),
                 None => Ok(cache.ticket()),
             })
@@ -151,7 +153,7 @@ impl Connection {
             match self.exchange(method.clone(), sent, options, &mut admission).await? {
                 RequestOutcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
-                        self.keep(&method, &params, ticket, &result);
+                        self.keep(&method, &params, &partition, ticket, &result);
                     }
                     return Ok(result);
                 }
@@ -262,9 +264,29 @@ impl Connection {
         }
     }
 
-    fn keep(&self, method: &str, params: &RawObject, ticket: CacheTicket, result: &RawObject) {
-        self.shared().with_cache(|cache, now| cache.store(method, params, "", ticket, result, now));
+    fn keep(
+        &self,
+        method: &str,
+        params: &RawObject,
+        partition: &str,
+        ticket: CacheTicket,
+        result: &RawObject,
+    ) {
+        self.shared().with_cache(|cache, now| cache.store(method, params, partition, ticket, result, now));
     }
+}
+
+/// Returns the metadata that a private result may depend on, such as the user on whose behalf a host sends the request. Trace
+/// contexts differ with every request and are left out.
+fn cache_partition(params: &RawObject) -> String {
+    let meta: Option<RawObject> = params.decode_member("_meta").ok().flatten();
+    let Some(meta) = meta else { return String::new() };
+    let mut members: Vec<_> = meta
+        .iter()
+        .filter(|(name, _)| !matches!(*name, "progressToken" | "traceparent" | "tracestate"))
+        .collect();
+    members.sort_unstable();
+    members.iter().flat_map(|(name, value)| ["\"", name, "\":", value, "\n"]).collect()
 }
 
 pub(in crate::client) fn params(params: &impl Serialize) -> Result<RawObject> {

@@ -5,6 +5,7 @@ use pintle_types::{
     ErrorCode, JsonObject, RawObject, RequestId, method,
     schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
 };
+use serde_json::Value;
 use tokio::{task::AbortHandle, time::Instant};
 
 use super::{CallFailure, Driver, LayerReply, Waiter, command::Watch, layered::OwnMessage};
@@ -64,26 +65,46 @@ enum ListenChange {
 #[derive(Debug)]
 enum SubscriptionTarget {
     Lists,
-    Resource(String),
-    Extension(String),
+    Resource {
+        uri: String,
+        /// Whether it was subscribed to before.
+        known: bool,
+    },
+    Extension {
+        name: String,
+        /// The value that this one replaces.
+        before: Option<Value>,
+    },
 }
 
 impl SubscriptionTarget {
     fn uri(&self) -> Option<&str> {
         match self {
-            Self::Resource(uri) => Some(uri),
-            Self::Lists | Self::Extension(_) => None,
+            Self::Resource { uri, .. } => Some(uri),
+            Self::Lists | Self::Extension { .. } => None,
         }
     }
 }
 
 impl Subscriptions {
-    /// Removes a subscription that failed.
+    /// Undoes a subscription that failed.
     fn forget(&mut self, target: &SubscriptionTarget) {
         match target {
+            SubscriptionTarget::Lists | SubscriptionTarget::Resource { known: true, .. } => {}
+            SubscriptionTarget::Resource { uri, .. } => drop(self.uris.remove(uri)),
+            SubscriptionTarget::Extension { name, before: Some(value) } => {
+                self.extensions.insert(name.clone(), value.clone());
+            }
+            SubscriptionTarget::Extension { name, before: None } => drop(self.extensions.remove(name)),
+        }
+    }
+
+    /// Removes a subscription that the server does not grant.
+    fn remove(&mut self, target: &SubscriptionTarget) {
+        match target {
             SubscriptionTarget::Lists => {}
-            SubscriptionTarget::Resource(uri) => drop(self.uris.remove(uri)),
-            SubscriptionTarget::Extension(name) => drop(self.extensions.remove(name)),
+            SubscriptionTarget::Resource { uri, .. } => drop(self.uris.remove(uri)),
+            SubscriptionTarget::Extension { name, .. } => drop(self.extensions.remove(name)),
         }
     }
 
@@ -167,8 +188,8 @@ impl Driver {
                     let message = format!("{limit} resources are watched already: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
-                self.watching.uris.insert(uri.clone());
-                SubscriptionTarget::Resource(uri)
+                let known = !self.watching.uris.insert(uri.clone());
+                SubscriptionTarget::Resource { uri, known }
             }
             Watch::Extension(name, value) => {
                 let known = self.watching.extensions.contains_key(&name);
@@ -177,8 +198,8 @@ impl Driver {
                         format!("{limit} extensions are subscribed to already: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
-                self.watching.extensions.insert(name.clone(), value);
-                SubscriptionTarget::Extension(name)
+                let before = self.watching.extensions.insert(name.clone(), value);
+                SubscriptionTarget::Extension { name, before }
             }
             Watch::NotResource(uri) => {
                 self.watching.uris.remove(&uri);
@@ -191,7 +212,10 @@ impl Driver {
             Err(SendError::Unavailable { .. }) => {
                 self.subscribe(method::RESOURCES_SUBSCRIBE, target.uri().map(Into::into), params, post);
             }
-            Err(error) => post.end(Err(CallFailure::Unsent(error)), 0),
+            Err(error) => {
+                self.watching.forget(&target);
+                post.end(Err(CallFailure::Unsent(error)), 0);
+            }
         }
     }
 
@@ -328,7 +352,7 @@ impl Driver {
                     self.shared.tools_unsubscribed();
                 }
                 let reason = error.to_string();
-                for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
                     self.watching.forget(&target);
                     post.end(
                         match &error {
@@ -408,10 +432,10 @@ impl Driver {
             granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
             let refused = match &target {
-                SubscriptionTarget::Resource(uri) if !uris.contains(uri) => {
+                SubscriptionTarget::Resource { uri, .. } if !uris.contains(uri) => {
                     format!("the server does not tell of changes of `{uri}`")
                 }
-                SubscriptionTarget::Extension(name) if granted.get(name).is_none() => {
+                SubscriptionTarget::Extension { name, .. } if granted.get(name).is_none() => {
                     format!("the server does not support subscriptions to `{name}`")
                 }
                 _ => {
@@ -419,7 +443,7 @@ impl Driver {
                     continue;
                 }
             };
-            self.watching.forget(&target);
+            self.watching.remove(&target);
             // What is asked for again is sent again.
             self.watching.requested = None;
             post.end(Err(CallFailure::Refused(refused)), 0);
@@ -447,7 +471,8 @@ impl Driver {
             None => Err(Error::Refused(AT_ONCE.into())),
         };
         if opening && !self.watching.answer_layers(subscription, result) {
-            for (target, post) in std::mem::take(&mut self.watching.waiters) {
+            // The last one first: it may have replaced the value of another.
+            for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
                 self.watching.forget(&target);
                 post.end(
                     match &refused {
@@ -474,7 +499,8 @@ impl Driver {
             self.watching.requested = None;
             let result = || Err(Error::Failed(Box::new(failed.clone())));
             if !self.watching.answer_layers(subscription, result) {
-                for (target, post) in std::mem::take(&mut self.watching.waiters) {
+                // The last one first: it may have replaced the value of another.
+                for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
                     self.watching.forget(&target);
                     post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
                 }

@@ -438,3 +438,64 @@ async fn what_is_listened_to_already_is_not_requested_again() {
         assert!(matches!(subscribed, Err(Error::Refused(_))));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_is_refused_leaves_the_earlier_one() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let subscribe = async {
+        server.subscribe("note://1").await.unwrap();
+        server.subscribe_extension("jobs", json!(["j-1"])).await.unwrap();
+        let refused = server.subscribe_extension("jobs", json!(["j-1", "j-2"])).await.unwrap_err();
+        assert!(refused.to_string().contains("too many jobs"), "{refused}");
+        server.subscribe("note://2").await.unwrap();
+    };
+    let script = async {
+        acknowledge(&mut peer).await;
+        acknowledge(&mut peer).await;
+        peer.receives("notifications/cancelled").await;
+        let greedy = peer.receives("subscriptions/listen").await;
+        peer.sends(json!({"jsonrpc": "2.0", "id": greedy["id"], "error": {"code": -32602, "message": "too many jobs"}})).await;
+        acknowledge(&mut peer).await["params"]["notifications"].clone()
+    };
+    let ((), last) = tokio::join!(subscribe, script);
+    assert_eq!(last["jobs"], json!(["j-1"]), "{last}");
+    assert_eq!(last["resourceSubscriptions"], json!(["note://1", "note://2"]));
+}
+
+/// Answers reads with the user of their metadata, and lets them be kept.
+async fn tell_users(peer: &mut Peer, reads: usize) {
+    for _ in 0..reads {
+        let read = peer.receives("resources/read").await;
+        let user = read["params"]["_meta"]["example.com/user"].as_str().unwrap_or("nobody").to_owned();
+        let contents = json!([{"uri": "note://1", "text": user}]);
+        let result =
+            json!({"resultType": "complete", "contents": contents, "ttlMs": 60_000, "cacheScope": "private"});
+        peer.sends(json!({"jsonrpc": "2.0", "id": read["id"], "result": result})).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_with_other_metadata_is_not_served_from_the_cache() {
+    let (server, mut peer) = open(&client(), STATELESS, everything()).await;
+    let read = async {
+        let mut texts = Vec::new();
+        for (key, value) in [
+            ("example.com/user", "ada"),
+            ("example.com/user", "bob"),
+            ("example.com/user", "ada"),
+            // A trace is another one with every request, and is for no cache to know.
+            ("traceparent", "00-1"),
+            ("traceparent", "00-2"),
+        ] {
+            let mut meta = pintle::types::Meta::new();
+            meta.insert(key, value);
+            let result = server.read_resource("note://1").meta(meta).await.unwrap();
+            texts.push(result.contents[0].as_text().unwrap().to_owned());
+        }
+        texts
+    };
+    let script = tell_users(&mut peer, 3);
+    let both = async { tokio::join!(read, script) };
+    let (texts, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("three requests");
+    assert_eq!(texts, ["ada", "bob", "ada", "nobody", "nobody"]);
+}
